@@ -86,8 +86,8 @@ std::unique_ptr<store::OutputFile> open_output_file(const std::string& flag,
 
 namespace {
 
-/// The most bytes of a file that are read to recognise its type: more than a table's header has, or
-/// a file that --write-objects writes.
+/// The most bytes that are read to recognise a file's type. The header of a table is shorter, and
+/// so is a whole file that --write-objects wrote.
 constexpr std::size_t kMaxBytesRead = std::size_t{1} << 18U;
 
 /// Returns the first bytes of a regular file, decompressed if necessary; empty for anything else.

@@ -177,8 +177,8 @@ class ConfigReader {
 struct RequiredFlag {
     const char* flag;
     std::array<const char*, 3> one_of;
-    /// Set: commands that have this flag, too, report the useless flag; others need no other flag.
-    /// Null: the useless flag is an error.
+    /// If this is null, `flag` alone is an error. Otherwise `flag` alone is only reported, and only
+    /// by commands that also have the flag named here.
     const char* reported_beside = nullptr;
 };
 

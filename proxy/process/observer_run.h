@@ -43,7 +43,7 @@ class SilenceReporters {
                         LivePage* page);
 
     /// Returns a text such as "1 server silent since 12:00:03"; empty if all servers answer.
-    /// `has_date`: the time is shown with the date.
+    /// `has_date`: whether the text has the date, too.
     [[nodiscard]] std::string describe_silent_servers(bool has_date) const;
 
     void stop();
