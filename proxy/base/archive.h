@@ -18,7 +18,7 @@ namespace tw::base {
 /// A type for which all bytes are a valid value: numbers, enumerators, and structs of these. bool
 /// is not such a type, because only the bytes 0 and 1 are valid.
 template <typename T>
-concept AnyBytes = std::has_unique_object_representations_v<T> && !std::same_as<T, bool>;
+concept AnyBytesAreValid = std::has_unique_object_representations_v<T> && !std::same_as<T, bool>;
 
 /// Appends values to a byte vector: numbers, texts, lists, and structs without base classes, whose
 /// members follow one another. Numbers keep this host's byte order, so only an ArchiveReader on the
@@ -29,13 +29,13 @@ class ArchiveWriter {
 
     template <typename T>
     void write(const T& value) {
-        if constexpr (AnyBytes<T> || std::same_as<T, bool>) {
+        if constexpr (AnyBytesAreValid<T> || std::same_as<T, bool>) {
             append(std::as_bytes(std::span{&value, 1}));
         } else if constexpr (std::is_aggregate_v<T>) {
             boost::pfr::for_each_field(value, [this](const auto& each) { this->write(each); });
         } else {
             write(static_cast<std::uint32_t>(value.size()));
-            if constexpr (AnyBytes<typename T::value_type>) {
+            if constexpr (AnyBytesAreValid<typename T::value_type>) {
                 append(std::as_bytes(std::span{value}));
             } else {
                 std::ranges::for_each(value, [this](const auto& each) { this->write(each); });
@@ -64,7 +64,7 @@ class ArchiveReader {
             std::uint8_t byte = 0;
             read(byte);
             value = byte != 0;
-        } else if constexpr (AnyBytes<T>) {
+        } else if constexpr (AnyBytesAreValid<T>) {
             take_bytes(std::as_writable_bytes(std::span{&value, 1}));
         } else if constexpr (std::is_aggregate_v<T>) {
             boost::pfr::for_each_field(value, [this](auto& each) { this->read(each); });
@@ -72,7 +72,7 @@ class ArchiveReader {
             std::uint32_t length = 0;
             read(length);
             value.clear();
-            if constexpr (AnyBytes<typename T::value_type>) {
+            if constexpr (AnyBytesAreValid<typename T::value_type>) {
                 failed_ = failed_ || length > in_.size() / sizeof(typename T::value_type);
                 value.resize(failed_ ? 0 : length);
                 take_bytes(std::as_writable_bytes(std::span{value}));

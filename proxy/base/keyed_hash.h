@@ -46,9 +46,10 @@ struct Network {
 };
 
 /// The networks that contain a client's address, from the smallest to the largest.
-class Networks {
+class EnclosingNetworks {
   public:
-    explicit Networks(const Endpoint& client) noexcept : count_{client.v6 ? all_.size() : 1} {
+    explicit EnclosingNetworks(const Endpoint& client) noexcept
+        : count_{client.v6 ? all_.size() : 1} {
         for (std::size_t i = 0; i < count_; ++i) {
             all_[i] = {.address = 0, .width = static_cast<std::uint8_t>(i), .v6 = client.v6};
             std::memcpy(&all_[i].address, client.address.data(), sizeof all_[i].address - i);
@@ -67,7 +68,7 @@ class Networks {
 /// Returns the smallest network with the client's address: the IPv4 address itself, or the IPv6
 /// /64.
 [[nodiscard]] inline Network narrowest_network(const Endpoint& client) noexcept {
-    return *Networks{client}.begin();
+    return *EnclosingNetworks{client}.begin();
 }
 
 /// A fast hash function for tables in memory. Because of the key, clients cannot choose addresses

@@ -35,7 +35,7 @@ enum class ControlMessage : std::uint8_t {
     impairment,
     // Messages from the observer.
     ready, ///< the observer has opened all files and sockets and starts to inspect
-    /// Make the server send a full snapshot to a session. The text is the value of Event::session.
+    /// Make the server send a full snapshot to a session. The text is the value of RelayEvent::session.
     request_full_snapshot,
 };
 

@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kCollectTime{2};
 /// change.
 constexpr std::chrono::milliseconds kMaxSleep{500};
 
-wire::Direction direction_of(const relay::Event& event) {
+wire::Direction direction_of(const relay::RelayEvent& event) {
     return event.direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c;
 }
 
@@ -91,7 +91,7 @@ void Worker::run() {
         const bool ending = ending_.load();
         constexpr std::size_t kBatch = 256;
         const std::size_t seen = ring_.consume_events(
-            [this](const relay::Event& event) { handle_event(event); }, kBatch);
+            [this](const relay::RelayEvent& event) { handle_event(event); }, kBatch);
         needs_flush_ = needs_flush_ || seen != 0;
         needs_publish_ = needs_publish_ || seen != 0;
         const auto now = base::Clock::now();
@@ -163,13 +163,13 @@ void Worker::publish_status_view() {
     needs_publish_ = !board_->try_publish(index_, view_);
 }
 
-std::string_view Worker::server_name(const relay::Event& event) const {
+std::string_view Worker::server_name(const relay::RelayEvent& event) const {
     return facts_ == nullptr || event.server_index >= facts_->servers.size()
                ? std::string_view{}
                : facts_->servers[event.server_index].name_view();
 }
 
-void Worker::open_session(const relay::Event& event) {
+void Worker::open_session(const relay::RelayEvent& event) {
     std::optional<inspect::SessionCheckpoint> checkpoint;
     if (previous_checkpoints_ != nullptr) {
         if (const auto found = previous_checkpoints_->find(event.session);
@@ -184,7 +184,7 @@ void Worker::open_session(const relay::Event& event) {
         base::to_string(event.server), std::move(checkpoint), server_name(event));
 }
 
-void Worker::close_session(const relay::Event& event) {
+void Worker::close_session(const relay::RelayEvent& event) {
     if (resync_) {
         resync_->forget_session(event.session);
     }
@@ -196,8 +196,8 @@ void Worker::close_session(const relay::Event& event) {
     inspector_.on_close(event.session, event.time, reason_of(event.reason));
 }
 
-void Worker::handle_event(const relay::Event& event) {
-    if (event.kind == relay::EventKind::observer) {
+void Worker::handle_event(const relay::RelayEvent& event) {
+    if (event.kind == relay::EventKind::new_observer) {
         own_events_ = event.session == observer_;
         return;
     }
@@ -228,7 +228,7 @@ void Worker::handle_event(const relay::Event& event) {
     case relay::EventKind::resync:
         inspector_.on_resync(event.session, event.time);
         break;
-    case relay::EventKind::observer:
+    case relay::EventKind::new_observer:
         break; // handled above
     }
 }

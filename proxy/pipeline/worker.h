@@ -21,7 +21,7 @@ namespace tw::pipeline {
 /// The ring from which a worker reads its datagrams.
 struct RingInput {
     std::span<std::byte> ring;  ///< memory for relay::Ring
-    std::uint32_t observer = 1; ///< number of this observer process (see relay::Tap)
+    std::uint32_t observer = 1; ///< number of this observer process (see relay::DatagramCopier)
     /// Contains the servers' names; null if no server has a name.
     const channel::RelayFacts* facts = nullptr;
 };
@@ -72,11 +72,11 @@ class Worker {
     void run();
     void do_due_work(base::Clock::time_point now);
     [[nodiscard]] base::Clock::time_point next_due_time(base::Clock::time_point now) const;
-    void handle_event(const relay::Event& event);
+    void handle_event(const relay::RelayEvent& event);
     void publish_status_view();
-    [[nodiscard]] std::string_view server_name(const relay::Event& event) const;
-    void open_session(const relay::Event& event);
-    void close_session(const relay::Event& event);
+    [[nodiscard]] std::string_view server_name(const relay::RelayEvent& event) const;
+    void open_session(const relay::RelayEvent& event);
+    void close_session(const relay::RelayEvent& event);
 
     relay::Ring ring_;
     std::uint32_t observer_;

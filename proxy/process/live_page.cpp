@@ -17,14 +17,14 @@ record::ImpairedDirection to_impairment_record(const relay::DirectionImpairment&
     constexpr double kThousand = 1000;
     record::ImpairedDirection direction{.delay_us = settings.delay_us,
                                         .jitter_us = settings.jitter_us,
-                                        .loss_ppm = settings.loss,
-                                        .dup_ppm = settings.duplicate,
-                                        .reorder_ppm = settings.reorder};
-    if (settings.burst != 0) {
-        direction.burst = static_cast<double>(settings.burst) / kThousand;
+                                        .loss_ppm = settings.loss_ppm,
+                                        .dup_ppm = settings.duplicate_ppm,
+                                        .reorder_ppm = settings.reorder_ppm};
+    if (settings.burst_thousandths != 0) {
+        direction.burst = static_cast<double>(settings.burst_thousandths) / kThousand;
     }
-    if (settings.rate != 0) {
-        direction.rate_bps = settings.rate;
+    if (settings.bits_per_second != 0) {
+        direction.rate_bps = settings.bits_per_second;
     }
     return direction;
 }
@@ -155,9 +155,9 @@ impaired_totals(const relay::Counters& counters) {
     for (std::size_t i = 0; i < totals.size(); ++i) {
         const auto& counted = counters.impairment[i];
         totals[i] = {.datagrams = counted.datagrams,
-                     .lost = counted.lost,
-                     .rate_dropped = counted.rate_dropped,
-                     .queue_full = counted.queue_full,
+                     .lost = counted.dropped_by_chance,
+                     .rate_dropped = counted.dropped_by_rate,
+                     .queue_full = counted.dropped_by_full_queue,
                      .duplicated = counted.duplicated,
                      .reordered = counted.reordered};
         datagrams += counted.datagrams;

@@ -79,7 +79,7 @@ relay::DatagramVerdict judge_relayed_datagram(relay::HandshakeMemory& memory,
     return {.standing = kStandings[static_cast<std::size_t>(judgement.trust)],
             .request = kRequests[static_cast<std::size_t>(judgement.request)],
             .is_answered = judgement.is_answered,
-            .is_play = judgement.is_play};
+            .shows_player = judgement.shows_player};
 }
 
 relay::AnswerFunctions info_answer_functions() {

@@ -245,7 +245,7 @@ SilenceDetector::Change SilenceDetector::on_second(Time now, const relay::Counte
         return total - std::exchange(last, total);
     };
     const std::uint64_t sent =
-        added(to_server_, counters.directions[0].datagrams - counters.strays);
+        added(to_server_, counters.directions[0].datagrams - counters.unanswerable_datagrams);
     const std::uint64_t refused = added(refused_, counters.icmp_refused);
     if (added(from_server_, counters.directions[1].datagrams) != 0) {
         if (std::exchange(silent_, false)) {

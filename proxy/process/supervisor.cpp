@@ -330,7 +330,7 @@ bool Supervisor::has_observer_progressed() {
 std::size_t Supervisor::unread_ring_bytes() const {
     std::size_t bytes = 0;
     for (const relay::Ring& ring : parts_.rings) {
-        bytes += ring.bytes_used();
+        bytes += ring.num_unconsumed_bytes();
     }
     return bytes;
 }

@@ -278,9 +278,9 @@ bool TakeoverResponder::send_state(const std::vector<ServerIndex>& wanted,
     auto [state, sockets] = parts_.relay->takeover_state(wanted);
     ended_sessions_ = parts_.relay->num_sessions();
     for (const relay::HandedOverServer& server : state.servers) {
-        ended_sessions_ -= static_cast<std::size_t>(
-            std::ranges::count_if(server.sessions, &relay::SessionFacts::counts_against_limit,
-                                  &relay::HandedOverSession::facts));
+        ended_sessions_ -= static_cast<std::size_t>(std::ranges::count_if(
+            server.sessions, &relay::TransferredSessionData::counts_against_limit,
+            &relay::HandedOverSession::facts));
     }
     const auto bytes = base::to_archive(
         TakeoverState{.paused_at = paused_at.time_since_epoch().count(),

@@ -48,7 +48,7 @@ std::optional<std::uint64_t> KernelDropLocator::take_missing_count(Timestamp tim
 
 namespace {
 
-/// The interval, in nanoseconds, of Tap::retry_events(), which resumes sessions.
+/// The interval, in nanoseconds, of DatagramCopier::retry_events(), which resumes sessions.
 constexpr base::Timestamp kRetryInterval = 100'000'000;
 
 base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
@@ -70,9 +70,9 @@ constexpr std::chrono::milliseconds kFinishTime{200};
 TapFeed::TapFeed(relay::Ring& ring, relay::ObserverSharedMemory& observation,
                  capture::ServerDetector servers, capture::CaptureSessions::Limits limits,
                  base::Timestamp now)
-    : tap_{&ring, observation.observer}, counters_{observation.counters.data()},
+    : copier_{&ring, observation.observer}, counters_{observation.counters.data()},
       servers_{std::move(servers)}, sessions_{*this, servers_, limits}, drops_{now} {
-    tap_.reserve_events(limits.max_sessions);
+    copier_.reserve_events(limits.max_sessions);
 }
 
 void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
@@ -83,7 +83,7 @@ void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
 /// Reports to the observer that datagrams may be missing at this position of the traffic.
 void TapFeed::report_drops(base::Timestamp time) {
     if (const auto missing = drops_.take_missing_count(time)) {
-        tap_.add_kernel_drops(*missing, time);
+        copier_.add_kernel_drops(*missing, time);
     }
 }
 
@@ -102,9 +102,9 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
     }
     if (now - last_retry_ >= kRetryInterval || now < last_retry_) {
         last_retry_ = now;
-        static_cast<void>(tap_.retry_events(now)); // tried again later
+        static_cast<void>(copier_.retry_events(now)); // tried again later
     } else {
-        tap_.commit_events();
+        copier_.commit_events();
     }
 }
 
@@ -121,19 +121,19 @@ bool TapFeed::close_all_sessions(base::Timestamp now) {
     for (const std::uint64_t key : keys) {
         close_session(key, now, relay::CloseReason::shutdown);
     }
-    return tap_.retry_events(now);
+    return copier_.retry_events(now);
 }
 
 void TapFeed::on_session_open(std::uint64_t key, std::int64_t time,
                               const capture::CaptureEndpoint& client,
                               const capture::CaptureEndpoint& server) {
-    relay::TapSession& session = open_[key];
+    relay::ObservedSession& session = open_[key];
     session.id = static_cast<std::uint32_t>(key);
     session.client = endpoint_of(client);
     session.upstream = session.client; // no proxy is in between
     session.server = endpoint_of(server);
     counters_->sessions_opened.add(1);
-    tap_.open_session(session, time);
+    copier_.open_session(session, time);
 }
 
 void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
@@ -146,10 +146,10 @@ void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction 
     auto& counters = counters_->directions[to_server ? 0 : 1];
     counters.datagrams.add(1);
     counters.bytes.add(bytes.size());
-    const std::uint64_t lost = tap_.num_lost_datagrams();
-    tap_.copy_datagram(found->second, time,
-                       to_server ? relay::Direction::c2s : relay::Direction::s2c, bytes);
-    counters.copies_lost.add(tap_.num_lost_datagrams() - lost);
+    const std::uint64_t lost = copier_.num_lost_datagrams();
+    copier_.copy_datagram(found->second, time,
+                          to_server ? relay::Direction::c2s : relay::Direction::s2c, bytes);
+    counters.copies_lost.add(copier_.num_lost_datagrams() - lost);
 }
 
 void TapFeed::on_session_end(std::uint64_t key, std::int64_t time, capture::SessionEndReason why) {
@@ -165,7 +165,7 @@ void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::Clos
     if (found == open_.end()) {
         return;
     }
-    tap_.close_session(found->second, time, reason);
+    copier_.close_session(found->second, time, reason);
     counters_->sessions_closed.add(1);
     open_.erase(found);
 }

@@ -7,8 +7,8 @@
 #include "proxy/channel/shared_block.h"
 #include "proxy/process/supervisor.h"
 #include "proxy/relay/counters.h"
+#include "proxy/relay/datagram_copier.h"
 #include "proxy/relay/ring.h"
-#include "proxy/relay/tap.h"
 
 #include <atomic>
 #include <cstddef>
@@ -92,14 +92,14 @@ class TapFeed final : public capture::SessionReceiver {
     void close_session(std::uint64_t key, base::Timestamp time, relay::CloseReason reason);
     void report_drops(base::Timestamp time);
 
-    relay::Tap tap_;
+    relay::DatagramCopier copier_;
     relay::LiveCounters* counters_;
     capture::ServerDetector servers_;
     capture::CaptureSessions sessions_;
     KernelDropLocator drops_;
-    /// The open sessions by key. The map does not move its elements; a TapSession must not be
+    /// The open sessions by key. The map does not move its elements; an ObservedSession must not be
     /// moved.
-    std::unordered_map<std::uint64_t, relay::TapSession> open_;
+    std::unordered_map<std::uint64_t, relay::ObservedSession> open_;
     std::uint64_t dropped_ = 0;
     std::uint64_t refused_ = 0;
     base::Timestamp last_retry_ = 0;

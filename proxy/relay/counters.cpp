@@ -15,13 +15,15 @@ constexpr NewClientCounterInfo kNewClientCounters[]{
     {"proven", kSessions, "returned what the server told them", &NewClientSums::verified_sessions},
     {"players", kSessions, "proven, and the server plays with them",
      &NewClientSums::player_sessions},
-    {"weak", kSessions, "let in by the server without proof", &NewClientSums::weak_sessions},
+    {"weak", kSessions, "let in by the server without proof",
+     &NewClientSums::unverified_player_sessions},
     {"connless", kSessions, "queries without a connection", &NewClientSums::connless_sessions},
     {"expired", kSessions, "proved nothing in time", &NewClientSums::expired_sessions},
     {"displaced", kSessions, "replaced, unverified, by the next",
      &NewClientSums::displaced_sessions},
     {"flood", kDatagrams, "too many from one address", &NewClientSums::rejected_by_network_limit},
-    {"crowd", kDatagrams, "too many unknown clients at once", &NewClientSums::rejected_in_crowd},
+    {"crowd", kDatagrams, "too many unknown clients at once",
+     &NewClientSums::rejected_among_too_many},
     {"rate", kDatagrams, "too many from one session", &NewClientSums::rejected_by_session_rate},
     {"own", kDatagrams, "sent in the proxy's or the server's own name",
      &NewClientSums::rejected_own_address},
@@ -62,7 +64,7 @@ void add_counters(LiveCounters& live, const Counters& counters) noexcept {
 }
 
 Counters totals(const ObserverSharedMemory& observation) noexcept {
-    const std::size_t more = observation.more_servers.load(std::memory_order_relaxed);
+    const std::size_t more = observation.num_added_servers.load(std::memory_order_relaxed);
     Counters sum;
     for (std::size_t i = 0; i < std::min(more + 1, kMaxServers) * kMaxThreads; ++i) {
         accumulate(sum, observation.counters[i]);

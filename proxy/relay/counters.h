@@ -22,27 +22,27 @@ struct DirectionTotals {
 /// Counts what an impairment did to the datagrams of one direction (see Impairment).
 template <typename Number>
 struct ImpairmentTotals {
-    Number datagrams{};    ///< datagrams received while an impairment was set
-    Number lost{};         ///< datagrams dropped because of the setting `loss`
-    Number rate_dropped{}; ///< datagrams dropped because of `rate`: too many bytes were queued
-    Number queue_full{};   ///< datagrams dropped because the relay's queue was full
-    Number duplicated{};   ///< datagrams sent twice
-    Number reordered{};    ///< datagrams that were sent after a later datagram of their session
+    Number datagrams{};         ///< datagrams received while an impairment was set
+    Number dropped_by_chance{}; ///< datagrams dropped because of the setting `loss`
+    Number dropped_by_rate{};   ///< datagrams dropped because of `rate`: too many bytes were queued
+    Number dropped_by_full_queue{}; ///< datagrams dropped because the relay's queue was full
+    Number duplicated{};            ///< datagrams sent twice
+    Number reordered{}; ///< datagrams that were sent after a later datagram of their session
 };
 
-/// Counts how new clients were admitted (in sessions) or rejected (in datagrams).
+/// Counts the sessions of new clients that were admitted, and the datagrams that were rejected.
 /// new_client_counter_table() describes each counter.
 template <typename Number>
 struct NewClientTotals {
     Number begun_sessions{};
     Number verified_sessions{};
-    Number weak_sessions{};
+    Number unverified_player_sessions{};
     Number player_sessions{};
     Number connless_sessions{};
     Number expired_sessions{};
     Number displaced_sessions{};
     Number rejected_by_network_limit{};
-    Number rejected_in_crowd{};
+    Number rejected_among_too_many{};
     Number rejected_by_session_rate{};
     Number rejected_own_address{};
     Number rejected_by_address_limit{};
@@ -63,11 +63,12 @@ struct Totals {
     Number icmp_refused{};   ///< ICMP "port unreachable" messages from clients or servers
     Number receive_errors{}; ///< failed receive calls, except those that icmp_refused counts
     /// Received datagrams that were longer than the receive buffer; expected to be 0.
-    Number truncated{};
+    Number truncated_datagrams{};
     /// Clients' datagrams that the relay changed before it forwarded them (see ResyncFunctions).
-    Number rewritten{};
-    Number kernel_dropped{};   ///< datagrams that did not fit into a socket's receive buffer
-    Number strays{};           ///< forwarded client datagrams of a kind that servers do not answer
+    Number rewritten_datagrams{};
+    Number kernel_dropped{}; ///< datagrams that did not fit into a socket's receive buffer
+    /// Forwarded client datagrams of a kind that servers do not answer.
+    Number unanswerable_datagrams{};
     Number repeated_answers{}; ///< requests that the relay answered with an earlier answer
     /// Loop iterations of all relay threads; each thread does at least one a second.
     Number loop_iterations{};
@@ -119,10 +120,10 @@ inline constexpr std::size_t kMaxServers = 128;
 /// Memory that relay and observer share, in addition to the rings. Zeroed memory is a valid initial
 /// state. An observer that writes wrong values here can only falsify the displayed counters.
 struct ObserverSharedMemory {
-    /// The number of the current observer, never reused; 0 while no observer runs (see Tap).
+    /// The number of the current observer, never reused; 0 while no observer runs.
     std::atomic<std::uint32_t> observer{0};
     /// Number of servers that were added after the first one.
-    std::atomic<std::uint32_t> more_servers{0};
+    std::atomic<std::uint32_t> num_added_servers{0};
     /// The counters of all threads for the first server, then of all threads for the second, and so
     /// on. Events that belong to no server are counted for the first server.
     std::array<LiveCounters, kMaxThreads * kMaxServers> counters{};

@@ -69,19 +69,20 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
 }
 
 Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
-                     const ResyncFunctions& resync, std::chrono::milliseconds shortest, Ring* ring)
-    : ready_set_{base::take_descriptor(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")},
-      tap_{ring, observation.observer}, thread_{thread}, observation_{observation},
-      counters_{observation.counters_of(0, thread)}, timers_{shortest}, resync_{resync} {
+                     const ResyncFunctions& resync, std::chrono::milliseconds shortest_timeout,
+                     Ring* ring)
+    : epoll_{base::take_descriptor(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")},
+      copier_{ring, observation.observer}, thread_{thread}, observation_{observation},
+      counters_{observation.counters_of(0, thread)}, timers_{shortest_timeout}, resync_{resync} {
     if (resync_.rewrite != nullptr) {
         rewritten_.datagrams.resize(DatagramBatch::kDatagrams);
     }
 }
 
 void Forwarder::add_server(SharedServerData& shared, std::span<const Listener> listeners) {
-    tap_.reserve_events(shared.options.max_sessions);
+    copier_.reserve_events(shared.options.max_sessions);
     tables_.push_back(
-        std::make_unique<SessionTable>(shared, listeners_, ready_set_.get(), tap_,
+        std::make_unique<SessionTable>(shared, listeners_, epoll_.get(), copier_,
                                        observation_.counters_of(shared.index, thread_), timers_));
     for (Listener listener : listeners) {
         listener.table = tables_.back().get();
@@ -117,11 +118,11 @@ bool Forwarder::remove_server(const SharedServerData& shared) {
     for (const Listener& listener : listeners_) {
         if (listener.table == &table) {
             // Only receiving stops here. The server's remaining sessions send from this socket.
-            ::epoll_ctl(ready_set_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
+            ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket, nullptr);
         }
     }
     const bool empty = table.close_sessions(CloseReason::removed, SessionTimers::kChecksPerCall);
-    tap_.commit_events();
+    copier_.commit_events();
     if (!empty) {
         return false;
     }
@@ -141,7 +142,7 @@ void Forwarder::watch_descriptor(int descriptor, std::uint64_t tag) const {
     epoll_event interest{};
     interest.events = EPOLLIN;
     interest.data.u64 = tag;
-    if (::epoll_ctl(ready_set_.get(), EPOLL_CTL_ADD, descriptor, &interest) != 0) {
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &interest) != 0) {
         throw std::system_error{errno, std::system_category(), "epoll_ctl"};
     }
 }
@@ -153,7 +154,7 @@ void Forwarder::add_wakeup_descriptor(int descriptor) const {
 Forwarder::ForwardResult Forwarder::forward_from_ready_sockets(int timeout) {
     std::array<epoll_event, kMaxReadySockets>
         events; // NOLINT(*-member-init): as far as it is filled
-    const int count = ::epoll_wait(ready_set_.get(), events.data(), kMaxReadySockets, timeout);
+    const int count = ::epoll_wait(epoll_.get(), events.data(), kMaxReadySockets, timeout);
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
     ForwardResult woken;
     // Server sockets come first, because reading from clients may free sessions in `ready`.
@@ -171,7 +172,7 @@ Forwarder::ForwardResult Forwarder::forward_from_ready_sockets(int timeout) {
 
 std::size_t Forwarder::read_listener(ListenerIndex index) {
     const Listener& listener = listeners_[index];
-    const int received = batch_.receive(listener.socket, 0, true, listener.any_address);
+    const int received = batch_.receive(listener.socket, 0, true, listener.is_any_address);
     if (received <= 0) {
         count_receive_error(-received, listener.table->counters());
         return 0;
@@ -183,21 +184,21 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
     std::array<Session*, DatagramBatch::kDatagrams> touched{};
     std::size_t num_touched = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        owner_[i] =
+        batch_sessions_[i] =
             table.find_or_open_session(batch_.message_header(i).msg_hdr, batch_.datagram(i), index);
-        if (owner_[i] != nullptr) {
-            if (owner_[i]->count == 0) {
-                touched[num_touched++] = owner_[i];
+        if (batch_sessions_[i] != nullptr) {
+            if (batch_sessions_[i]->num_datagrams == 0) {
+                touched[num_touched++] = batch_sessions_[i];
             }
-            append_datagram(*owner_[i], i);
-            if (owner_[i]->resync.is_in_progress()) [[unlikely]] {
+            append_datagram(*batch_sessions_[i], i);
+            if (batch_sessions_[i]->resync.is_in_progress()) [[unlikely]] {
                 rewrite_datagram(i);
             }
         }
     }
     if (is_impaired()) {
         for (std::size_t i = 0; i < num_touched; ++i) {
-            touched[i]->count = 0;
+            touched[i]->num_datagrams = 0;
         }
         delay_datagrams(count, Direction::c2s);
         timers_.end_batch();
@@ -218,7 +219,7 @@ void Forwarder::request_full_snapshot(std::uint32_t id) {
     static_cast<void>(timers_.begin_batch());
     for (const auto& table : tables_) {
         table->sessions().for_each_session([&](Session& session) {
-            if (session.tap.id == id && session.is_announced()) {
+            if (session.observed.id == id && session.is_announced()) {
                 static_cast<void>(
                     session.resync.begin_resync(timers_.batch_time().ms, session.last_heard_ms));
             }
@@ -227,11 +228,11 @@ void Forwarder::request_full_snapshot(std::uint32_t id) {
 }
 
 void Forwarder::rewrite_datagram(std::size_t i) noexcept {
-    Session& session = *owner_[i];
+    Session& session = *batch_sessions_[i];
     const auto known = session.resync.next_acknowledgement(timers_.batch_time().ms);
-    // With an impairment, or if the session is set aside, the observer might not get the full
+    // With an impairment, or if the session is not copied, the observer might not get the full
     // snapshot, so the datagram is not changed.
-    if (!known || is_impaired() || session.tap.is_set_aside) {
+    if (!known || is_impaired() || session.observed.is_copying_stopped) {
         return;
     }
     auto& rewritten = rewritten_.datagrams[i];
@@ -240,13 +241,13 @@ void Forwarder::rewrite_datagram(std::size_t i) noexcept {
         return;
     }
     rewritten.vector = {rewritten.bytes.data(), size};
-    rewritten.first = session.resync.on_datagram_rewritten();
-    rewritten_.any = true;
-    session.table->counters().rewritten.add(1);
+    rewritten.is_first_of_resync = session.resync.on_datagram_rewritten();
+    rewritten_.has_any = true;
+    session.table->counters().rewritten_datagrams.add(1);
 }
 
 void Forwarder::clear_rewritten_datagrams() noexcept {
-    if (std::exchange(rewritten_.any, false)) {
+    if (std::exchange(rewritten_.has_any, false)) {
         for (auto& each : rewritten_.datagrams) {
             each.vector = {};
         }
@@ -264,30 +265,30 @@ void Forwarder::look_for_full_snapshot(Session& session, std::size_t begin,
 
 void Forwarder::append_datagram(Session& session, std::size_t i) noexcept {
     const auto index = static_cast<std::uint8_t>(i);
-    if (session.count == 0) {
-        session.first = index;
+    if (session.num_datagrams == 0) {
+        session.first_datagram = index;
     } else {
-        next_[session.last] = index;
+        next_of_session_[session.last_datagram] = index;
     }
-    session.last = index;
-    ++session.count;
+    session.last_datagram = index;
+    ++session.num_datagrams;
 }
 
 void Forwarder::send_to_server(Session& session) noexcept {
-    std::size_t i = session.first;
-    for (std::size_t k = 0; k < session.count; ++k) {
+    std::size_t i = session.first_datagram;
+    for (std::size_t k = 0; k < session.num_datagrams; ++k) {
         iovec& vector = batch_.buffer_vector(i);
         vector.iov_len = batch_.message_header(i).msg_len;
         outgoing_[k].msg_hdr.msg_iov = is_rewritten(i) ? &rewritten_.datagrams[i].vector : &vector;
         outgoing_[k].msg_hdr.msg_iovlen = 1;
-        i = next_[i];
+        i = next_of_session_[i];
     }
     LiveCounters& counters = session.table->counters();
-    send_messages(session.upstream.socket.get(), outgoing_.data(), session.count,
+    send_messages(session.upstream.socket.get(), outgoing_.data(), session.num_datagrams,
                   counters.directions[static_cast<std::size_t>(Direction::c2s)],
                   counters.icmp_refused);
-    session.count = 0;
-    session.active = true;
+    session.num_datagrams = 0;
+    session.is_active = true;
 }
 
 std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready) {
@@ -309,7 +310,7 @@ std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready)
             look_for_full_snapshot(*session, held, held + static_cast<std::size_t>(received));
         }
         for (const auto end = held + static_cast<std::size_t>(received); held < end; ++held) {
-            owner_[held] = session;
+            batch_sessions_[held] = session;
         }
         total += static_cast<std::size_t>(received);
         if (held > DatagramBatch::kDatagrams - kMinFreeBuffers) {
@@ -331,17 +332,17 @@ void Forwarder::send_to_clients(std::size_t count) {
     }
     const base::Timestamp now = base::now_utc();
     for (std::size_t i = 0; i < count; ++i) {
-        Session& session = *owner_[i];
+        Session& session = *batch_sessions_[i];
         session.set_reply_address(batch_.message_header(i).msg_hdr);
         batch_.buffer_vector(i).iov_len = batch_.message_header(i).msg_len;
     }
     for (std::size_t begin = 0; begin < count;) {
-        const ListenerIndex listener = owner_[begin]->listener;
+        const ListenerIndex listener = batch_sessions_[begin]->listener;
         std::size_t end = begin + 1;
-        while (end < count && owner_[end]->listener == listener) {
+        while (end < count && batch_sessions_[end]->listener == listener) {
             ++end;
         }
-        LiveCounters& counters = owner_[begin]->table->counters();
+        LiveCounters& counters = batch_sessions_[begin]->table->counters();
         send_messages(listeners_[listener].socket, &batch_.message_header(begin), end - begin,
                       counters.directions[static_cast<std::size_t>(Direction::s2c)],
                       counters.icmp_refused);
@@ -354,11 +355,11 @@ void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
     const auto now = base::Clock::now();
     for (std::size_t i = 0; i < count; ++i) {
         count_if_truncated(i);
-        if (owner_[i] != nullptr) {
-            SessionTable& table = *owner_[i]->table;
-            table.examine_datagram(*owner_[i], direction, batch_.datagram(i));
+        if (batch_sessions_[i] != nullptr) {
+            SessionTable& table = *batch_sessions_[i]->table;
+            table.examine_datagram(*batch_sessions_[i], direction, batch_.datagram(i));
             try {
-                delay_datagram(*owner_[i], direction, batch_.datagram(i), now);
+                delay_datagram(*batch_sessions_[i], direction, batch_.datagram(i), now);
             } catch (const std::bad_alloc&) { // the other datagrams are still forwarded
                 table.counters().directions[static_cast<std::size_t>(direction)].dropped.add(1);
             }
@@ -368,7 +369,7 @@ void Forwarder::delay_datagrams(std::size_t count, Direction direction) {
 
 void Forwarder::delay_datagram(Session& session, Direction direction,
                                std::span<const std::byte> bytes, base::Clock::time_point now) {
-    session.active = true;
+    session.is_active = true;
     if (session.impairment == nullptr) {
         session.impairment = std::make_unique<SessionImpairment>();
     }
@@ -388,7 +389,7 @@ std::optional<base::Clock::time_point> Forwarder::send_due_datagrams(base::Clock
         now, [&](void* owner, Direction direction, std::span<const std::byte> bytes) {
             send_delayed_datagram(*static_cast<Session*>(owner), direction, bytes, utc);
         });
-    tap_.commit_events();
+    copier_.commit_events();
     return impairment_queue_->next_due_time();
 }
 
@@ -423,25 +424,26 @@ void Forwarder::set_impairment(const Impairment& impairment) {
 
 void Forwarder::count_if_truncated(std::size_t i) noexcept {
     if ((batch_.message_header(i).msg_hdr.msg_flags & MSG_TRUNC) != 0) {
-        counters_.truncated.add(1);
+        counters_.truncated_datagrams.add(1);
     }
 }
 
 void Forwarder::copy_to_observer(std::size_t count, base::Timestamp now, Direction direction) {
     for (std::size_t i = 0; i < count; ++i) {
         count_if_truncated(i);
-        if (owner_[i] != nullptr) {
+        if (batch_sessions_[i] != nullptr) {
             const std::span bytes{static_cast<const std::byte*>(batch_.buffer_vector(i).iov_base),
                                   batch_.buffer_vector(i).iov_len};
-            SessionTable& table = *owner_[i]->table;
-            table.examine_datagram(*owner_[i], direction, bytes);
-            if (direction == Direction::c2s && is_rewritten(i) && rewritten_.datagrams[i].first) {
-                tap_.report_resync(owner_[i]->tap, now);
+            SessionTable& table = *batch_sessions_[i]->table;
+            table.examine_datagram(*batch_sessions_[i], direction, bytes);
+            if (direction == Direction::c2s && is_rewritten(i) &&
+                rewritten_.datagrams[i].is_first_of_resync) {
+                copier_.report_resync(batch_sessions_[i]->observed, now);
             }
-            table.copy_to_observer(*owner_[i], now, direction, bytes);
+            table.copy_to_observer(*batch_sessions_[i], now, direction, bytes);
         }
     }
-    tap_.commit_events();
+    copier_.commit_events();
 }
 
 void Forwarder::count_receive_error(int error, LiveCounters& counters) noexcept {
@@ -461,11 +463,11 @@ bool Forwarder::check_timeouts(base::Clock::time_point now) {
         for (Listener& listener : listeners_) {
             if (const SessionTable* const table = listener.table) {
                 table->counters().kernel_dropped.add(
-                    read_new_kernel_drops(listener.socket, listener.drops));
+                    read_new_kernel_drops(listener.socket, listener.kernel_drops));
             }
         }
     }
-    std::ignore = tap_.retry_events(base::now_utc()); // the next call tries again
+    std::ignore = copier_.retry_events(base::now_utc()); // the next call tries again
     return all;
 }
 
@@ -481,7 +483,7 @@ void Forwarder::close_all_sessions(CloseReason reason) {
     }
     const base::Timestamp utc = base::now_utc();
     const auto deadline = base::Clock::now() + kFinalReportTime;
-    while (!tap_.retry_events(utc) && base::Clock::now() < deadline) {
+    while (!copier_.retry_events(utc) && base::Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
 }

@@ -34,10 +34,10 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
 /// forward_from_ready_sockets().
 class Forwarder {
   public:
-    /// `thread`: the thread's number, from 0. `ring`: null without an observer. `shortest`: the
-    /// shortest timeout after which a session is closed.
+    /// `thread`: the thread's number, from 0. `ring`: null without an observer. `shortest_timeout`:
+    /// the shortest timeout after which a session is closed.
     Forwarder(ObserverSharedMemory& observation, unsigned thread, const ResyncFunctions& resync,
-              std::chrono::milliseconds shortest, Ring* ring);
+              std::chrono::milliseconds shortest_timeout, Ring* ring);
     Forwarder(const Forwarder&) = delete;
     Forwarder& operator=(const Forwarder&) = delete;
     ~Forwarder() = default;
@@ -82,7 +82,7 @@ class Forwarder {
     static constexpr std::chrono::milliseconds kIdleCheckInterval{1000};
 
     [[nodiscard]] std::chrono::milliseconds timeout_check_interval() const noexcept {
-        return timers_.has_no_sessions() && tap_.has_no_pending_events()
+        return timers_.has_no_sessions() && copier_.has_no_pending_events()
                    ? std::max(kIdleCheckInterval, timers_.check_interval())
                    : timers_.check_interval();
     }
@@ -134,7 +134,7 @@ class Forwarder {
                                 std::size_t end) const noexcept;
 
     [[nodiscard]] bool is_rewritten(std::size_t i) const noexcept {
-        return rewritten_.any && rewritten_.datagrams[i].vector.iov_base != nullptr;
+        return rewritten_.has_any && rewritten_.datagrams[i].vector.iov_base != nullptr;
     }
 
     void clear_rewritten_datagrams() noexcept;
@@ -145,8 +145,8 @@ class Forwarder {
 
     std::vector<Listener> listeners_;
     /// Epoll instance. An event's data is a listener's index, a session's address or kWakeupTag.
-    base::UniqueFd ready_set_;
-    Tap tap_;
+    base::UniqueFd epoll_;
+    DatagramCopier copier_;
     unsigned thread_;
     ObserverSharedMemory& observation_;
     /// The counters of the first server. They also count events that belong to no server.
@@ -159,9 +159,9 @@ class Forwarder {
 
     DatagramBatch batch_;
     /// The session of each datagram in the batch; null if the datagram belongs to no session.
-    std::array<Session*, DatagramBatch::kDatagrams> owner_{};
-    /// The index of the next datagram of the same session (see Session::first).
-    std::array<std::uint8_t, DatagramBatch::kDatagrams> next_{};
+    std::array<Session*, DatagramBatch::kDatagrams> batch_sessions_{};
+    /// The index of the next datagram of the same session (see Session::first_datagram).
+    std::array<std::uint8_t, DatagramBatch::kDatagrams> next_of_session_{};
     /// The message headers with which a session's datagrams are sent to the server.
     std::array<mmsghdr, DatagramBatch::kDatagrams> outgoing_{};
 
@@ -171,13 +171,13 @@ class Forwarder {
         struct Datagram {
             iovec vector{}; ///< the bytes to send; null if the datagram is sent unchanged
             /// True for the first datagram that was changed after a resync request.
-            bool first = false;
+            bool is_first_of_resync = false;
             std::array<std::byte, 2048> bytes{};
         };
 
         /// One entry for each datagram of a batch; empty if no functions were set in `resync_`.
         std::vector<Datagram> datagrams;
-        bool any = false;
+        bool has_any = false; ///< true if a datagram of the batch is changed
     };
 
     ResyncFunctions resync_;

@@ -51,10 +51,10 @@ struct SettingUnit {
     std::uint64_t steps;
 };
 
-constexpr std::array<SettingUnit, 3> kTimes{{{"us", 1}, {"ms", 1000}, {"s", kMillion}}};
-constexpr std::array<SettingUnit, 1> kShares{{{"%", DirectionImpairment::kCertainPpm / 100}}};
-constexpr std::array<SettingUnit, 1> kCounts{{{"", 1000}}};
-constexpr std::array<SettingUnit, 3> kRates{
+constexpr std::array<SettingUnit, 3> kTimeUnits{{{"us", 1}, {"ms", 1000}, {"s", kMillion}}};
+constexpr std::array<SettingUnit, 1> kShareUnits{{{"%", DirectionImpairment::kCertainPpm / 100}}};
+constexpr std::array<SettingUnit, 1> kBurstUnits{{{"", 1000}}};
+constexpr std::array<SettingUnit, 3> kRateUnits{
     {{"kbit", 1000}, {"mbit", kMillion}, {"gbit", 1000 * kMillion}}};
 
 /// A setting: its units, its range in smallest steps, and the member that stores its value.
@@ -72,16 +72,17 @@ constexpr std::string_view kTimeText = "a time up to 10s, for example 40ms";
 constexpr std::string_view kShareText = "a share from 0% to 100%, for example 2%";
 
 constexpr std::array<Setting, 7> kSettings{{
-    {"delay", kTimes, 0, kMaxImpairDelayUs, kTimeText, &DirectionImpairment::delay_us},
-    {"jitter", kTimes, 0, kMaxImpairDelayUs, kTimeText, &DirectionImpairment::jitter_us},
-    {"loss", kShares, 0, kCertainPpm, kShareText, &DirectionImpairment::loss},
-    {"dup", kShares, 0, kCertainPpm, kShareText, &DirectionImpairment::duplicate},
-    {"reorder", kShares, 0, kCertainPpm, kShareText, &DirectionImpairment::reorder},
-    {"burst", kCounts, 1000, kMaxImpairBurstDatagrams * 1000,
+    {"delay", kTimeUnits, 0, kMaxImpairDelayUs, kTimeText, &DirectionImpairment::delay_us},
+    {"jitter", kTimeUnits, 0, kMaxImpairDelayUs, kTimeText, &DirectionImpairment::jitter_us},
+    {"loss", kShareUnits, 0, kCertainPpm, kShareText, &DirectionImpairment::loss_ppm},
+    {"dup", kShareUnits, 0, kCertainPpm, kShareText, &DirectionImpairment::duplicate_ppm},
+    {"reorder", kShareUnits, 0, kCertainPpm, kShareText, &DirectionImpairment::reorder_ppm},
+    {"burst", kBurstUnits, 1000, kMaxImpairBurstDatagrams * 1000,
      "the mean number of losses in a row, from 1 to 1000, for example 3",
-     &DirectionImpairment::burst},
-    {"rate", kRates, kMinImpairBitsPerSecond, kMaxImpairBitsPerSecond,
-     "bits a second from 64kbit to 100gbit, for example 1mbit", &DirectionImpairment::rate},
+     &DirectionImpairment::burst_thousandths},
+    {"rate", kRateUnits, kMinImpairBitsPerSecond, kMaxImpairBitsPerSecond,
+     "bits a second from 64kbit to 100gbit, for example 1mbit",
+     &DirectionImpairment::bits_per_second},
 }};
 
 using SettingsSeen = std::array<bool, kSettings.size()>;
@@ -184,15 +185,16 @@ Result<void> check_settings(const DirectionImpairment& settings) {
     if (settings.jitter_us > settings.delay_us) {
         return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
     }
-    if (settings.burst == 0) {
+    if (settings.burst_thousandths == 0) {
         return {};
     }
-    if (settings.loss == 0) {
+    if (settings.loss_ppm == 0) {
         return Error{"burst is the number of losses in a row, so it needs a loss"};
     }
     // At least one datagram arrives between two bursts. So the loss is at most n/(n+1) if the mean
     // burst is n.
-    if (settings.loss * (settings.burst + 1000) > settings.burst * kCertainPpm) {
+    if (settings.loss_ppm * (settings.burst_thousandths + 1000) >
+        settings.burst_thousandths * kCertainPpm) {
         return Error{"bursts that short cannot lose so much; use a longer burst or less loss"};
     }
     return {};
@@ -302,16 +304,16 @@ bool ImpairedDirection::draw_chance(RandomDraw what, std::uint64_t share) const 
 /// a lossless state. The probability of leaving the lossy state follows from the mean burst; the
 /// probability of entering it follows from the loss.
 bool ImpairedDirection::decide_loss() noexcept {
-    if (impairment_.burst == 0) {
-        return draw_chance(RandomDraw::loss, impairment_.loss);
+    if (impairment_.burst_thousandths == 0) {
+        return draw_chance(RandomDraw::loss, impairment_.loss_ppm);
     }
     constexpr double kThousand = 1000;
-    const double leave = kThousand / static_cast<double>(impairment_.burst);
-    const double loss = static_cast<double>(impairment_.loss) / kCertainPpm;
+    const double leave = kThousand / static_cast<double>(impairment_.burst_thousandths);
+    const double loss = static_cast<double>(impairment_.loss_ppm) / kCertainPpm;
     const double enter = leave * loss / (1 - loss);
     const double drawn = map_to_unit_interval(draw_random_number(RandomDraw::loss));
-    losing_ = losing_ ? drawn >= leave : drawn < enter;
-    return losing_;
+    is_in_burst_ = is_in_burst_ ? drawn >= leave : drawn < enter;
+    return is_in_burst_;
 }
 
 microseconds ImpairedDirection::draw_delay() const noexcept {
@@ -324,24 +326,25 @@ microseconds ImpairedDirection::draw_delay() const noexcept {
 ImpairmentDecision ImpairedDirection::decide_next_datagram(Time now, std::size_t bytes) noexcept {
     ImpairmentDecision decision;
     if (decide_loss()) {
-        decision.outcome = ImpairmentDecision::Outcome::lost;
+        decision.outcome = ImpairmentDecision::Outcome::dropped_by_chance;
     }
-    decision.duplicate = draw_chance(RandomDraw::duplicate, impairment_.duplicate);
-    decision.reorder = draw_chance(RandomDraw::reorder, impairment_.reorder);
-    decision.leaves = now;
-    if (impairment_.rate != 0) {
-        rate_free_ = std::max(rate_free_, now);
-        if (rate_free_ - now > kMaxRateWait) {
-            decision.outcome = ImpairmentDecision::Outcome::rate_dropped;
+    decision.is_duplicated = draw_chance(RandomDraw::duplicate, impairment_.duplicate_ppm);
+    decision.is_reordered = draw_chance(RandomDraw::reorder, impairment_.reorder_ppm);
+    decision.send_time = now;
+    if (impairment_.bits_per_second != 0) {
+        rate_allows_next_ = std::max(rate_allows_next_, now);
+        if (rate_allows_next_ - now > kMaxRateWait) {
+            decision.outcome = ImpairmentDecision::Outcome::dropped_by_rate;
         } else {
-            rate_free_ += transmission_time(bytes + kHeaderBytes, impairment_.rate);
-            const auto at_once = transmission_time(kRateBurstBytes, impairment_.rate);
-            decision.leaves = std::max(now, rate_free_ - at_once);
+            rate_allows_next_ +=
+                transmission_time(bytes + kHeaderBytes, impairment_.bits_per_second);
+            const auto at_once = transmission_time(kRateBurstBytes, impairment_.bits_per_second);
+            decision.send_time = std::max(now, rate_allows_next_ - at_once);
         }
     }
-    decision.leaves += draw_delay();
+    decision.send_time += draw_delay();
     if (decision.outcome == ImpairmentDecision::Outcome::pass) {
-        decision.leaves = last_leaves_ = std::max(decision.leaves, last_leaves_);
+        decision.send_time = last_send_time_ = std::max(decision.send_time, last_send_time_);
     }
     ++number_;
     return decision;
@@ -364,32 +367,32 @@ void ImpairmentQueue::enqueue_datagram(void* owner, SessionImpairment& session, 
     totals.datagrams.add(1);
     const auto decision = session.directions[index].decide_next_datagram(now, bytes.size());
     if (decision.outcome != ImpairmentDecision::Outcome::pass) {
-        const bool is_lost = decision.outcome == ImpairmentDecision::Outcome::lost;
-        (is_lost ? totals.lost : totals.rate_dropped).add(1);
+        const bool is_lost = decision.outcome == ImpairmentDecision::Outcome::dropped_by_chance;
+        (is_lost ? totals.dropped_by_chance : totals.dropped_by_rate).add(1);
         return;
     }
     // At most one datagram is held at a time, and it is sent right after the next datagram. So a
     // datagram that arrives while another one is held is never held itself.
     const bool is_held = queue_.contains(held);
-    const bool hold = decision.reorder && !is_held;
-    const Time leaves = hold ? decision.leaves + kMaxReorderHold : decision.leaves;
+    const bool hold = decision.is_reordered && !is_held;
+    const Time leaves = hold ? decision.send_time + kMaxReorderHold : decision.send_time;
     const auto due = push_datagram(owner, session, direction, bytes, leaves);
     if (!due) {
-        totals.queue_full.add(1);
+        totals.dropped_by_full_queue.add(1);
         return;
     }
-    if (decision.duplicate) {
+    if (decision.is_duplicated) {
         const bool fits =
-            push_datagram(owner, session, direction, bytes, decision.leaves).has_value();
-        (fits ? totals.duplicated : totals.queue_full).add(1);
+            push_datagram(owner, session, direction, bytes, decision.send_time).has_value();
+        (fits ? totals.duplicated : totals.dropped_by_full_queue).add(1);
     }
     if (hold) {
         totals.reordered.add(1);
         held = *due;
     } else if (is_held) { // this datagram overtakes the held one
-        if (decision.leaves < held.leaves) {
+        if (decision.send_time < held.send_time) {
             auto overtaken = queue_.extract(held);
-            overtaken.key() = {.leaves = decision.leaves, .order = ++last_order_};
+            overtaken.key() = {.send_time = decision.send_time, .order = ++last_order_};
             queue_.insert(std::move(overtaken));
         }
         held = {};
@@ -403,7 +406,7 @@ std::optional<DueTime> ImpairmentQueue::push_datagram(void* owner, SessionImpair
     if (num_waiting() >= kMaxDatagrams || bytes_ + bytes.size() > kMaxBytes) {
         return std::nullopt;
     }
-    const DueTime due{.leaves = leaves, .order = ++last_order_};
+    const DueTime due{.send_time = leaves, .order = ++last_order_};
     queue_.emplace(
         due, WaitingDatagram{owner, &session, direction, {bytes.begin(), bytes.end(), &memory_}});
     bytes_ += bytes.size(); // after the allocations, which may throw

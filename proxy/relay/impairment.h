@@ -31,14 +31,14 @@ struct DirectionImpairment {
     /// Each datagram's delay is random, evenly distributed from delay - jitter to delay + jitter.
     /// Jitter does not change the order of datagrams.
     std::uint64_t jitter_us = 0;
-    std::uint64_t loss = 0;
-    std::uint64_t duplicate = 0;
+    std::uint64_t loss_ppm = 0;
+    std::uint64_t duplicate_ppm = 0;
     /// Probability that a datagram is sent after the datagram that follows it.
-    std::uint64_t reorder = 0;
+    std::uint64_t reorder_ppm = 0;
     /// The mean number of consecutive losses, in thousandths; 0: losses are independent.
-    std::uint64_t burst = 0;
+    std::uint64_t burst_thousandths = 0;
     /// The most bits per second, with 28 bytes of IPv4 and UDP header per datagram; 0: no limit.
-    std::uint64_t rate = 0;
+    std::uint64_t bits_per_second = 0;
 
     friend bool operator==(const DirectionImpairment&, const DirectionImpairment&) = default;
 };
@@ -82,14 +82,14 @@ inline constexpr std::uint64_t kMaxImpairBurstDatagrams = 1000;
 struct ImpairmentDecision {
     enum class Outcome : std::uint8_t {
         pass,
-        lost,         ///< dropped by chance
-        rate_dropped, ///< dropped: too many bytes are queued at the rate limit
+        dropped_by_chance,
+        dropped_by_rate, ///< too many bytes are queued at the rate limit
     };
 
     Outcome outcome = Outcome::pass;
-    bool duplicate = false;
-    bool reorder = false; ///< the datagram is sent after the datagram that follows it
-    std::chrono::steady_clock::time_point leaves{}; ///< when the datagram is sent
+    bool is_duplicated = false;
+    bool is_reordered = false; ///< the datagram is sent after the datagram that follows it
+    std::chrono::steady_clock::time_point send_time{}; ///< when the datagram is sent
 };
 
 /// Decides what happens to each datagram of a session in one direction. Uses no clock and no
@@ -102,8 +102,8 @@ class ImpairedDirection {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// The longest time for which a datagram waits because of a rate limit. If it had to wait
-    /// longer, it is dropped. Home routers queue about as much.
+    /// The longest time for which a datagram waits because of a rate limit. A datagram that would
+    /// wait longer is dropped. Home routers queue about as much.
     static constexpr std::chrono::milliseconds kMaxRateWait{200};
     /// The most bytes sent at once after a pause if a rate is set: one full datagram.
     static constexpr std::size_t kRateBurstBytes = 1500;
@@ -130,15 +130,15 @@ class ImpairedDirection {
     DirectionImpairment impairment_;
     std::uint64_t key_ = 0;
     std::uint64_t number_ = 0; ///< number of earlier datagrams
-    bool losing_ = false;      ///< with `burst`: true while every datagram is lost
-    Time rate_free_{};         ///< when the rate limit allows the next datagram
-    Time last_leaves_{};       ///< when the previous datagram leaves
+    bool is_in_burst_ = false; ///< with `burst`: true while every datagram is lost
+    Time rate_allows_next_{};  ///< when the rate limit allows the next datagram
+    Time last_send_time_{};    ///< when the previous datagram is sent
 };
 
 /// The position of a datagram in the queue. Datagrams with equal times are sent by their order.
 struct DueTime {
-    ImpairedDirection::Time leaves{}; ///< when the datagram is sent
-    std::uint64_t order = 0;          ///< number of the queued datagram, from 1; 0: no datagram
+    ImpairedDirection::Time send_time{};
+    std::uint64_t order = 0; ///< number of the queued datagram, from 1; 0: no datagram
 
     friend auto operator<=>(const DueTime&, const DueTime&) = default;
 };
@@ -191,7 +191,7 @@ class ImpairmentQueue {
     /// std::span<const std::byte>) for each of them, in order.
     template <typename Handler>
     void release_due_datagrams(Time now, Handler&& handler) {
-        while (!queue_.empty() && queue_.begin()->first.leaves <= now) {
+        while (!queue_.empty() && queue_.begin()->first.send_time <= now) {
             const auto leaving = queue_.extract(queue_.begin());
             const WaitingDatagram& datagram = leaving.mapped();
             handler(datagram.owner, datagram.direction, std::span<const std::byte>{datagram.bytes});
@@ -202,7 +202,7 @@ class ImpairmentQueue {
 
     /// Returns when the next datagram is due; nullopt if no datagram waits.
     [[nodiscard]] std::optional<Time> next_due_time() const noexcept {
-        return queue_.empty() ? std::nullopt : std::optional{queue_.begin()->first.leaves};
+        return queue_.empty() ? std::nullopt : std::optional{queue_.begin()->first.send_time};
     }
 
     [[nodiscard]] std::size_t num_waiting() const noexcept { return queue_.size(); }

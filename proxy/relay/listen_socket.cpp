@@ -111,8 +111,8 @@ int DatagramBatch::receive(int socket, std::size_t at, bool with_names,
     for (std::size_t i = at; i < kDatagrams; ++i) {
         vectors_[i].iov_len = kBufferBytes;
         msghdr& header = messages_[i].msg_hdr;
-        header.msg_name = with_names ? &names_[i] : nullptr;
-        header.msg_namelen = with_names ? sizeof names_[i] : 0;
+        header.msg_name = with_names ? &sender_addresses_[i] : nullptr;
+        header.msg_namelen = with_names ? sizeof sender_addresses_[i] : 0;
         header.msg_control = with_control ? control_[i].data() : nullptr;
         header.msg_controllen = with_control ? control_[i].size() : 0;
     }

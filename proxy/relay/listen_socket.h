@@ -55,7 +55,7 @@ class DatagramBatch {
     std::byte* memory_;
     std::array<mmsghdr, kDatagrams> messages_{};
     std::array<iovec, kDatagrams> vectors_{};
-    std::array<base::SocketAddress, kDatagrams> names_{};
+    std::array<base::SocketAddress, kDatagrams> sender_addresses_{};
     std::array<ReplyControl, kDatagrams> control_{};
 };
 
@@ -67,11 +67,11 @@ struct Listener {
     /// The session table of the server whose clients send to this socket; null: not in use.
     SessionTable* table = nullptr;
     /// The socket is bound to 0.0.0.0 or ::, so each reply must name its source address.
-    bool any_address = false;
-    bool v6 = false;        ///< an IPv6 socket; clients may use IPv4 or IPv6
+    bool is_any_address = false;
+    bool v6 = false;        ///< true for an IPv6 socket; its clients may use IPv4 or IPv6
     base::Endpoint local{}; ///< the address that the socket is bound to
     /// The kernel's drop counter of the socket when it was last read.
-    std::uint32_t drops = 0;
+    std::uint32_t kernel_drops = 0;
 };
 
 /// The most listening sockets for a server: each thread has its own socket for each address.
@@ -84,12 +84,12 @@ using ListenerIndex = std::uint16_t;
 [[nodiscard]] std::vector<ListenerIndex> listeners_of(const SessionTable& table,
                                                       std::span<const Listener> all);
 
-/// Returns the addresses of this host's network interfaces, with port 0. Returns nothing if the
-/// system does not list them.
+/// Returns the addresses of this host's network interfaces, with port 0. Returns an empty list if
+/// the system does not list them.
 [[nodiscard]] std::vector<base::Endpoint> interface_addresses();
 
-/// Makes the control message of a reply from that of a received datagram: the reply's source is the
-/// datagram's destination. Returns the length of `to`; 0 if the datagram has no control message.
+/// Makes a reply's control message, so that the reply's source address is the destination address
+/// of the received datagram `from`. Returns the length of `to`; 0 if `from` has no control message.
 [[nodiscard]] std::size_t make_reply_control(msghdr& from, ReplyControl& to);
 
 /// Requests socket buffers of this size; the system may grant less.

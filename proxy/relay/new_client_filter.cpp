@@ -8,7 +8,7 @@ namespace tw::relay {
 /// so, makes that answer the current one, or discards it if it is too long to store.
 void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
-    if (coming.asker != 0 && now_ms - coming.began_ms >= kMaxPartSpanMs) {
+    if (coming.asker != 0 && now_ms - coming.first_part_ms >= kMaxPartSpanMs) {
         if (coming.num_parts <= kMaxParts) {
             pair.current ^= 1U;
         }
@@ -25,13 +25,13 @@ void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart pa
         return;
     }
     if (coming.asker == 0 && part == AnswerPart::first) {
-        coming.began_ms = now_ms;
+        coming.first_part_ms = now_ms;
         coming.asker = asker;
         coming.num_parts = 0;
     } else if (coming.asker != asker || part == AnswerPart::first) {
         return; // a second answer is not stored while the parts of an answer are being received
     }
-    if (coming.num_parts >= kMaxParts || datagram.size() > kMaxBytes) {
+    if (coming.num_parts >= kMaxParts || datagram.size() > kMaxPartBytes) {
         coming.num_parts = kMaxParts + 1;
         return;
     }
@@ -45,7 +45,7 @@ const AnswerCache::Answer* AnswerCache::find_answer(std::uint8_t kind,
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestionKinds];
     replace_current(pair, now_ms);
     const Answer& current = pair.answers[pair.current];
-    const bool is_recent = current.asker != 0 && now_ms - current.began_ms < kMaxAgeMs;
+    const bool is_recent = current.asker != 0 && now_ms - current.first_part_ms < kMaxAgeMs;
     return is_recent ? &current : nullptr;
 }
 
@@ -72,8 +72,8 @@ NewClientFilter::NewClientFilter(const NewClientLimits& limits, const SessionPoo
                                  const base::KeyedHash& hash)
     : limits_{limits}, hash_{hash}, new_sessions_{bucket_for(pools.unverified,
                                                              limits.min_unverified_time)},
-      requests_{bucket_for(pools.connless, limits.min_unverified_time)},
-      forwarded_although_answered_{limits.forwarded_rate},
+      forwarded_requests_{bucket_for(pools.connless, limits.min_unverified_time)},
+      forwarded_common_requests_{limits.forwarded_rate},
       repeated_answers_{limits.repeated_answer_rate}, reserved_requests_{
                                                           limits.reserved_request_rate} {}
 
@@ -83,7 +83,7 @@ TokenBucket& NewClientFilter::bucket_of(const base::Network& network, BucketPurp
     const std::uint64_t hash =
         hash_(hash_(network), static_cast<std::uint64_t>(purpose), now_ms / kKeyLifetimeMs);
     NetworkBucket& found =
-        networks_.find_or_add(hash, {.tag = 0, .seen_ms = 0, .bucket = full}, now_ms);
+        network_buckets_.find_or_add(hash, {.tag = 0, .seen_ms = 0, .bucket = full}, now_ms);
     found.seen_ms = now_ms;
     found.bucket.refill(now_ms);
     return found.bucket;
@@ -97,7 +97,7 @@ class NewClientFilter::NetworkBuckets {
         if (base::is_loopback(client)) {
             return; // loopback addresses cannot be forged
         }
-        for (const base::Network& network : base::Networks{client}) {
+        for (const base::Network& network : base::EnclosingNetworks{client}) {
             // A wider network has more clients, so each step of width gives four times the tokens.
             const std::uint32_t times = 1U << (2U * network.width);
             const TokenBucket full{rate * times, burst * times};
@@ -164,7 +164,7 @@ NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& clien
         std::min(limits_.new_client_rate, std::max(new_sessions_.rate() / 4, 1U));
     NetworkBuckets own{*this, client, BucketPurpose::new_sessions, most, most, now_ms};
     new_sessions_.refill(now_ms);
-    WaitingClient& waiting = waiting_.find_or_add(hash_(client), {}, now_ms);
+    WaitingClient& waiting = waiting_clients_.find_or_add(hash_(client), {}, now_ms);
     count_repetition(waiting, datagram, now_ms);
     const NewClientDecision entry{.num_repeats = static_cast<std::uint8_t>(waiting.num_repeats)};
     const auto repeats_enough = [&](TokenScarcity scarcity) {
@@ -178,7 +178,7 @@ NewClientDecision NewClientFilter::decide_new_client(const base::Endpoint& clien
     const bool was_admitted =
         waiting.admitted_ms != 0 && now_ms - waiting.admitted_ms < in_ms(limits_.readmission_pause);
     const TokenScarcity scarcity = new_sessions_.scarcity();
-    if (!repeats_enough(scarcity) || (scarcity >= TokenScarcity::quarter && !is_first) ||
+    if (!repeats_enough(scarcity) || (scarcity >= TokenScarcity::below_quarter && !is_first) ||
         (scarcity != TokenScarcity::none && was_admitted) ||
         !new_sessions_.try_take_token(now_ms)) {
         return {.refusal = NewClientRefusal::too_many_new_clients,
@@ -197,12 +197,12 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
     if (own.empty()) {
         return RequestDecision::reject_by_network_limit;
     }
-    forwarded_although_answered_.refill(now_ms);
+    forwarded_common_requests_.refill(now_ms);
     const bool repeats = request == RequestKind::server_info && has_answer &&
-                         !forwarded_although_answered_.try_take_token(now_ms);
+                         !forwarded_common_requests_.try_take_token(now_ms);
     TokenBucket& all = repeats                        ? repeated_answers_
                        : request == RequestKind::rare ? reserved_requests_
-                                                      : requests_;
+                                                      : forwarded_requests_;
     all.refill(now_ms);
     // When tokens are scarce, a request takes more tokens from its network's bucket, so that busy
     // networks are limited first.
@@ -215,7 +215,7 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
 }
 
 void NewClientFilter::remember_verified_client(const base::Endpoint& client) noexcept {
-    if (WaitingClient* const found = waiting_.find(hash_(client))) {
+    if (WaitingClient* const found = waiting_clients_.find(hash_(client))) {
         *found = {};
     }
 }

@@ -53,7 +53,7 @@ struct DatagramVerdict {
     RequestKind request = RequestKind::none; ///< the request in a client's datagram
     bool is_answered = false; ///< true if servers usually answer such a datagram of a client
     /// True if the datagram is the server's and shows that the client has a slot on the server.
-    bool is_play = false;
+    bool shows_player = false;
 };
 
 /// Memory in which a JudgeDatagram function stores data about one session. Initially zeroed.
@@ -71,9 +71,9 @@ using JudgeDatagram = DatagramVerdict (*)(HandshakeMemory& memory, Direction dir
 /// handshake takes a second and whose clients send a hundred datagrams a second.
 struct NewClientLimits {
     /// An unverified session is closed after this time. A handshake with repetitions takes less.
-    std::chrono::milliseconds unverified_time{3000};
+    std::chrono::milliseconds unverified_timeout{3000};
     /// A connectionless session is closed this long after its last request.
-    std::chrono::milliseconds connless_time{2000};
+    std::chrono::milliseconds connless_timeout{2000};
     /// An unverified session is not evicted for this long. Clients with a longer round trip may be
     /// unable to connect while there are too many new clients.
     std::chrono::milliseconds min_unverified_time{250};
@@ -102,9 +102,8 @@ struct NewClientLimits {
     /// has a slot on the server.
     std::uint32_t announcement_rate = 8;
     std::uint32_t announcement_burst = 64;
-    // The most datagrams per second from a client with, and without, a slot on the server.
-    std::uint32_t session_rate = 10'000;
-    std::uint32_t unverified_rate = 128;
+    std::uint32_t player_datagram_rate = 10'000; ///< per second, of a client with a server slot
+    std::uint32_t other_datagram_rate = 128;     ///< per second, of a client without a server slot
     /// The most sessions per IPv4 address or IPv6 /64, except loopback addresses; 0: unlimited.
     std::size_t max_per_address = 64;
 };
@@ -115,10 +114,10 @@ struct SessionPoolSizes {
     /// less. In a smaller pool, clients that join at the same time would evict each other.
     static constexpr std::size_t kLeastHandshakes = 4;
 
-    std::size_t unverified = 0; ///< unverified and stray sessions together
+    std::size_t unverified = 0; ///< unverified and unrecognised sessions together
     std::size_t verified = 0;
     std::size_t connless = 0;
-    std::size_t weak = 0;
+    std::size_t unverified_players = 0;
     std::size_t per_address = 0; ///< for each client address; 0: unlimited
 
     SessionPoolSizes(std::size_t max_sessions, std::size_t threads,
@@ -126,8 +125,8 @@ struct SessionPoolSizes {
         unverified = handshake_pool_size(max_sessions, 4 * threads);
         verified = handshake_pool_size(max_sessions, 8 * threads);
         connless = std::clamp<std::size_t>(max_sessions / 16 / threads, 4, 256);
-        weak = share_of(max_sessions, 2 * threads);
-        per_address = std::min(max_per_address, weak);
+        unverified_players = share_of(max_sessions, 2 * threads);
+        per_address = std::min(max_per_address, unverified_players);
     }
 
     /// Returns how many of a pool's sessions one network may have. A wider network may have more,
@@ -188,7 +187,7 @@ class AnswerCache {
     /// The most parts of an answer: enough for a full server of 128 players.
     static constexpr std::size_t kMaxParts = 8;
     /// The most bytes of a part. An answer with a longer part is not stored.
-    static constexpr std::size_t kMaxBytes = 1400;
+    static constexpr std::size_t kMaxPartBytes = 1400;
     /// The greatest age of an answer that find_answer() returns.
     static constexpr std::uint32_t kMaxAgeMs = 1000;
     /// The longest time between the first and the last part of an answer.
@@ -197,10 +196,11 @@ class AnswerCache {
     struct Answer {
         struct Part {
             std::uint16_t size = 0;
-            std::array<std::byte, kMaxBytes> bytes; // NOLINT(*-member-init): as far as it is used
+            std::array<std::byte, kMaxPartBytes>
+                bytes; // NOLINT(*-member-init): as far as it is used
         };
 
-        std::uint32_t began_ms = 0; ///< when the first part was received
+        std::uint32_t first_part_ms = 0; ///< when the first part was received
         /// Session::number of the client that got the answer from the server; 0: no answer.
         std::uint32_t asker = 0;
         /// Number of parts; kMaxParts + 1: the answer is too long to store.
@@ -236,7 +236,7 @@ class AnswerCache {
 
 /// How much of a resource is left: at least half (`none`), less than a half, a quarter or an
 /// eighth.
-enum class TokenScarcity : std::uint8_t { none, half, quarter, eighth };
+enum class TokenScarcity : std::uint8_t { none, below_half, below_quarter, below_eighth };
 
 /// A token bucket with millisecond resolution.
 class TokenBucket {
@@ -275,9 +275,9 @@ class TokenBucket {
 
     [[nodiscard]] TokenScarcity scarcity() const noexcept {
         const std::uint64_t eightfold = std::uint64_t{tokens_} * 8;
-        return eightfold < capacity_                      ? TokenScarcity::eighth
-               : eightfold < std::uint64_t{capacity_} * 2 ? TokenScarcity::quarter
-               : eightfold < std::uint64_t{capacity_} * 4 ? TokenScarcity::half
+        return eightfold < capacity_                      ? TokenScarcity::below_eighth
+               : eightfold < std::uint64_t{capacity_} * 2 ? TokenScarcity::below_quarter
+               : eightfold < std::uint64_t{capacity_} * 4 ? TokenScarcity::below_half
                                                           : TokenScarcity::none;
     }
 
@@ -336,7 +336,7 @@ class NewClientFilter {
                     const base::KeyedHash& hash = base::KeyedHash::with_random_key());
 
     /// Decides whether a datagram may begin a session of this standing. `standing`: not `connless`.
-    /// `is_first`: the client's network has no stray, unverified or verified session.
+    /// `is_first`: the client's network has no unrecognised, unverified or verified session.
     [[nodiscard]] NewClientDecision decide_new_client(const base::Endpoint& client,
                                                       ClientStanding standing, bool is_first,
                                                       std::span<const std::byte> datagram,
@@ -439,12 +439,12 @@ class NewClientFilter {
     base::KeyedHash hash_;
     // Limits for all clients together.
     TokenBucket new_sessions_;
-    TokenBucket requests_;                    ///< forwarded requests, except reserved requests
-    TokenBucket forwarded_although_answered_; ///< common requests whose answer is stored
+    TokenBucket forwarded_requests_;        ///< forwarded requests, except reserved requests
+    TokenBucket forwarded_common_requests_; ///< common requests whose answer is stored
     TokenBucket repeated_answers_;
     TokenBucket reserved_requests_;
-    HashTable<NetworkBucket> networks_{std::size_t{1} << 16U};
-    HashTable<WaitingClient> waiting_{std::size_t{1} << 20U};
+    HashTable<NetworkBucket> network_buckets_{std::size_t{1} << 16U};
+    HashTable<WaitingClient> waiting_clients_{std::size_t{1} << 20U};
 };
 
 } // namespace tw::relay

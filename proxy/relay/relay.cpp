@@ -118,7 +118,7 @@ void Relay::check_no_forwarding_loop(const SharedServerData& added) const {
     const Udp::endpoint server = base::to_asio(added.upstreams.server());
     relay::check_no_forwarding_loop(server, added.listen);
     for (const auto& other : servers_) {
-        if (!other->removed) {
+        if (!other->is_removed) {
             relay::check_no_forwarding_loop(server, other->listen);
             relay::check_no_forwarding_loop(base::to_asio(other->upstreams.server()), added.listen);
         }
@@ -153,7 +153,7 @@ void Relay::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listeni
     }
     servers_.push_back(std::move(added));
     SharedServerData& kept = *servers_.back();
-    observation_->more_servers = static_cast<std::uint32_t>(servers_.size() - 1);
+    observation_->num_added_servers = static_cast<std::uint32_t>(servers_.size() - 1);
     for (std::size_t i = 0; i < relay_threads_.size(); ++i) {
         relay_threads_[i]->run_on_thread([&relay_thread = *relay_threads_[i], &kept, shares, i] {
             relay_thread.add_server(kept, std::move((*shares)[i]));
@@ -181,7 +181,7 @@ ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::Un
 
 void Relay::remove_server(ServerIndex server) {
     SharedServerData& gone = *servers_.at(server);
-    gone.removed = true;
+    gone.is_removed = true;
     for (auto& relay_thread : relay_threads_) {
         // A shared_ptr, because the job may run after run_on_thread() has timed out.
         const auto is_gone = std::make_shared<bool>(false);
@@ -266,7 +266,7 @@ Relay::TakeoverData Relay::takeover_state(std::span<const ServerIndex> servers) 
         HandedOverServer& state = given.state.servers.emplace_back();
         state.counters = totals_of(*observation_, index);
         for (std::size_t i = 0; i < server.num_sockets(); ++i) {
-            state.listener_drops.push_back(listener(server, i).drops);
+            state.listener_drops.push_back(listener(server, i).kernel_drops);
         }
         for (std::size_t thread = 0; thread < relay_threads_.size(); ++thread) {
             const auto add_session = [&](HandedOverSession session, int socket) {
@@ -306,7 +306,7 @@ void Relay::take_over(const TakeoverState& state, std::span<const ServerIndex> s
         }
         add_counters(observation_->counters_of(servers[i], 0), given.counters);
         for (std::size_t k = 0; k < given.listener_drops.size(); ++k) {
-            listener(server, k).drops = given.listener_drops[k];
+            listener(server, k).kernel_drops = given.listener_drops[k];
         }
         for (const HandedOverSession& session : given.sessions) {
             const bool is_new = session.id == 0 || ids.insert(session.id).second;
@@ -344,7 +344,7 @@ void Relay::set_server_address(const Udp::endpoint& server, ServerIndex index) {
         check_transparent_mode(server, servers_[index]->listen);
     }
     for (const auto& each : servers_) {
-        if (!each->removed) {
+        if (!each->is_removed) {
             relay::check_no_forwarding_loop(server, each->listen);
         }
     }
@@ -377,7 +377,7 @@ Impairment Relay::impairment() const {
 std::size_t Relay::num_sessions() const noexcept {
     std::size_t sum = 0;
     for (const auto& server : servers_) {
-        sum += server->sessions.load(std::memory_order_relaxed);
+        sum += server->num_sessions.load(std::memory_order_relaxed);
     }
     return sum;
 }

@@ -58,8 +58,8 @@ RelayThread::RelayThread(const Options& options, unsigned thread, ObserverShared
       timer_{base::take_descriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC),
                                    "timerfd_create")},
       forwarder_{observation, thread, options.resync_functions,
-                 std::min({options.idle_timeout, options.new_client_limits.unverified_time,
-                           options.new_client_limits.connless_time}),
+                 std::min({options.idle_timeout, options.new_client_limits.unverified_timeout,
+                           options.new_client_limits.connless_timeout}),
                  ring},
       busy_poll_{options.busy_poll} {
     forwarder_.add_wakeup_descriptor(wakeup_.get());
@@ -72,7 +72,7 @@ void RelayThread::add_server(SharedServerData& shared, std::vector<base::UniqueF
     for (std::size_t i = 0; i < sockets.size(); ++i) {
         const Udp::endpoint& endpoint = shared.listen[i % shared.listen.size()];
         listeners.push_back({.socket = sockets[i].get(),
-                             .any_address = endpoint.address().is_unspecified(),
+                             .is_any_address = endpoint.address().is_unspecified(),
                              .v6 = endpoint.address().is_v6(),
                              .local = base::endpoint_from(endpoint.data())});
     }
@@ -110,7 +110,7 @@ void RelayThread::run_on_thread(std::function<void()> job) {
 void RelayThread::run_later(std::function<void()> job) {
     {
         const std::scoped_lock lock{calls_mutex_};
-        calls_.push_back(std::move(job));
+        queued_calls_.push_back(std::move(job));
     }
     wake();
 }
@@ -122,11 +122,11 @@ void RelayThread::wake() noexcept {
 
 std::function<void()> RelayThread::take_next_call() {
     const std::scoped_lock lock{calls_mutex_};
-    if (calls_.empty()) {
+    if (queued_calls_.empty()) {
         return nullptr;
     }
-    auto job = std::move(calls_.front());
-    calls_.pop_front();
+    auto job = std::move(queued_calls_.front());
+    queued_calls_.pop_front();
     return job;
 }
 
@@ -156,7 +156,7 @@ void RelayThread::run_due_work() {
     if (now >= next_check_) {
         const bool all = forwarder_.check_timeouts(now);
         const auto interval = forwarder_.timeout_check_interval();
-        resting_ = all && interval >= Forwarder::kIdleCheckInterval;
+        is_resting_ = all && interval >= Forwarder::kIdleCheckInterval;
         next_check_ = now + (all ? interval : kRecheckDelay);
     }
     next_due_ = forwarder_.send_due_datagrams(now);
@@ -174,8 +174,8 @@ std::size_t RelayThread::wait_and_forward() {
     } else if (forwarder_.is_impaired()) {
         next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
     }
-    if (resting_ && forwarder_.timeout_check_interval() < Forwarder::kIdleCheckInterval) {
-        resting_ = false;
+    if (is_resting_ && forwarder_.timeout_check_interval() < Forwarder::kIdleCheckInterval) {
+        is_resting_ = false;
         next_check_ = base::Clock::now() + forwarder_.timeout_check_interval();
     }
     return woken.datagrams;
@@ -185,7 +185,7 @@ void RelayThread::poll_without_sleep() {
     auto last_seen = base::Clock::now();
     bool seen = false;
     int polls = 0;
-    while (!stopping_.load(std::memory_order_relaxed)) {
+    while (!is_stopping_.load(std::memory_order_relaxed)) {
         const Forwarder::ForwardResult woken = forwarder_.forward_from_ready_sockets(0);
         seen = seen || woken.datagrams != 0;
         if (woken.is_woken) {
@@ -204,7 +204,7 @@ void RelayThread::poll_without_sleep() {
         if (seen) {
             last_seen = now;
         } else if (now - last_seen > kPollTime) {
-            while (!stopping_.load(std::memory_order_relaxed) &&
+            while (!is_stopping_.load(std::memory_order_relaxed) &&
                    wait_and_forward() == 0) { // the loop sleeps until a datagram comes
             }
             last_seen = base::Clock::now();
@@ -224,9 +224,9 @@ void RelayThread::forward_received_datagrams() {
 void RelayThread::run() {
     raise_thread_priority();
     next_check_ = base::Clock::now() + forwarder_.timeout_check_interval();
-    resting_ = forwarder_.timeout_check_interval() >= Forwarder::kIdleCheckInterval;
+    is_resting_ = forwarder_.timeout_check_interval() >= Forwarder::kIdleCheckInterval;
     next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
-    while (!stopping_.load(std::memory_order_relaxed)) {
+    while (!is_stopping_.load(std::memory_order_relaxed)) {
         try {
             if (busy_poll_) {
                 poll_without_sleep();
@@ -238,11 +238,12 @@ void RelayThread::run() {
             std::this_thread::sleep_for(kMemoryPause);
         }
     }
-    if (!handed_over_) {
+    if (!is_handed_over_) {
         forward_received_datagrams();
     }
     forwarder_.send_delayed_datagrams();
-    forwarder_.close_all_sessions(handed_over_ ? CloseReason::handed_over : CloseReason::shutdown);
+    forwarder_.close_all_sessions(is_handed_over_ ? CloseReason::handed_over
+                                                  : CloseReason::shutdown);
 }
 
 void RelayThread::start() {
@@ -250,8 +251,8 @@ void RelayThread::start() {
 }
 
 void RelayThread::stop(bool handed_over) {
-    handed_over_ = handed_over_ || handed_over;
-    stopping_ = true;
+    is_handed_over_ = is_handed_over_ || handed_over;
+    is_stopping_ = true;
     wake();
 }
 

@@ -86,7 +86,7 @@ class RelayThread {
 
     /// This thread's listening sockets for each server.
     std::map<const SharedServerData*, std::vector<base::UniqueFd>> sockets_;
-    /// Eventfd that other threads write to after they added to calls_ or set stopping_.
+    /// Eventfd that other threads write to after they added to queued_calls_ or set is_stopping_.
     base::UniqueFd wakeup_;
     /// Timerfd that expires when idle sessions must be checked or a delayed datagram is due.
     base::UniqueFd timer_;
@@ -97,13 +97,13 @@ class RelayThread {
     std::optional<base::Clock::time_point> next_due_;
     base::Clock::time_point timer_set_to_;
     /// True if next_check_ uses kIdleCheckInterval, because there was nothing to check.
-    bool resting_ = false;
+    bool is_resting_ = false;
     bool busy_poll_;
-    std::atomic<bool> stopping_{false};
-    std::atomic<bool> handed_over_{false}; ///< the argument of stop()
+    std::atomic<bool> is_stopping_{false};
+    std::atomic<bool> is_handed_over_{false}; ///< the argument of stop()
     std::mutex calls_mutex_;
     /// Functions that other threads want this thread to run.
-    std::deque<std::function<void()>> calls_;
+    std::deque<std::function<void()>> queued_calls_;
     std::thread thread_;
 };
 

@@ -18,8 +18,8 @@ static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 void ThreadWaker::wake_by_futex() noexcept {
     // The waking thread clears the flag itself. So a process that never clears its flag, such as a
     // killed one, costs one system call in all.
-    if (sleeps_.exchange(0, std::memory_order_seq_cst) != 0) {
-        std::ignore = ::syscall(SYS_futex, &sleeps_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    if (is_sleeping_.exchange(0, std::memory_order_seq_cst) != 0) {
+        std::ignore = ::syscall(SYS_futex, &is_sleeping_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     }
 }
 
@@ -29,7 +29,7 @@ void ThreadWaker::sleep_on_futex(base::Clock::time_point time) noexcept {
     const timespec timeout{
         .tv_sec = static_cast<time_t>(seconds.count()),
         .tv_nsec = std::chrono::duration_cast<std::chrono::nanoseconds>(left - seconds).count()};
-    std::ignore = ::syscall(SYS_futex, &sleeps_, FUTEX_WAIT, 1, &timeout, nullptr, 0);
+    std::ignore = ::syscall(SYS_futex, &is_sleeping_, FUTEX_WAIT, 1, &timeout, nullptr, 0);
 }
 
 Ring::Ring(std::span<std::byte> shared)
@@ -76,7 +76,7 @@ bool Ring::has_room(std::size_t bytes) noexcept {
     return producer_.tail + size - producer_.head <= capacity_;
 }
 
-bool Ring::try_push(const Event& event) noexcept {
+bool Ring::try_push(const RelayEvent& event) noexcept {
     const SessionAddresses& addresses = event;
     const std::span<const std::byte> payload =
         event.kind == EventKind::open ? std::as_bytes(std::span{&addresses, 1}) : event.bytes;
@@ -96,8 +96,8 @@ bool Ring::try_push(const Event& event) noexcept {
     return true;
 }
 
-Event Ring::to_event(const Record& record) noexcept {
-    Event event;
+RelayEvent Ring::to_event(const Record& record) noexcept {
+    RelayEvent event;
     static_cast<EventHeader&>(event) = record.header.event;
     if (event.kind == EventKind::open) {
         SessionAddresses addresses;

@@ -16,31 +16,32 @@ namespace tw::relay {
 /// Lets a thread sleep until another thread wakes it. The threads may belong to two processes that
 /// share the object's memory. wake() never blocks, and makes a system call only while a thread
 /// sleeps. Zeroed memory is the initial state. No wakeup is lost if the waking thread stores its
-/// data before wake(), and `awake()` loads them, both sequentially consistently.
+/// data before it calls wake(), and the callback of sleep_until() loads the data. Both accesses
+/// must be sequentially consistent.
 class ThreadWaker {
   public:
     void wake() noexcept {
-        if (sleeps_.load(std::memory_order_seq_cst) != 0) {
+        if (is_sleeping_.load(std::memory_order_seq_cst) != 0) {
             wake_by_futex();
         }
     }
 
     /// Sleeps until another thread calls wake(), or until `time`; may return earlier. Returns at
-    /// once if `awake()` returns true. Only one thread may sleep at a time.
-    template <typename Awake>
-    void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
-        sleeps_.store(1, std::memory_order_seq_cst);
-        if (!awake()) {
+    /// once if `has_work()` returns true. Only one thread may sleep at a time.
+    template <typename HasWork>
+    void sleep_until(base::Clock::time_point time, HasWork&& has_work) noexcept {
+        is_sleeping_.store(1, std::memory_order_seq_cst);
+        if (!has_work()) {
             sleep_on_futex(time);
         }
-        sleeps_.store(0, std::memory_order_relaxed);
+        is_sleeping_.store(0, std::memory_order_relaxed);
     }
 
   private:
     void wake_by_futex() noexcept;
     void sleep_on_futex(base::Clock::time_point time) noexcept;
 
-    std::atomic<std::uint32_t> sleeps_{0};
+    std::atomic<std::uint32_t> is_sleeping_{0};
 };
 
 /// c2s: client to server; s2c: server to client.
@@ -64,11 +65,11 @@ enum class GapReason : std::uint8_t {
 };
 
 enum class EventKind : std::uint8_t {
-    open,     ///< a session began; this is its first event
-    datagram, ///< the relay sent a datagram, or sending it failed
-    close,    ///< a session ended; this is its last event
-    gap,      ///< the copies of `lost` datagrams are missing here
-    observer, ///< the events after this one are for the observer with the number `session`
+    open,         ///< a session began; this is its first event
+    datagram,     ///< the relay sent a datagram, or sending it failed
+    close,        ///< a session ended; this is its last event
+    gap,          ///< the copies of `lost` datagrams are missing here
+    new_observer, ///< the events after this one are for the observer with the number `session`
     /// The relay changed the session's next datagram before it sent it (see ResyncFunctions).
     resync,
 };
@@ -88,14 +89,14 @@ struct EventHeader {
     CloseReason reason = CloseReason::idle; ///< in `close` events
     GapReason gap = GapReason::ring_full;   ///< in `gap` events: why copies are missing
     /// The session's number, from 1; 0 in a `gap` whose datagrams belong to sessions without an
-    /// `open` event. In an `observer` event: the number of the observer.
+    /// `open` event. In a `new_observer` event: the number of the observer.
     std::uint32_t session = 0;
     base::Timestamp time = 0;
     std::uint64_t lost = 0; ///< in `gap` events: the number of missing datagrams
 };
 
 /// An event that the relay reports to its observer. Only `open` events have addresses.
-struct Event : EventHeader, SessionAddresses {
+struct RelayEvent : EventHeader, SessionAddresses {
     /// In `datagram` events: the payload; not valid after the handler of Ring::consume_events()
     /// returns.
     std::span<const std::byte> bytes;
@@ -129,14 +130,14 @@ class Ring {
 
     // Functions for the producer.
 
-    [[nodiscard]] bool try_push(const Event& event) noexcept;
+    [[nodiscard]] bool try_push(const RelayEvent& event) noexcept;
 
     /// Returns whether an event with this many payload bytes is certain to fit.
     [[nodiscard]] bool has_room(std::size_t bytes) noexcept;
 
     /// Returns an upper limit of the number of bytes that were pushed and not consumed. A result of
     /// more than half of the ring is exact.
-    [[nodiscard]] std::size_t unread_bytes() noexcept {
+    [[nodiscard]] std::size_t max_unread_bytes() noexcept {
         if (producer_.tail - producer_.head > capacity_ / 2) {
             producer_.head = positions_->head.load(std::memory_order_acquire);
         }
@@ -145,8 +146,8 @@ class Ring {
 
     /// Makes pushed events visible to the consumer and wakes it.
     void commit_events() noexcept {
-        if (producer_.tail != producer_.shown) {
-            producer_.shown = producer_.tail;
+        if (producer_.tail != producer_.committed) {
+            producer_.committed = producer_.tail;
             positions_->tail.store(producer_.tail, std::memory_order_seq_cst);
             positions_->waker.wake();
         }
@@ -154,7 +155,8 @@ class Ring {
 
     // Functions for the consumer.
 
-    /// Calls handler(const Event&) for up to `max` events, in order. Returns the number of calls.
+    /// Calls handler(const RelayEvent&) for up to `max` events, in order. Returns the number of
+    /// calls.
     template <typename Handler>
     std::size_t consume_events(Handler&& handler,
                                std::size_t max = std::numeric_limits<std::size_t>::max()) {
@@ -168,7 +170,7 @@ class Ring {
             if (record.header.event.kind == kPadding) {
                 continue;
             }
-            Event event = to_event(record);
+            RelayEvent event = to_event(record);
             event.next = head == tail ? std::span<const std::byte>{} : payload_at(head);
             handler(event);
             ++count;
@@ -182,13 +184,13 @@ class Ring {
     }
 
     /// Sleeps until the ring contains events, another thread calls wake_consumer(), or the time is
-    /// `time`; may return earlier. `awake`: see ThreadWaker.
-    template <typename Awake>
-    void sleep_until(base::Clock::time_point time, Awake&& awake) noexcept {
+    /// `time`; may return earlier. `has_work`: see ThreadWaker::sleep_until.
+    template <typename HasWork>
+    void sleep_until(base::Clock::time_point time, HasWork&& has_work) noexcept {
         positions_->waker.sleep_until(time, [&] {
             return positions_->tail.load(std::memory_order_seq_cst) !=
                        positions_->head.load(std::memory_order_relaxed) ||
-                   awake();
+                   has_work();
         });
     }
 
@@ -199,7 +201,7 @@ class Ring {
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
     /// Returns the number of bytes that the consumer can see and has not consumed.
-    [[nodiscard]] std::size_t bytes_used() const noexcept {
+    [[nodiscard]] std::size_t num_unconsumed_bytes() const noexcept {
         const auto head = positions_->head.load(std::memory_order_acquire);
         return static_cast<std::size_t>(positions_->tail.load(std::memory_order_acquire) - head);
     }
@@ -243,7 +245,7 @@ class Ring {
     /// The producer's private copies of `Positions`.
     struct Producer {
         std::uint64_t tail = 0;
-        std::uint64_t shown = 0; ///< the value of `tail` at the last call of commit_events()
+        std::uint64_t committed = 0; ///< the value of `tail` at the last call of commit_events()
         std::uint64_t head = 0;
     };
 
@@ -263,7 +265,7 @@ class Ring {
                    : std::span<const std::byte>{};
     }
 
-    [[nodiscard]] static Event to_event(const Record& record) noexcept;
+    [[nodiscard]] static RelayEvent to_event(const Record& record) noexcept;
     [[nodiscard]] std::byte* reserve_record(std::size_t size) noexcept;
 
     const std::size_t capacity_;
@@ -272,8 +274,8 @@ class Ring {
     alignas(kCacheLine) Producer producer_;
 };
 
-/// The copies of the datagrams of a session that the observer does not know yet. The observer gets
-/// them when the session is announced.
+/// Stores copies of a session's datagrams until the session is announced to the observer, which
+/// then gets the copies.
 class HeldDatagramCopies {
   public:
     /// The memory for the copies, in bytes. A handshake of 0.7 takes 1052, without repetitions.

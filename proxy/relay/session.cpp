@@ -42,7 +42,7 @@ Session* SessionIndex::find(const base::Endpoint& client, ListenerIndex listener
 
 Session& SessionIndex::insert(std::unique_ptr<Session>&& session) {
     Session& inserted = *session;
-    const ClientKey key = key_of(session->tap.client, session->listener);
+    const ClientKey key = key_of(session->observed.client, session->listener);
     all_.emplace_back();
     try {
         by_client_.emplace(key, session.get());
@@ -61,7 +61,7 @@ Session& SessionIndex::insert(std::unique_ptr<Session>&& session) {
 }
 
 std::unique_ptr<Session> SessionIndex::remove(Session& session) {
-    by_client_.erase(key_of(session.tap.client, session.listener));
+    by_client_.erase(key_of(session.observed.client, session.listener));
     if (std::exchange(session.counts_against_limit, false)) {
         remove_from_counts(session, kAllNetworks);
     }
@@ -79,7 +79,7 @@ std::unique_ptr<Session> SessionIndex::remove(Session& session) {
 void SessionIndex::set_standing(Session& session, ClientStanding standing) noexcept {
     sessions_of_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
     if (session.counts_against_limit) {
-        for (const base::Network& network : base::Networks{session.tap.client}) {
+        for (const base::Network& network : base::EnclosingNetworks{session.observed.client}) {
             if (const auto found = by_network_.find(network); found != by_network_.end()) {
                 add_if_counted(found->second.counter_of(session.standing), -1);
                 add_if_counted(found->second.counter_of(standing), 1);
@@ -110,7 +110,7 @@ SessionIndex::NetworkCounts SessionIndex::counts_of(const base::Network& network
 void SessionIndex::add_to_counts(const Session& session) {
     std::size_t counted = 0;
     try {
-        for (const base::Network& network : base::Networks{session.tap.client}) {
+        for (const base::Network& network : base::EnclosingNetworks{session.observed.client}) {
             NetworkCounts& counts = by_network_[network];
             ++counts.limited;
             add_if_counted(counts.counter_of(session.standing), 1);
@@ -123,7 +123,7 @@ void SessionIndex::add_to_counts(const Session& session) {
 }
 
 void SessionIndex::remove_from_counts(const Session& session, std::size_t networks) noexcept {
-    for (const base::Network& network : base::Networks{session.tap.client}) {
+    for (const base::Network& network : base::EnclosingNetworks{session.observed.client}) {
         const auto found = by_network_.find(network);
         if (networks-- == 0 || found == by_network_.end()) {
             return;

@@ -4,12 +4,12 @@
 #include "proxy/base/endpoint.h"
 #include "proxy/base/keyed_hash.h"
 #include "proxy/relay/counters.h"
+#include "proxy/relay/datagram_copier.h"
 #include "proxy/relay/impairment.h"
 #include "proxy/relay/listen_socket.h"
 #include "proxy/relay/new_client_filter.h"
 #include "proxy/relay/options.h"
 #include "proxy/relay/ring.h"
-#include "proxy/relay/tap.h"
 #include "proxy/relay/upstream.h"
 
 #include <array>
@@ -26,49 +26,49 @@ namespace tw::relay {
 
 class SessionTable;
 
-/// A datagram's copy, which is stored until the observer is told about the session.
+/// A copy of a datagram, which is stored until the observer is told about the session.
 struct DatagramCopy {
     base::Timestamp time = 0;
     Direction direction = Direction::c2s;
     std::vector<std::byte> bytes;
 };
 
-/// The data about a session that a takeover does not change. Its times are those of base::Clock,
+/// The members of a Session that a takeover passes on unchanged. Times are those of base::Clock,
 /// which all processes of a machine share.
-struct SessionFacts {
+struct TransferredSessionData {
     /// The source address of replies, if the listening socket receives at several addresses.
     ReplyControl control{};
     std::uint8_t control_length = 0;
     ClientStanding standing = ClientStanding::player;
     bool counts_against_limit = false; ///< true if the session counts against max_sessions
-    bool answered = false;             ///< true if the server has sent a datagram to the client
-    bool active = true; ///< true if a datagram was forwarded since the last timer check
-    HandshakeMemory proof;
-    std::uint32_t number = 0;   ///< number from 1, on which the session's simulated network depends
-    base::Timestamp opened = 0; ///< when the client's first datagram came
+    bool has_server_answered = false;  ///< true if the server has sent a datagram to the client
+    bool is_active = true; ///< true if a datagram was forwarded since the last timer check
+    HandshakeMemory handshake;
+    std::uint32_t number = 0; ///< number from 1, on which the session's simulated network depends
+    base::Timestamp opened_at = 0; ///< when the client's first datagram came
     /// How often the client repeated its first datagram before the session began.
     std::uint8_t num_repeats = 0;
     /// The kernel's drop counter of the upstream socket when it was last read.
     std::uint32_t kernel_drops = 0;
     /// When the session began, or was promoted from `connless`.
-    base::Clock::time_point begun;
+    base::Clock::time_point began_at;
     /// When a timer check last found the session active.
     base::Clock::time_point last_active;
     std::uint32_t last_heard_ms = 0; ///< when the client's latest datagram came
     /// When the server last showed that the client is playing, or when the session began.
-    std::uint32_t played_ms = 0;
+    std::uint32_t last_play_ms = 0;
 };
 
 /// The state of a session that another relay continues. The upstream socket is passed separately.
 struct HandedOverSession {
-    SessionFacts facts;
+    TransferredSessionData facts;
     base::Endpoint client;
     base::Endpoint server; ///< the address that the upstream socket is connected to
     /// The session's number in the observer's events; 0 if the observer does not know the session.
     std::uint32_t id = 0;
     std::uint32_t listener = 0; ///< index of the listening socket (Relay::listening_sockets)
-    std::vector<DatagramCopy> held;
-    std::array<std::uint64_t, 2> held_lost{};
+    std::vector<DatagramCopy> held_copies;           ///< see Session::held
+    std::array<std::uint64_t, 2> lost_held_copies{}; ///< see HeldDatagramCopies::lost_counts()
 };
 
 /// The state of a server that is handed over to another relay.
@@ -82,48 +82,50 @@ struct HandedOverServer {
 /// The data that a relay hands over to another relay.
 struct TakeoverState {
     std::uint32_t last_session = 0; ///< the highest HandedOverSession::id assigned so far
-    std::uint32_t last_number = 0;  ///< the highest SessionFacts::number assigned so far
+    std::uint32_t last_number = 0;  ///< the highest TransferredSessionData::number assigned so far
     std::string impairment;         ///< text for parse_impairment()
     std::uint64_t impairment_seed = 0;
     std::vector<HandedOverServer> servers;
 };
 
 /// A client's session, with its upstream socket to the server.
-struct Session : SessionFacts {
+struct Session : TransferredSessionData {
     SessionTable* table = nullptr;        ///< the table that the session is in
     UpstreamFactory* upstreams = nullptr; ///< the factory of the session's server
     UpstreamSocket upstream;
-    TapSession tap;
+    ObservedSession observed;
     base::SocketAddress client{}; ///< the client's address
     socklen_t client_length = 0;
     ListenerIndex listener = 0; ///< the index of the listening socket that the client sends to
     /// True if the session is closed; it is freed when none of its datagrams waits.
     bool is_closed = false;
     ResyncState resync;
-    TokenBucket budget{0}; ///< limits the datagrams that the relay forwards to the server
+    TokenBucket send_budget{0}; ///< limits the datagrams that the relay forwards to the server
     /// When the server's latest datagram to the client came, or when the session began.
     std::uint32_t last_answer_ms = 0;
-    ClientQuestion question; ///< the client's latest request, if the session is connectionless
+    /// The client's latest request, if the session is connectionless.
+    ClientQuestion latest_question;
     /// Copies of the session's datagrams until the observer knows the session; null afterwards.
     std::unique_ptr<HeldDatagramCopies> held;
     std::unique_ptr<SessionImpairment> impairment{}; ///< null if no impairment is set
 
-    /// Links the session into SessionTimers::waiting_, until the session is closed.
+    /// Links the session into SessionTimers::open_sessions_, until the session is closed.
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>
-        timer;
-    base::Clock::time_point check_at;          ///< when the session is next checked for a timeout
-    boost::intrusive::list_member_hook<> rank; ///< links the session into the list of its standing
-    std::size_t index = 0;                     ///< index of the session in SessionIndex::all_
+        timer_hook;
+    base::Clock::time_point check_at; ///< when the session is next checked for a timeout
+    /// Links the session into the list of its standing.
+    boost::intrusive::list_member_hook<> standing_hook;
+    std::size_t index = 0; ///< index of the session in SessionIndex::all_
     /// The next session in SessionTimers::closed_.
     std::unique_ptr<Session> next_closed{};
 
-    /// A list of the session's datagrams in the current batch: its ends and its length.
-    /// Forwarder::next_ links the datagrams.
-    std::uint8_t first = 0;
-    std::uint8_t last = 0;
-    std::uint8_t count = 0;
+    /// The indices of the session's first and last datagram in the current batch, and the number of
+    /// its datagrams. Forwarder::next_of_session_ links them.
+    std::uint8_t first_datagram = 0;
+    std::uint8_t last_datagram = 0;
+    std::uint8_t num_datagrams = 0;
 
-    [[nodiscard]] bool is_announced() const noexcept { return tap.id != 0; }
+    [[nodiscard]] bool is_announced() const noexcept { return observed.id != 0; }
 
     /// Sets the destination and source address of a message to the client.
     void set_reply_address(msghdr& header) noexcept {
@@ -140,8 +142,10 @@ struct Session : SessionFacts {
 }
 
 /// A list of the sessions that have the same standing, oldest first. Owns nothing.
-using SessionsByAge = boost::intrusive::list<
-    Session, boost::intrusive::member_hook<Session, decltype(Session::rank), &Session::rank>>;
+using SessionsByAge =
+    boost::intrusive::list<Session,
+                           boost::intrusive::member_hook<Session, decltype(Session::standing_hook),
+                                                         &Session::standing_hook>>;
 
 /// Owns the sessions of a SessionTable, finds them by client address, and counts them by network.
 /// find() does not allocate.
@@ -164,9 +168,9 @@ class SessionIndex {
     /// std::bad_alloc, nothing changes.
     void count_against_limit(Session& session);
 
-    /// Returns the sessions of a standing. Stray and unverified sessions share a list.
+    /// Returns the sessions of a standing. Unrecognised and unverified sessions share a list.
     [[nodiscard]] SessionsByAge& sessions_of_standing(ClientStanding standing) noexcept {
-        return ranks_[list_index_of(standing)];
+        return by_standing_[list_index_of(standing)];
     }
 
     /// Returns the session of that standing whose client has been silent longest; null if no client
@@ -181,8 +185,8 @@ class SessionIndex {
         return counts_of(network).limited;
     }
 
-    /// Returns the number of a network's verified sessions, or of its stray and unverified sessions
-    /// together. `standing`: `verified` or `unverified`.
+    /// Returns the number of a network's verified sessions, or of its unrecognised and unverified
+    /// sessions together. `standing`: `verified` or `unverified`.
     [[nodiscard]] std::size_t num_sessions(const base::Network& network,
                                            ClientStanding standing) const noexcept {
         const NetworkCounts counts = counts_of(network);
@@ -249,7 +253,7 @@ class SessionIndex {
     boost::unordered_flat_map<ClientKey, Session*, KeyHash> by_client_;
     boost::unordered_flat_map<base::Network, NetworkCounts, KeyHash> by_network_;
     std::vector<std::unique_ptr<Session>> all_;
-    std::array<SessionsByAge, 6> ranks_;
+    std::array<SessionsByAge, 6> by_standing_;
 };
 
 } // namespace tw::relay

@@ -15,29 +15,29 @@ namespace {
 
 std::unique_ptr<HeldDatagramCopies> restore_held_copies(const HandedOverSession& state) {
     auto held = std::make_unique<HeldDatagramCopies>();
-    for (const DatagramCopy& copy : state.held) {
+    for (const DatagramCopy& copy : state.held_copies) {
         held->add_copy(copy.time, copy.direction, copy.bytes);
     }
-    held->add_lost_counts(state.held_lost);
+    held->add_lost_counts(state.lost_held_copies);
     return held;
 }
 
-void set_tap_addresses(Session& session, const base::Endpoint& client,
-                       const SharedServerData& server) {
-    static_cast<SessionAddresses&>(session.tap) = {.client = client,
-                                                   .upstream = session.upstream.local,
-                                                   .server = session.upstream.server,
-                                                   .server_index = server.index};
+void set_observed_addresses(Session& session, const base::Endpoint& client,
+                            const SharedServerData& server) {
+    static_cast<SessionAddresses&>(session.observed) = {.client = client,
+                                                        .upstream = session.upstream.local,
+                                                        .server = session.upstream.server,
+                                                        .server_index = server.index};
 }
 
-bool watch_socket(Session& session, int ready_set) noexcept {
+bool watch_socket(Session& session, int epoll) noexcept {
     epoll_event interest{};
     interest.events = EPOLLIN;
     interest.data.ptr = &session;
-    if (::epoll_ctl(ready_set, EPOLL_CTL_ADD, session.upstream.socket.get(), &interest) != 0) {
+    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, session.upstream.socket.get(), &interest) != 0) {
         return false;
     }
-    session.upstream.ready_set = ready_set;
+    session.upstream.epoll = epoll;
     return true;
 }
 
@@ -46,15 +46,15 @@ bool is_valid_state(const HandedOverSession& state, base::Clock::time_point now)
     const auto is_past = [now](base::Clock::time_point time) {
         return time >= base::Clock::time_point{} && time <= now;
     };
-    const SessionFacts& facts = state.facts;
+    const TransferredSessionData& facts = state.facts;
     const bool may_be_announced = facts.standing >= ClientStanding::verified;
     const bool must_be_announced = facts.standing >= ClientStanding::unverified_player;
     return facts.standing <= ClientStanding::player &&
            (state.id != 0 ? may_be_announced : !must_be_announced) &&
            (facts.counts_against_limit || !may_be_announced) && facts.number != 0 &&
            state.client.port != 0 && facts.control_length <= facts.control.size() &&
-           is_past(facts.begun) && is_past(facts.last_active) &&
-           std::ranges::all_of(state.held, [](const DatagramCopy& copy) {
+           is_past(facts.began_at) && is_past(facts.last_active) &&
+           std::ranges::all_of(state.held_copies, [](const DatagramCopy& copy) {
                return copy.direction <= Direction::s2c &&
                       copy.bytes.size() <= HeldDatagramCopies::kBytes;
            });
@@ -69,7 +69,7 @@ constexpr int kChecksPerTimeout = 8;
 
 } // namespace
 
-std::unique_ptr<Session> make_session(SharedServerData& server, int ready_set,
+std::unique_ptr<Session> make_session(SharedServerData& server, int epoll,
                                       const base::Endpoint& client, msghdr& header,
                                       const Listener& listener, const BatchTime& now) {
     auto made = std::make_unique<Session>();
@@ -80,7 +80,7 @@ std::unique_ptr<Session> make_session(SharedServerData& server, int ready_set,
     } catch (const std::bad_alloc&) {
         error = std::make_error_code(std::errc::not_enough_memory);
     }
-    if (!error && !watch_socket(*made, ready_set)) {
+    if (!error && !watch_socket(*made, epoll)) {
         error = {errno, std::system_category()};
         server.upstreams.close_socket(made->upstream);
     }
@@ -88,19 +88,19 @@ std::unique_ptr<Session> make_session(SharedServerData& server, int ready_set,
         server.numbers.session_error.store(error.value(), std::memory_order_relaxed);
         return nullptr;
     }
-    set_tap_addresses(*made, client, server);
+    set_observed_addresses(*made, client, server);
     std::memcpy(&made->client, header.msg_name, header.msg_namelen);
     made->client_length = header.msg_namelen;
-    if (listener.any_address) {
+    if (listener.is_any_address) {
         made->control_length = static_cast<std::uint8_t>(make_reply_control(header, made->control));
     }
-    made->opened = now.utc;
-    made->begun = made->last_active = now.steady;
-    made->last_heard_ms = made->last_answer_ms = made->played_ms = now.ms;
+    made->opened_at = now.utc;
+    made->began_at = made->last_active = now.steady;
+    made->last_heard_ms = made->last_answer_ms = made->last_play_ms = now.ms;
     return made;
 }
 
-std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int ready_set,
+std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int epoll,
                                                   const HandedOverSession& state,
                                                   base::UniqueFd socket, bool v6,
                                                   const BatchTime& now) {
@@ -108,16 +108,16 @@ std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int 
         throw TakeoverError{"a session that was handed over is damaged"};
     }
     auto made = std::make_unique<Session>();
-    static_cast<SessionFacts&>(*made) = state.facts;
+    static_cast<TransferredSessionData&>(*made) = state.facts;
     made->upstreams = &server.upstreams;
     made->upstream = server.upstreams.adopt_socket(std::move(socket), state.client, state.server);
-    if (!watch_socket(*made, ready_set)) {
+    if (!watch_socket(*made, epoll)) {
         server.upstreams.close_socket(made->upstream);
         throw TakeoverError{"a socket that was handed over cannot be waited for"};
     }
-    set_tap_addresses(*made, state.client, server);
-    made->tap.id = state.id;
-    made->tap.opened = made->opened;
+    set_observed_addresses(*made, state.client, server);
+    made->observed.id = state.id;
+    made->observed.opened_at = made->opened_at;
     made->client = base::to_socket_address(state.client, v6, made->client_length);
     made->last_answer_ms = now.ms;
     if (made->counts_against_limit && !made->is_announced()) {
@@ -128,15 +128,15 @@ std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int 
 
 HandedOverSession takeover_state_of(const Session& session) {
     HandedOverSession state;
-    state.facts = static_cast<const SessionFacts&>(session);
-    state.client = session.tap.client;
-    state.server = session.tap.server;
-    state.id = session.tap.id;
+    state.facts = static_cast<const TransferredSessionData&>(session);
+    state.client = session.observed.client;
+    state.server = session.observed.server;
+    state.id = session.observed.id;
     if (session.held != nullptr) {
-        state.held_lost = session.held->lost_counts();
+        state.lost_held_copies = session.held->lost_counts();
         session.held->for_each_copy(
             [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
-                state.held.push_back({time, direction, {bytes.begin(), bytes.end()}});
+                state.held_copies.push_back({time, direction, {bytes.begin(), bytes.end()}});
             });
     }
     return state;
@@ -155,7 +155,7 @@ base::Timestamp SessionTimers::begin_batch(Time now) noexcept {
 }
 
 void SessionTimers::free_after_sending(std::unique_ptr<Session> session) noexcept {
-    session->timer.unlink();
+    session->timer_hook.unlink();
     session->next_closed = std::move(closed_);
     closed_ = std::move(session);
 }

@@ -19,12 +19,12 @@ namespace tw::relay {
 
 /// The highest numbers given to sessions so far. All threads and servers of a relay share them.
 struct LastSessionNumbers {
-    /// The highest TapSession::id. Only sessions that the observer knows have one.
+    /// The highest ObservedSession::id. Only sessions that the observer knows have one.
     std::atomic<std::uint32_t> last_session{0};
     /// The highest Session::number of a session with a connection.
     std::atomic<std::uint32_t> last_number{0};
     /// The highest number of a connectionless session, without the bit that marks such numbers.
-    std::atomic<std::uint32_t> last_request{0};
+    std::atomic<std::uint32_t> last_connless_number{0};
     std::atomic<int> session_error{0}; ///< errno of the latest failure to open a session
 };
 
@@ -45,8 +45,9 @@ struct SharedServerData {
     LastSessionNumbers& numbers;
     ServerIndex index;
     UpstreamFactory upstreams;
-    SessionPoolSizes pools;               ///< the sizes of the session pools of each thread
-    std::atomic<std::size_t> sessions{0}; ///< number of sessions that count against max_sessions
+    SessionPoolSizes pools; ///< the sizes of the session pools of each thread
+    /// Number of sessions that count against max_sessions.
+    std::atomic<std::size_t> num_sessions{0};
     /// True if a takeover closes this server's sessions instead of passing them on.
     std::atomic<bool> closes_at_takeover{false};
 
@@ -54,7 +55,7 @@ struct SharedServerData {
     std::vector<Udp::endpoint> listen{};
     /// Number of socket sets: one socket for each listening address.
     std::size_t num_socket_sets = 0;
-    bool removed = false;
+    bool is_removed = false;
 };
 
 /// The time at which the current batch began, read from each clock that sessions use.
@@ -65,19 +66,20 @@ struct BatchTime {
 };
 
 /// Creates a session and its upstream socket for the first datagram of a client. `header`: the
-/// datagram's message header. `listener`: the socket that received it. `ready_set`: an epoll
+/// datagram's message header. `listener`: the socket that received it. `epoll`: an epoll
 /// instance to which the upstream socket is added. Returns null if no socket can be opened;
 /// LastSessionNumbers::session_error then contains the reason. Errors: std::bad_alloc.
-[[nodiscard]] std::unique_ptr<Session> make_session(SharedServerData& server, int ready_set,
+[[nodiscard]] std::unique_ptr<Session> make_session(SharedServerData& server, int epoll,
                                                     const base::Endpoint& client, msghdr& header,
                                                     const Listener& listener, const BatchTime& now);
 
 /// Creates a session that continues a session of another relay. `socket`: the upstream socket.
 /// `v6`: the listening socket is an IPv6 socket. Errors: TakeoverError for a damaged state or an
 /// unsuitable socket.
-[[nodiscard]] std::unique_ptr<Session>
-make_handed_over_session(SharedServerData& server, int ready_set, const HandedOverSession& state,
-                         base::UniqueFd socket, bool v6, const BatchTime& now);
+[[nodiscard]] std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int epoll,
+                                                                const HandedOverSession& state,
+                                                                base::UniqueFd socket, bool v6,
+                                                                const BatchTime& now);
 
 /// Returns the session's state for a takeover. The caller must set the member `listener`.
 [[nodiscard]] HandedOverSession takeover_state_of(const Session& session);
@@ -115,10 +117,12 @@ class SessionTimers {
     template <typename CheckTimeout>
     bool check_due_sessions(Time now, CheckTimeout&& check_timeout) {
         begin_batch(now);
-        const auto is_due = [&] { return !waiting_.empty() && waiting_.front().check_at <= now; };
+        const auto is_due = [&] {
+            return !open_sessions_.empty() && open_sessions_.front().check_at <= now;
+        };
         for (std::size_t checked = 0; is_due() && checked < kChecksPerCall; ++checked) {
-            Session& session = waiting_.front();
-            waiting_.pop_front();
+            Session& session = open_sessions_.front();
+            open_sessions_.pop_front();
             schedule_check(session);
             check_timeout(session);
         }
@@ -151,16 +155,17 @@ class SessionTimers {
     static constexpr std::chrono::milliseconds kLongestSleep{100};
 
     using WaitingSessions = boost::intrusive::list<
-        Session, boost::intrusive::member_hook<Session, decltype(Session::timer), &Session::timer>,
+        Session,
+        boost::intrusive::member_hook<Session, decltype(Session::timer_hook), &Session::timer_hook>,
         boost::intrusive::constant_time_size<false>>;
 
     void schedule_check(Session& session) noexcept {
         session.check_at = now_.steady + between_checks_;
-        waiting_.push_back(session);
+        open_sessions_.push_back(session);
     }
 
     std::chrono::milliseconds between_checks_; ///< the time between two checks of a session
-    WaitingSessions waiting_; ///< the sessions that are not closed, in the order of check_at
+    WaitingSessions open_sessions_; ///< the sessions that are not closed, in the order of check_at
     /// The closed sessions, linked by Session::next_closed, so that closing does not allocate.
     std::unique_ptr<Session> closed_;
     std::size_t sessions_ = 0; ///< number of sessions, including closed ones

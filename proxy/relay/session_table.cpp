@@ -29,14 +29,15 @@ constexpr std::size_t kFreeParts = 8;
 std::uint32_t take_next_number(LastSessionNumbers& numbers, bool counts_against_limit) noexcept {
     constexpr std::uint32_t kConnlessBit = 1U << 31U;
     return counts_against_limit ? numbers.last_number.fetch_add(1) + 1
-                                : kConnlessBit | (numbers.last_request.fetch_add(1) + 1);
+                                : kConnlessBit | (numbers.last_connless_number.fetch_add(1) + 1);
 }
 
 } // namespace
 
 SessionTable::SessionTable(SharedServerData& shared, const std::vector<Listener>& listeners,
-                           int ready_set, Tap& tap, LiveCounters& counters, SessionTimers& timers)
-    : shared_{shared}, listeners_{&listeners}, ready_set_{ready_set}, tap_{&tap},
+                           int epoll, DatagramCopier& copier, LiveCounters& counters,
+                           SessionTimers& timers)
+    : shared_{shared}, listeners_{&listeners}, epoll_{epoll}, copier_{&copier},
       counters_{&counters}, new_client_filter_{shared.options.new_client_limits, shared.pools},
       sessions_{shared.options.max_sessions},
       answers_{shared.options.answer_functions.read_question != nullptr
@@ -44,14 +45,14 @@ SessionTable::SessionTable(SharedServerData& shared, const std::vector<Listener>
                    : nullptr},
       announcement_budget_{shared.options.new_client_limits.announcement_rate,
                            shared.options.new_client_limits.announcement_burst},
-      interfaces_{interface_addresses()}, server_{shared.upstreams.server()},
+      interface_addresses_{interface_addresses()}, server_{shared.upstreams.server()},
       server_generation_{shared.upstreams.server_generation()}, timers_{&timers},
       now_{&timers.batch_time()} {}
 
 SessionTable::~SessionTable() {
     sessions_.for_each_session([&](Session& session) {
         shared_.upstreams.close_socket(session.upstream);
-        shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
+        shared_.num_sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     });
     timers_->free_closed_sessions(true);
 }
@@ -64,7 +65,7 @@ Session* SessionTable::find_or_open_session(msghdr& header, std::span<const std:
     if (known == nullptr) {
         return admit_new_client(client, header, datagram, listener);
     }
-    if (!known->budget.try_take_token(now_->ms)) {
+    if (!known->send_budget.try_take_token(now_->ms)) {
         counters_->new_clients.rejected_by_session_rate.add(1);
         return nullptr;
     }
@@ -101,7 +102,7 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
         if (entry.refusal != NewClientRefusal::none) {
             auto& totals = counters_->new_clients;
             (entry.refusal == NewClientRefusal::network_limit ? totals.rejected_by_network_limit
-                                                              : totals.rejected_in_crowd)
+                                                              : totals.rejected_among_too_many)
                 .add(1);
             return nullptr;
         }
@@ -115,12 +116,12 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
     Session* const session = open_session(client, header, listener, verdict.standing, proof);
     if (session != nullptr) {
         session->num_repeats = entry.num_repeats;
-        session->question = question;
+        session->latest_question = question;
     }
     return session;
 }
 
-/// Returns whether the client's network has no stray, unverified or verified session. Returns true
+/// Returns whether the client's network has no unrecognised, unverified or verified session. True
 /// for loopback clients, because their addresses cannot be forged.
 bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexcept {
     const base::Network own = base::narrowest_network(client);
@@ -142,7 +143,8 @@ bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noex
         return other.v6 == client.v6 && other.address == client.address;
     };
     const auto is_here = [&] {
-        return base::is_loopback(client) || std::ranges::any_of(interfaces_, is_same_address);
+        return base::is_loopback(client) ||
+               std::ranges::any_of(interface_addresses_, is_same_address);
     };
     if (client.port == server_.port &&
         (is_same_address(server_) || (base::is_loopback(server_) && is_here()))) {
@@ -150,7 +152,7 @@ bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noex
     }
     return std::ranges::any_of(*listeners_, [&](const Listener& each) {
         return each.local.port == client.port &&
-               (is_same_address(each.local) || (each.any_address && is_here()));
+               (is_same_address(each.local) || (each.is_any_address && is_here()));
     });
 }
 
@@ -176,7 +178,7 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
         counters_->new_clients.rejected_by_network_limit.add(1);
         return false;
     case RequestDecision::reject_by_total_limit:
-        counters_->new_clients.rejected_in_crowd.add(1);
+        counters_->new_clients.rejected_among_too_many.add(1);
         return false;
     }
     return false;
@@ -185,16 +187,16 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
 bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
                                             std::span<const std::byte> datagram) noexcept {
     const DatagramVerdict verdict =
-        shared_.options.judge_datagram(session.proof, Direction::c2s, datagram);
+        shared_.options.judge_datagram(session.handshake, Direction::c2s, datagram);
     if (verdict.request == RequestKind::none) {
         return true;
     }
     const ClientQuestion question = read_client_question(datagram);
-    if (!may_forward_request(session.tap.client, header, question, verdict.request,
+    if (!may_forward_request(session.observed.client, header, question, verdict.request,
                              session.listener)) {
         return false;
     }
-    session.question = question;
+    session.latest_question = question;
     return true;
 }
 
@@ -205,9 +207,11 @@ void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer,
                                         ListenerIndex listener) noexcept {
     const Listener& from = (*listeners_)[listener];
     ReplyControl control{};
-    const std::size_t control_length = from.any_address ? make_reply_control(header, control) : 0;
+    const std::size_t control_length =
+        from.is_any_address ? make_reply_control(header, control) : 0;
     for (std::size_t i = 0; i < answer.num_parts; ++i) {
-        std::array<std::byte, AnswerCache::kMaxBytes> bytes; // NOLINT(*-member-init): it is written
+        std::array<std::byte, AnswerCache::kMaxPartBytes>
+            bytes; // NOLINT(*-member-init): it is written
         const std::size_t size =
             shared_.options.answer_functions.write_answer(answer.part(i), question, bytes);
         iovec vector{bytes.data(), size};
@@ -254,10 +258,10 @@ bool SessionTable::make_room_for_session(const base::Endpoint& client, ClientSta
 }
 
 bool SessionTable::reserve_session_place() {
-    if (shared_.sessions.fetch_add(1) < shared_.options.max_sessions) {
+    if (shared_.num_sessions.fetch_add(1) < shared_.options.max_sessions) {
         return true;
     }
-    shared_.sessions.fetch_sub(1);
+    shared_.num_sessions.fetch_sub(1);
     return false;
 }
 
@@ -289,7 +293,7 @@ bool SessionTable::make_room_at_address(const base::Endpoint& client) {
 /// Returns whether there is room. `pool`: the pool's size.
 bool SessionTable::make_room_in_pool(ClientStanding standing, std::size_t pool,
                                      const base::Endpoint& client) {
-    for (const base::Network& network : base::Networks{client}) {
+    for (const base::Network& network : base::EnclosingNetworks{client}) {
         if (base::is_loopback(client) ||
             sessions_.num_sessions(network, standing) <
                 SessionPoolSizes::max_sessions_of_network(pool, network)) {
@@ -319,7 +323,7 @@ Session* SessionTable::find_evictable_session(ClientStanding standing) noexcept 
             break;
         }
         const std::size_t count =
-            sessions_.num_sessions(base::narrowest_network(each.tap.client), each.standing);
+            sessions_.num_sessions(base::narrowest_network(each.observed.client), each.standing);
         if (found == nullptr || count > most ||
             (count == most && each.num_repeats < found->num_repeats)) {
             found = &each;
@@ -334,7 +338,7 @@ Session* SessionTable::find_evictable_session(ClientStanding standing) noexcept 
 Session* SessionTable::find_evictable_session_of(const base::Network& network,
                                                  ClientStanding standing) noexcept {
     const auto is_in = [&](const Session& session) {
-        return std::ranges::any_of(base::Networks{session.tap.client},
+        return std::ranges::any_of(base::EnclosingNetworks{session.observed.client},
                                    [&](const base::Network& each) { return each == network; });
     };
     Session* found = nullptr;
@@ -363,7 +367,7 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
         sessions_.for_each_session([&](Session& each) {
             if (is_forgotten_by_server(each) &&
                 (forgotten == nullptr ||
-                 now_->ms - each.played_ms > now_->ms - forgotten->played_ms)) {
+                 now_->ms - each.last_play_ms > now_->ms - forgotten->last_play_ms)) {
                 forgotten = &each;
             }
         });
@@ -378,8 +382,8 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
 /// Returns whether the client had a slot, and the server now sends only to other clients.
 bool SessionTable::is_forgotten_by_server(const Session& session) const noexcept {
     return shared_.options.judge_datagram != nullptr &&
-           session.standing >= ClientStanding::unverified_player && answered_ &&
-           static_cast<std::int32_t>(last_answer_ms_ - session.played_ms) >=
+           session.standing >= ClientStanding::unverified_player && has_server_answered_ &&
+           static_cast<std::int32_t>(last_answer_ms_ - session.last_play_ms) >=
                shared_.options.new_client_limits.forgotten_time.count();
 }
 
@@ -389,7 +393,7 @@ bool SessionTable::has_left_server(const Session& session) const noexcept {
     const auto is_long_ago = [this](std::uint32_t ms) {
         return now_->ms - ms >= shared_.options.new_client_limits.forgotten_time.count();
     };
-    return is_long_ago(session.last_heard_ms) && is_long_ago(session.played_ms);
+    return is_long_ago(session.last_heard_ms) && is_long_ago(session.last_play_ms);
 }
 
 Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header,
@@ -397,13 +401,13 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
                                     const HandshakeMemory& proof) {
     std::unique_ptr<Session> made;
     try {
-        made = make_session(shared_, ready_set_, client, header, (*listeners_)[listener], *now_);
+        made = make_session(shared_, epoll_, client, header, (*listeners_)[listener], *now_);
         if (made != nullptr) {
             made->listener = listener;
             made->standing = standing;
             made->counts_against_limit = standing != ClientStanding::connless;
             made->number = take_next_number(shared_.numbers, made->counts_against_limit);
-            made->proof = proof;
+            made->handshake = proof;
             return insert_session(std::move(made));
         }
     } catch (const std::bad_alloc&) {
@@ -412,7 +416,7 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
             shared_.upstreams.close_socket(made->upstream);
         }
     }
-    shared_.sessions.fetch_sub(standing == ClientStanding::connless ? 0 : 1);
+    shared_.num_sessions.fetch_sub(standing == ClientStanding::connless ? 0 : 1);
     counters_->sessions_failed.add(1);
     return nullptr;
 }
@@ -441,34 +445,34 @@ void SessionTable::set_send_budget(Session& session) const noexcept {
     const NewClientLimits& limits = shared_.options.new_client_limits;
     const std::uint32_t rate = shared_.options.judge_datagram == nullptr ? 0
                                : session.standing >= ClientStanding::unverified_player
-                                   ? limits.session_rate
-                                   : limits.unverified_rate;
-    session.budget = TokenBucket{rate, rate};
-    session.budget.refill(now_->ms);
+                                   ? limits.player_datagram_rate
+                                   : limits.other_datagram_rate;
+    session.send_budget = TokenBucket{rate, rate};
+    session.send_budget.refill(now_->ms);
 }
 
 void SessionTable::apply_verdict(Session& session, Direction direction,
                                  std::span<const std::byte> datagram) {
     if (shared_.options.judge_datagram == nullptr) {
-        session.played_ms = now_->ms;
+        session.last_play_ms = now_->ms;
         return;
     }
     const DatagramVerdict verdict =
-        shared_.options.judge_datagram(session.proof, direction, datagram);
+        shared_.options.judge_datagram(session.handshake, direction, datagram);
     if (direction == Direction::c2s && !verdict.is_answered) {
-        counters_->strays.add(1);
+        counters_->unanswerable_datagrams.add(1);
     }
-    if (verdict.is_play) {
-        session.played_ms = now_->ms;
+    if (verdict.shows_player) {
+        session.last_play_ms = now_->ms;
     }
     if (verdict.standing > session.standing) {
         raise_standing(session, verdict.standing);
     }
-    if (direction == Direction::s2c && session.question.kind != 0) {
+    if (direction == Direction::s2c && session.latest_question.kind != 0) {
         answers_->add_part(
-            session.question.kind, session.number,
-            shared_.options.answer_functions.classify_answer(datagram, session.question), datagram,
-            now_->ms);
+            session.latest_question.kind, session.number,
+            shared_.options.answer_functions.classify_answer(datagram, session.latest_question),
+            datagram, now_->ms);
     }
 }
 
@@ -485,20 +489,20 @@ void SessionTable::raise_standing(Session& session, ClientStanding standing) {
 
 bool SessionTable::try_count_against_limit(Session& session, ClientStanding standing) {
     auto held = std::make_unique<HeldDatagramCopies>();
-    if (!make_room_for_session(session.tap.client, standing)) {
+    if (!make_room_for_session(session.observed.client, standing)) {
         return false;
     }
     try {
         sessions_.count_against_limit(session);
     } catch (const std::bad_alloc&) {
-        shared_.sessions.fetch_sub(1);
+        shared_.num_sessions.fetch_sub(1);
         throw;
     }
     session.number = take_next_number(shared_.numbers, true);
-    session.begun = now_->steady;
-    session.opened = now_->utc;
+    session.began_at = now_->steady;
+    session.opened_at = now_->utc;
     session.held = std::move(held);
-    session.question = {};
+    session.latest_question = {};
     counters_->new_clients.begun_sessions.add(1);
     return true;
 }
@@ -508,11 +512,11 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
         return;
     }
     if (standing == ClientStanding::verified &&
-        !make_room_in_pool(standing, shared_.pools.verified, session.tap.client)) {
+        !make_room_in_pool(standing, shared_.pools.verified, session.observed.client)) {
         return;
     }
     if (standing == ClientStanding::unverified_player &&
-        sessions_.sessions_of_standing(standing).size() >= shared_.pools.weak) {
+        sessions_.sessions_of_standing(standing).size() >= shared_.pools.unverified_players) {
         Session* const silent = find_silent_unverified_player();
         if (silent == nullptr) {
             // All sessions of the pool have a slot on the server, so this session keeps its
@@ -528,7 +532,7 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
     }
     count_raised_standing(before, standing);
     if (standing >= ClientStanding::unverified_player) { // others stay limited by readmission_pause
-        new_client_filter_.remember_verified_client(session.tap.client);
+        new_client_filter_.remember_verified_client(session.observed.client);
     }
     set_send_budget(session);
     // Clients without a slot on the server are announced at a limited rate (announcement_rate).
@@ -542,7 +546,7 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
 void SessionTable::count_raised_standing(ClientStanding before, ClientStanding standing) noexcept {
     auto& totals = counters_->new_clients;
     if (standing == ClientStanding::unverified_player) {
-        totals.weak_sessions.add(1);
+        totals.unverified_player_sessions.add(1);
         return;
     }
     totals.verified_sessions.add(before == ClientStanding::verified ? 0 : 1);
@@ -550,9 +554,9 @@ void SessionTable::count_raised_standing(ClientStanding before, ClientStanding s
 }
 
 void SessionTable::announce_to_observer(Session& session) {
-    session.tap.id = shared_.numbers.last_session.fetch_add(1) + 1;
+    session.observed.id = shared_.numbers.last_session.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
-    tap_->open_session(session.tap, session.opened);
+    copier_->open_session(session.observed, session.opened_at);
     if (session.held == nullptr) {
         return;
     }
@@ -560,8 +564,8 @@ void SessionTable::announce_to_observer(Session& session) {
         [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
             copy_datagram(session, time, direction, bytes);
         });
-    for (std::size_t i = 0; i < session.tap.lost.size(); ++i) {
-        session.tap.lost[i] += session.held->lost_counts()[i];
+    for (std::size_t i = 0; i < session.observed.lost.size(); ++i) {
+        session.observed.lost[i] += session.held->lost_counts()[i];
         counters_->directions[i].copies_lost.add(session.held->lost_counts()[i]);
     }
     session.held.reset();
@@ -576,10 +580,10 @@ void SessionTable::close_session(Session& session, CloseReason reason) {
     counters_->kernel_dropped.add(
         read_new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     if (session.is_announced()) {
-        tap_->close_session(session.tap, now_->utc, reason);
+        copier_->close_session(session.observed, now_->utc, reason);
         counters_->sessions_closed.add(1);
     }
-    shared_.sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
+    shared_.num_sessions.fetch_sub(session.counts_against_limit ? 1 : 0);
     session.is_closed = true;
     timers_->free_after_sending(sessions_.remove(session));
 }
@@ -596,32 +600,32 @@ bool SessionTable::is_at_former_address(const Session& session) const noexcept {
 /// datagram, so that the observer is told about it.
 bool SessionTable::keep_if_server_is_silent(Session& session) {
     const bool others_hear =
-        answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
-    if (session.standing == ClientStanding::unverified && !session.answered && !others_hear &&
-        now_->ms - session.last_heard_ms < kLongestRepetitionMs) {
+        has_server_answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
+    if (session.standing == ClientStanding::unverified && !session.has_server_answered &&
+        !others_hear && now_->ms - session.last_heard_ms < kLongestRepetitionMs) {
         raise_standing(session, ClientStanding::unverified_player);
     }
     return session.is_announced();
 }
 
 void SessionTable::check_timeout(Session& session, Time now) {
-    if (session.active) {
+    if (session.is_active) {
         counters_->kernel_dropped.add(
             read_new_kernel_drops(session.upstream.socket.get(), session.kernel_drops));
     }
-    if (session.active || has_waiting_datagrams(session)) {
-        session.active = false;
+    if (session.is_active || has_waiting_datagrams(session)) {
+        session.is_active = false;
         session.last_active = now;
     }
     const NewClientLimits& limits = shared_.options.new_client_limits;
     const auto idle = now - session.last_active;
     bool over = idle >= shared_.options.idle_timeout || is_at_former_address(session);
     if (session.standing == ClientStanding::connless) {
-        over = over || idle >= limits.connless_time;
+        over = over || idle >= limits.connless_timeout;
     } else if (session.standing < ClientStanding::verified &&
-               now - session.begun >= limits.unverified_time) {
+               now - session.began_at >= limits.unverified_timeout) {
         over = !keep_if_server_is_silent(session);
-    } else if (shared_.sessions.load() >
+    } else if (shared_.num_sessions.load() >
                shared_.options.max_sessions - shared_.options.max_sessions / kFreeParts) {
         over = over || is_forgotten_by_server(session); // other threads cannot close the session
     }
@@ -652,10 +656,10 @@ void SessionTable::add_handed_over_session(const HandedOverSession& state, base:
                             " was handed over twice, or belongs to no listening socket"};
     }
     const ListenerIndex listener = own[state.listener];
-    auto made = make_handed_over_session(shared_, ready_set_, state, std::move(socket),
+    auto made = make_handed_over_session(shared_, epoll_, state, std::move(socket),
                                          (*listeners_)[listener].v6, *now_);
     made->listener = listener;
-    shared_.sessions.fetch_add(state.facts.counts_against_limit ? 1 : 0);
+    shared_.num_sessions.fetch_add(state.facts.counts_against_limit ? 1 : 0);
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
     set_send_budget(session);

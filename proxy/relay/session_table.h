@@ -30,10 +30,10 @@ class SessionTable {
   public:
     using Time = base::Clock::time_point;
 
-    /// The arguments must outlive the table. `listeners`: all listeners of the thread. `ready_set`:
+    /// The arguments must outlive the table. `listeners`: all listeners of the thread. `epoll`:
     /// the epoll instance to which the upstream sockets are added.
-    SessionTable(SharedServerData& shared, const std::vector<Listener>& listeners, int ready_set,
-                 Tap& tap, LiveCounters& counters, SessionTimers& timers);
+    SessionTable(SharedServerData& shared, const std::vector<Listener>& listeners, int epoll,
+                 DatagramCopier& copier, LiveCounters& counters, SessionTimers& timers);
     ~SessionTable();
     SessionTable(const SessionTable&) = delete;
     SessionTable& operator=(const SessionTable&) = delete;
@@ -48,8 +48,8 @@ class SessionTable {
     void examine_datagram(Session& session, Direction direction,
                           std::span<const std::byte> datagram) {
         const bool is_player = session.standing == ClientStanding::player;
-        const bool is_due =
-            direction == Direction::s2c && now_->ms - session.played_ms >= kPlayerCheckIntervalMs;
+        const bool is_due = direction == Direction::s2c &&
+                            now_->ms - session.last_play_ms >= kPlayerCheckIntervalMs;
         if ((!is_player || is_due) && !session.is_closed) {
             apply_verdict(session, direction, datagram);
         }
@@ -57,8 +57,8 @@ class SessionTable {
 
     /// Must be called when the server has sent a datagram to the session.
     void note_server_answer(Session& session) noexcept {
-        session.active = true;
-        session.answered = answered_ = true;
+        session.is_active = true;
+        session.has_server_answered = has_server_answered_ = true;
         session.last_answer_ms = last_answer_ms_ = now_->ms;
     }
 
@@ -151,9 +151,9 @@ class SessionTable {
 
     void copy_datagram(Session& session, base::Timestamp time, Direction direction,
                        std::span<const std::byte> datagram) {
-        const auto lost = tap_->num_lost_datagrams();
-        tap_->copy_datagram(session.tap, time, direction, datagram);
-        if (tap_->num_lost_datagrams() != lost) [[unlikely]] {
+        const auto lost = copier_->num_lost_datagrams();
+        copier_->copy_datagram(session.observed, time, direction, datagram);
+        if (copier_->num_lost_datagrams() != lost) [[unlikely]] {
             counters_->directions[static_cast<std::size_t>(direction)].copies_lost.add(1);
         }
     }
@@ -163,19 +163,20 @@ class SessionTable {
 
     SharedServerData& shared_;
     const std::vector<Listener>* listeners_; ///< all listeners of the thread
-    int ready_set_;
-    Tap* tap_;
+    int epoll_;
+    DatagramCopier* copier_;
     LiveCounters* counters_;
     NewClientFilter new_client_filter_;
     SessionIndex sessions_;
     std::unique_ptr<AnswerCache> answers_; ///< null if the relay does not repeat answers
     TokenBucket announcement_budget_;
-    std::vector<base::Endpoint> interfaces_; ///< addresses of this host's network interfaces
-    base::Endpoint server_; ///< the server's address at the time when server_generation_ was read
+    std::vector<base::Endpoint>
+        interface_addresses_; ///< addresses of this host's network interfaces
+    base::Endpoint server_;   ///< the server's address at the time when server_generation_ was read
     std::uint32_t server_generation_;
     SessionTimers* timers_;
     const BatchTime* now_;
-    bool answered_ = false; ///< true if the server has sent a datagram to any session
+    bool has_server_answered_ = false; ///< true if the server has sent a datagram to any session
     std::uint32_t last_answer_ms_ = 0;
     /// When a search for a forgotten session (see is_forgotten_by_server()) last found none.
     std::uint32_t forgotten_search_ms_ = 0;

@@ -23,7 +23,7 @@ constexpr std::uint32_t kLastOctet = 0xff;
 
 /// Returns whether a client may get this address. Addresses that end in 0 or 255 are not used,
 /// because some tools that read the server's log treat them as networks.
-bool is_usable(std::uint32_t address) {
+bool is_assignable(std::uint32_t address) {
     return (address & kLastOctet) != 0 && (address & kLastOctet) != kLastOctet;
 }
 
@@ -76,7 +76,7 @@ std::optional<std::uint32_t> LoopbackAddresses::assign_address(const base::Endpo
     const auto start = static_cast<std::uint32_t>(hash_(hash_input_of(source)) % kLoopbackCount);
     for (std::uint32_t step = 0; step < kLoopbackCount; ++step) {
         const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
-        if (is_usable(address) && taken_.insert(address).second) {
+        if (is_assignable(address) && taken_.insert(address).second) {
             try {
                 assignments_.emplace(source, Assignment{.address = address, .sessions = 1});
             } catch (...) {
@@ -91,7 +91,7 @@ std::optional<std::uint32_t> LoopbackAddresses::assign_address(const base::Endpo
 
 bool LoopbackAddresses::assign_known_address(const base::Endpoint& client, std::uint32_t address) {
     const std::scoped_lock lock{mutex_};
-    const bool in_range = address - kFirstLoopback < kLoopbackCount && is_usable(address);
+    const bool in_range = address - kFirstLoopback < kLoopbackCount && is_assignable(address);
     const auto [known, added] = assignments_.try_emplace(
         base::narrowest_network(client), Assignment{.address = address, .sessions = 0});
     const bool fits =
@@ -157,7 +157,7 @@ UpstreamSocket UpstreamFactory::open_socket(const base::Endpoint& client, std::e
             error = std::make_error_code(std::errc::address_not_available);
             return upstream;
         }
-        upstream.loopback_of = client;
+        upstream.loopback_client = client;
         bound = bind_loopback(socket, *address);
     }
     const auto length = static_cast<socklen_t>(server.size());
@@ -198,23 +198,23 @@ UpstreamSocket UpstreamFactory::adopt_socket(base::UniqueFd socket, const base::
             throw TakeoverError{"the address " + base::to_string(upstream.local) +
                                 " that was handed over is another client's, or none of ours"};
         }
-        upstream.loopback_of = client;
+        upstream.loopback_client = client;
     }
     upstream.socket = std::move(socket);
     return upstream;
 }
 
 void UpstreamFactory::close_socket(UpstreamSocket& upstream) {
-    if (upstream.ready_set >= 0) {
+    if (upstream.epoll >= 0) {
         // Another relay that took over the session may have a duplicate of the descriptor. Closing
         // the descriptor here would then not remove the socket from the epoll instance.
-        ::epoll_ctl(upstream.ready_set, EPOLL_CTL_DEL, upstream.socket.get(), nullptr);
-        upstream.ready_set = -1;
+        ::epoll_ctl(upstream.epoll, EPOLL_CTL_DEL, upstream.socket.get(), nullptr);
+        upstream.epoll = -1;
     }
     upstream.socket = base::UniqueFd{};
-    if (upstream.loopback_of) {
-        addresses_.release_address(*upstream.loopback_of);
-        upstream.loopback_of.reset();
+    if (upstream.loopback_client) {
+        addresses_.release_address(*upstream.loopback_client);
+        upstream.loopback_client.reset();
     }
 }
 

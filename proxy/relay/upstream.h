@@ -57,9 +57,9 @@ struct UpstreamSocket {
     std::uint32_t server_generation = 0;
     /// The client whose loopback address must be released when the socket is closed; nullopt if the
     /// client has no loopback address.
-    std::optional<base::Endpoint> loopback_of;
+    std::optional<base::Endpoint> loopback_client;
     /// The epoll instance that the socket was added to; -1: not added.
-    int ready_set = -1;
+    int epoll = -1;
 };
 
 /// Opens upstream sockets, which are connected to the server and bound to the address that `mode`

@@ -397,9 +397,10 @@ constexpr RelayMetric kRelayMetrics[]{
     {"icmp_refused_total", "", "Answers 'port unreachable' from either side.",
      &Counters::icmp_refused},
     {"receive_errors_total", "", "Other receive errors.", &Counters::receive_errors},
-    {"truncated_datagrams_total", "", "Datagrams longer than the buffer.", &Counters::truncated},
+    {"truncated_datagrams_total", "", "Datagrams longer than the buffer.",
+     &Counters::truncated_datagrams},
     {"rewritten_datagrams_total", "", "Clients' datagrams rewritten to ask for a full snapshot.",
-     &Counters::rewritten},
+     &Counters::rewritten_datagrams},
     {"kernel_dropped_datagrams_total", "",
      "Datagrams that arrived while a socket's receive buffer was full.", &Counters::kernel_dropped},
 };

@@ -280,7 +280,8 @@ DatagramJudgement judge_server(ClientTrustState& state, std::span<const std::byt
                           : Trust::unverified_player;
     }
     return {.trust = state.trust,
-            .is_play = evidence != SlotEvidence::none && state.trust >= Trust::unverified_player};
+            .shows_player =
+                evidence != SlotEvidence::none && state.trust >= Trust::unverified_player};
 }
 
 } // namespace

@@ -35,7 +35,8 @@ struct DatagramJudgement {
     Trust trust = Trust::connless; ///< the trust in the client after this datagram
     ConnlessRequest request = ConnlessRequest::none;
     bool is_answered = false; ///< the datagram is from a client, and servers answer such a datagram
-    bool is_play = false; ///< the server sent the datagram, which shows that the client has a slot
+    bool shows_player =
+        false; ///< the server sent the datagram, which shows that the client has a slot
 };
 
 /// The state that judge_datagram() stores for each client. Initially all zero.

@@ -39,7 +39,7 @@ DatagramVerdict prove(HandshakeMemory& memory, Direction direction,
         return {.standing = !plays                    ? ClientStanding::connless
                             : returned != std::byte{} ? ClientStanding::player
                                                       : ClientStanding::unverified_player,
-                .is_play = plays || letter == 'k'};
+                .shows_player = plays || letter == 'k'};
     }
     returned |= letter == 'q' ? told : std::byte{0};
     const ClientStanding standing = letter == 'q' && returned != std::byte{0}
@@ -73,11 +73,11 @@ constexpr AnswerFunctions kRepeating{
 
 NewClientLimits limits_of(std::uint8_t choice) {
     NewClientLimits limits;
-    limits.unverified_time = milliseconds{(choice & 1U) != 0 ? 3000 : 100};
-    limits.connless_time = milliseconds{(choice & 2U) != 0 ? 2000 : 50};
+    limits.unverified_timeout = milliseconds{(choice & 1U) != 0 ? 3000 : 100};
+    limits.connless_timeout = milliseconds{(choice & 2U) != 0 ? 2000 : 50};
     limits.min_unverified_time = milliseconds{(choice & 4U) != 0 ? 250 : 1};
     limits.max_per_address = (choice & 8U) != 0 ? 2 : 0;
-    limits.session_rate = (choice & 16U) != 0 ? 10'000 : 2;
+    limits.player_datagram_rate = (choice & 16U) != 0 ? 10'000 : 2;
     return limits;
 }
 
@@ -109,7 +109,7 @@ Endpoint client(std::size_t number) {
 class Hearing {
   public:
     void take(Ring& ring) {
-        ring.consume_events([this](const Event& event) { hear(event); });
+        ring.consume_events([this](const RelayEvent& event) { hear(event); });
     }
 
     [[nodiscard]] bool all_over() const { return open_.empty(); }
@@ -117,7 +117,7 @@ class Hearing {
     [[nodiscard]] std::uint64_t begun() const { return begun_; }
 
   private:
-    void hear(const Event& event) {
+    void hear(const RelayEvent& event) {
         switch (event.kind) {
         case EventKind::open:
             demand(event.session > last_ && open_.insert(event.session).second);
@@ -127,7 +127,7 @@ class Hearing {
         case EventKind::close:
             demand(open_.erase(event.session) == 1);
             break;
-        case EventKind::observer:
+        case EventKind::new_observer:
             break;
         case EventKind::datagram:
         case EventKind::gap:
@@ -150,8 +150,8 @@ class Scene {
     Scene(std::uint8_t choice, Ring& ring)
         : options_{options_of(choice)}, ring_{&ring}, shared_{options_, numbers_, 0, server(),
                                                               ClientAddressMode::loopback},
-          tap_{&ring, observation_.observer},
-          table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {}
+          copier_{&ring, observation_.observer},
+          table_{shared_, listeners_, ready_.get(), copier_, observation_.counters[0], rounds_} {}
 
     /// Sends a batch with this number of datagrams from clients.
     void clients(Input& in) {
@@ -163,7 +163,7 @@ class Scene {
             header.msg_name = &address;
             header.msg_namelen = sizeof address;
             if (Session* const session = table_.find_or_open_session(header, letter, 0)) {
-                session->active = true;
+                session->is_active = true;
                 pass(*session, Direction::c2s, letter);
             }
         }
@@ -200,7 +200,7 @@ class Scene {
         closing_ = true;
         table_.close_sessions(CloseReason::shutdown);
         settle();
-        demand(heard_.all_over() && shared_.sessions == 0);
+        demand(heard_.all_over() && shared_.num_sessions == 0);
         const LiveCounters& counters = observation_.counters[0];
         demand(counters.sessions_opened.value() == heard_.begun());
         demand(counters.sessions_closed.value() == heard_.begun());
@@ -244,13 +244,14 @@ class Scene {
 
     /// Checks the table after every batch.
     void settle() {
-        tap_.commit_events();
+        copier_.commit_events();
         heard_.take(*ring_);
         SessionIndex& all = table_.sessions();
         const SessionPoolSizes& pools = shared_.pools;
         demand(all.sessions_of_standing(ClientStanding::unverified).size() <= pools.unverified);
         demand(all.sessions_of_standing(ClientStanding::connless).size() <= pools.connless);
-        demand(all.sessions_of_standing(ClientStanding::unverified_player).size() <= pools.weak);
+        demand(all.sessions_of_standing(ClientStanding::unverified_player).size() <=
+               pools.unverified_players);
         demand(all.sessions_of_standing(ClientStanding::verified).size() <= pools.verified);
         std::size_t places = 0;
         std::set<std::uint32_t> here;
@@ -258,10 +259,10 @@ class Scene {
             places += session.counts_against_limit ? 1 : 0;
             here.insert(session.number);
             demand(!session.is_closed);
-            demand(pools.per_address == 0 || is_loopback(session.tap.client) ||
+            demand(pools.per_address == 0 || is_loopback(session.observed.client) ||
                    !session.counts_against_limit || count_of(session) <= pools.per_address);
         });
-        demand(shared_.sessions == places && places <= options_.max_sessions);
+        demand(shared_.num_sessions == places && places <= options_.max_sessions);
         std::erase_if(players_, [&](const auto& each) {
             const bool gone = !here.contains(each.first);
             // The table checks this only every half a second, so a shorter time may have passed.
@@ -276,8 +277,8 @@ class Scene {
     [[nodiscard]] std::size_t count_of(const Session& session) {
         std::size_t count = 0;
         table_.sessions().for_each_session([&](const Session& other) {
-            const bool same =
-                narrowest_network(other.tap.client) == narrowest_network(session.tap.client);
+            const bool same = narrowest_network(other.observed.client) ==
+                              narrowest_network(session.observed.client);
             count += static_cast<std::size_t>(other.counts_against_limit && same);
         });
         return count;
@@ -291,9 +292,9 @@ class Scene {
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{1};
-    Tap tap_;
-    SessionTimers rounds_{std::min({kIdle, options_.new_client_limits.unverified_time,
-                                    options_.new_client_limits.connless_time}),
+    DatagramCopier copier_;
+    SessionTimers rounds_{std::min({kIdle, options_.new_client_limits.unverified_timeout,
+                                    options_.new_client_limits.connless_timeout}),
                           now_};
     SessionTable table_;
     Hearing heard_;

@@ -27,9 +27,10 @@ void impair(std::string_view text) {
     }
     for (const tw::relay::DirectionImpairment& line : read->directions) {
         demand(line.delay_us <= tw::relay::kMaxImpairDelayUs);
-        demand(line.loss <= tw::relay::DirectionImpairment::kCertainPpm);
-        demand(line.rate == 0 || (line.rate >= tw::relay::kMinImpairBitsPerSecond &&
-                                  line.rate <= tw::relay::kMaxImpairBitsPerSecond));
+        demand(line.loss_ppm <= tw::relay::DirectionImpairment::kCertainPpm);
+        demand(line.bits_per_second == 0 ||
+               (line.bits_per_second >= tw::relay::kMinImpairBitsPerSecond &&
+                line.bits_per_second <= tw::relay::kMaxImpairBitsPerSecond));
     }
     demand(tw::relay::parse_impairment(tw::relay::to_string(*read), 7) == *read);
 }

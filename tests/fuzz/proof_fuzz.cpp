@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         demand(after == state.trust && after >= before);
         demand(answered || after <= Trust::unverified);
         demand(after != Trust::verified || before == after || direction == Direction::c2s);
-        demand(!judgement.is_play ||
+        demand(!judgement.shows_player ||
                (direction == Direction::s2c && after >= Trust::unverified_player));
         demand(!judgement.is_answered || direction == Direction::c2s);
         demand(state.num_ticks < 2 * state.ticks.size());

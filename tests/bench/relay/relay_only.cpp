@@ -47,7 +47,7 @@ class Taker {
         while (!stopping_) {
             std::size_t count = 0;
             for (auto& ring : rings_) {
-                count += ring->consume_events([](const Event& /*event*/) {});
+                count += ring->consume_events([](const RelayEvent& /*event*/) {});
             }
             if (count == 0) {
                 std::this_thread::sleep_for(std::chrono::milliseconds{2});

@@ -199,9 +199,9 @@ TEST_CASE("totals of impaired datagrams exist only if a datagram was impaired") 
     counters.directions[0].datagrams = 5;
     CHECK_FALSE(process::impaired_totals(counters));
     counters.impairment[1] = {.datagrams = 9,
-                              .lost = 1,
-                              .rate_dropped = 2,
-                              .queue_full = 3,
+                              .dropped_by_chance = 1,
+                              .dropped_by_rate = 2,
+                              .dropped_by_full_queue = 3,
                               .duplicated = 4,
                               .reordered = 5};
     const auto totals = process::impaired_totals(counters);

@@ -95,7 +95,7 @@ TEST_CASE("rejected datagrams are reported once, with the reason") {
     counters.new_clients.verified_sessions = 3;
     CHECK(first_line(counters) == "datagrams rejected at the door: 17 (too many from one address)");
     counters.new_clients.rejected_by_network_limit = 18;
-    counters.new_clients.rejected_in_crowd = 5;
+    counters.new_clients.rejected_among_too_many = 5;
     counters.sessions_refused = 2;
     counters.new_clients.rejected_by_address_limit = 3;
     CHECK(first_line(counters) ==

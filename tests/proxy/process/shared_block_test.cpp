@@ -34,16 +34,16 @@ TEST_CASE("the observer reads the data that the relay writes into block and ring
         relay::Ring in{relay_side.ring_memory(thread)};
         relay::Ring out{observer_side.ring_memory(thread)};
         CHECK(in.capacity() == relay::Ring::kMinBytes);
-        relay::Event event;
+        relay::RelayEvent event;
         event.session = 10 + thread;
         REQUIRE(in.try_push(event));
         in.commit_events();
         std::vector<std::uint32_t> sessions;
         CHECK(out.consume_events(
-                  [&](const relay::Event& seen) { sessions.push_back(seen.session); }) == 1);
+                  [&](const relay::RelayEvent& seen) { sessions.push_back(seen.session); }) == 1);
         CHECK(sessions == std::vector<std::uint32_t>{10 + thread});
         CHECK(in.bytes_consumed() == out.bytes_consumed());
-        CHECK(in.bytes_used() == 0);
+        CHECK(in.num_unconsumed_bytes() == 0);
     }
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("a misbehaving consumer cannot make the producer write outside the rin
         std::memset(memory.data(), mad, 4096);
         const std::vector<std::byte> bytes(1000);
         for (int i = 0; i < 2000; ++i) {
-            relay::Event event;
+            relay::RelayEvent event;
             event.bytes = bytes;
             static_cast<void>(ring.try_push(event)); // sanitizers detect writes outside the ring
             ring.commit_events();
@@ -112,7 +112,7 @@ TEST_CASE("the facts show each server and its current address") {
 
 TEST_CASE("counters add up over threads and servers") {
     const auto observation = std::make_unique<relay::ObserverSharedMemory>();
-    observation->more_servers = 1;
+    observation->num_added_servers = 1;
     observation->counters_of(1, 3).sessions_opened.add(2);
     CHECK(relay::totals_of(*observation, 0).sessions_opened == 0);
     CHECK(relay::totals_of(*observation, 1).sessions_opened == 2);

@@ -51,7 +51,7 @@ struct TapBench {
 
     std::string events() {
         std::string text;
-        ring.consume_events([&](const relay::Event& event) {
+        ring.consume_events([&](const relay::RelayEvent& event) {
             const std::string number = std::to_string(event.session);
             switch (event.kind) {
             case relay::EventKind::open:

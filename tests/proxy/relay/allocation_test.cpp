@@ -43,7 +43,7 @@ TEST_CASE("forwarding allocates nothing once a session is there, also when impai
         Options options = options_for(server.endpoint());
         options.busy_poll = row.busy_poll;
         options.impairment = parse_impairment(row.impairment).value();
-        // Becomes full during the test: setting sessions aside must not allocate either.
+        // Becomes full during the test: to stop copying sessions must not allocate either.
         tw::test::LocalRing ring{Ring::kMinBytes};
         Ring* const rings[] = {&ring};
         Relay relay{options, rings};
@@ -62,7 +62,7 @@ TEST_CASE("forwarding allocates nothing once a session is there, also when impai
         for (int i = 1; i <= row.round_trips; ++i) {
             passed = passed && round_trip(c, s, buffer);
             if (i % 500 == 0) {
-                observed += ring.consume_events([](const Event&) {});
+                observed += ring.consume_events([](const RelayEvent&) {});
             }
         }
         const auto after = allocation_count();
@@ -78,7 +78,7 @@ DatagramVerdict prove_by_answer(HandshakeMemory& /*memory*/, Direction direction
                                 std::span<const std::byte> /*datagram*/) {
     return {.standing =
                 direction == Direction::s2c ? ClientStanding::player : ClientStanding::unverified,
-            .is_play = true};
+            .shows_player = true};
 }
 
 TEST_CASE("no memory for a new session costs that one, and nobody who is in") {

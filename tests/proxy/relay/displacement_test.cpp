@@ -34,7 +34,7 @@ DatagramVerdict prove_by_letter(HandshakeMemory& memory, Direction direction,
         return {.standing = !plays                    ? ClientStanding::connless
                             : verified != std::byte{} ? ClientStanding::player
                                                       : ClientStanding::unverified_player,
-                .is_play = plays || letter == 'k'};
+                .shows_player = plays || letter == 'k'};
     }
     verified |= letter == 'v' ? std::byte{1} : std::byte{0};
     return letter == 'i' ? DatagramVerdict{.request = RequestKind::server_info, .is_answered = true}
@@ -62,7 +62,7 @@ class Scene {
         : options_{options_of(max_sessions)}, shared_{options_, numbers_, 0,
                                                       to_asio(v4(0x7f000001, kServerPort)),
                                                       ClientAddressMode::shared},
-          table_{shared_, listeners_, ready_.get(), tap_, observation_.counters[0], rounds_} {
+          table_{shared_, listeners_, ready_.get(), copier_, observation_.counters[0], rounds_} {
         wait(milliseconds{10'000});
     }
 
@@ -78,11 +78,11 @@ class Scene {
         const std::array datagram{static_cast<std::byte>(letter)};
         Session* const session = table_.find_or_open_session(header, datagram, 0);
         if (session != nullptr) {
-            session->active = true;
+            session->is_active = true;
             table_.examine_datagram(*session, Direction::c2s, datagram);
         }
         rounds_.end_batch();
-        tap_.commit_events();
+        copier_.commit_events();
         return session != nullptr;
     }
 
@@ -95,7 +95,7 @@ class Scene {
             table_.examine_datagram(*session, Direction::s2c, datagram);
         }
         rounds_.end_batch();
-        tap_.commit_events();
+        copier_.commit_events();
     }
 
     void answers(const std::vector<Endpoint>& clients, char letter) {
@@ -149,7 +149,7 @@ class Scene {
         while (!rounds_.check_due_sessions(
             now_, [this](Session& each) { table_.check_timeout(each, now_); })) {
         }
-        tap_.commit_events();
+        copier_.commit_events();
     }
 
     [[nodiscard]] const LiveCounters& counters() const { return observation_.counters[0]; }
@@ -169,9 +169,9 @@ class Scene {
     Clock::time_point now_ = Clock::now();
     UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{
-        Listener{.socket = -1, .any_address = true, .local = v4(0, kListenPort)}};
+        Listener{.socket = -1, .is_any_address = true, .local = v4(0, kListenPort)}};
     tw::test::LocalRing ring_{Ring::kMinBytes};
-    Tap tap_{&ring_, observation_.observer};
+    DatagramCopier copier_{&ring_, observation_.observer};
     SessionTimers rounds_{milliseconds{2000}, now_};
     SessionTable table_;
 };

@@ -71,11 +71,11 @@ TEST_CASE("the observer sees what the receiver gets, and the counters account fo
     CHECK((got.seen == got.received));
     const auto& fates = got.counters.impairment[kC2sIndex];
     CHECK(fates.datagrams == kCount);
-    CHECK(got.received.size() == kCount - fates.lost + fates.duplicated);
-    CHECK(std::abs(static_cast<double>(fates.lost) / kCount - 0.1) < 0.02);
+    CHECK(got.received.size() == kCount - fates.dropped_by_chance + fates.duplicated);
+    CHECK(std::abs(static_cast<double>(fates.dropped_by_chance) / kCount - 0.1) < 0.02);
     CHECK(fates.duplicated > kCount / 40);
     CHECK(fates.reordered > kCount / 100);
-    CHECK(fates.queue_full == 0);
+    CHECK(fates.dropped_by_full_queue == 0);
     CHECK(got.counters.impairment[kS2cIndex].datagrams == 0);
     CHECK(got.counters.directions[kC2sIndex].dropped == 0);
 }
@@ -130,7 +130,8 @@ TEST_CASE("an impairment can change while datagrams wait: they are sent on at on
     CHECK(client.receive() == payload(10, 1));
     CHECK(Clock::now() - changed < 5s);
     client.send(payload(10, 2), relay.address());
-    REQUIRE(eventually([&] { return relay.counters().impairment[kC2sIndex].lost == 1; }));
+    REQUIRE(
+        eventually([&] { return relay.counters().impairment[kC2sIndex].dropped_by_chance == 1; }));
     relay.set_impairment({});
     CHECK_FALSE(relay.impairment().is_active());
     CHECK(eventually([&] { // the relay's thread applies the setting later

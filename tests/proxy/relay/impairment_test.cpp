@@ -24,9 +24,9 @@ DirectionImpairment line(std::chrono::microseconds delay, std::chrono::microseco
                          std::uint64_t reorder = 0) {
     return {.delay_us = static_cast<std::uint64_t>(delay.count()),
             .jitter_us = static_cast<std::uint64_t>(jitter.count()),
-            .loss = loss,
-            .duplicate = duplicate,
-            .reorder = reorder};
+            .loss_ppm = loss,
+            .duplicate_ppm = duplicate,
+            .reorder_ppm = reorder};
 }
 
 TEST_CASE("what impairs a line is read from text, and written as text that reads the same") {
@@ -38,11 +38,11 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
     };
 
     DirectionImpairment bursts = line({}, {}, 5 * kPercent);
-    bursts.burst = 2500;
+    bursts.burst_thousandths = 2500;
     DirectionImpairment slow;
-    slow.rate = 1'500'000;
+    slow.bits_per_second = 1'500'000;
     DirectionImpairment slower;
-    slower.rate = 64'500;
+    slower.bits_per_second = 64'500;
     const std::vector<Row> rows{
         {"none", {}, {}, "none"},
         {" none ", {}, {}, "none"},
@@ -159,15 +159,15 @@ TEST_CASE("any impairment reads as it was written") {
         for (DirectionImpairment& each : wanted.directions) {
             each.delay_us = up_to(kMaxImpairDelayUs);
             each.jitter_us = up_to(each.delay_us);
-            each.loss = up_to(500'000);
-            each.duplicate = up_to(DirectionImpairment::kCertainPpm);
-            each.reorder = up_to(DirectionImpairment::kCertainPpm);
-            if (each.loss != 0 && up_to(1) == 1) {
-                each.burst = 1000 + up_to(999'000);
+            each.loss_ppm = up_to(500'000);
+            each.duplicate_ppm = up_to(DirectionImpairment::kCertainPpm);
+            each.reorder_ppm = up_to(DirectionImpairment::kCertainPpm);
+            if (each.loss_ppm != 0 && up_to(1) == 1) {
+                each.burst_thousandths = 1000 + up_to(999'000);
             }
             if (up_to(1) == 1) {
-                each.rate = kMinImpairBitsPerSecond +
-                            up_to(kMaxImpairBitsPerSecond - kMinImpairBitsPerSecond);
+                each.bits_per_second = kMinImpairBitsPerSecond +
+                                       up_to(kMaxImpairBitsPerSecond - kMinImpairBitsPerSecond);
             }
         }
         const std::string text = to_string(wanted);
@@ -287,12 +287,13 @@ TEST_CASE("as many are lost and doubled as asked, within half a percent of all")
                 return static_cast<double>(count) / kDatagrams;
             };
             const double tolerance = row.loss >= 0.2 ? 0.015 : 0.005;
-            CHECK(std::abs(share(script.fates().lost.value()) - row.loss) < tolerance);
+            CHECK(std::abs(share(script.fates().dropped_by_chance.value()) - row.loss) < tolerance);
             CHECK(std::abs(share(script.fates().duplicated.value()) - row.duplicate) < tolerance);
             CHECK(script.fates().datagrams.value() == kDatagrams);
-            CHECK(arrivals.size() ==
-                  kDatagrams - script.fates().lost.value() + script.fates().duplicated.value());
-            CHECK(numbers(arrivals).size() == kDatagrams - script.fates().lost.value());
+            CHECK(arrivals.size() == kDatagrams - script.fates().dropped_by_chance.value() +
+                                         script.fates().duplicated.value());
+            CHECK(numbers(arrivals).size() ==
+                  kDatagrams - script.fates().dropped_by_chance.value());
         }
     }
 }
@@ -315,7 +316,7 @@ TEST_CASE("losses come in bursts as long as asked, and alone when not asked") {
         for (std::uint32_t i = 1; i < 5 * kDatagrams; ++i) {
             bursts += !passed.contains(i) && passed.contains(i - 1) ? 1U : 0U;
         }
-        const double mean = static_cast<double>(script.fates().lost.value()) / bursts;
+        const double mean = static_cast<double>(script.fates().dropped_by_chance.value()) / bursts;
         CHECK(std::abs(mean - row.mean) < row.mean * 0.1);
     }
 }
@@ -416,13 +417,13 @@ TEST_CASE("a rate lets through what it says, and drops what would wait too long"
     CHECK(std::abs(static_cast<double>(in_time) / 10 - kWanted) < kWanted * 0.02);
     CHECK(longest <= ImpairedDirection::kMaxRateWait + 10ms);
     CHECK(longest > ImpairedDirection::kMaxRateWait - 20ms);
-    CHECK(script.fates().rate_dropped.value() == 10'000 - arrivals.size());
+    CHECK(script.fates().dropped_by_rate.value() == 10'000 - arrivals.size());
 
     Script idle{impairment_of("rate=1mbit")};
     for (const Arrival& arrival : paced(idle, 100, 20ms, 1000)) { // 50 a second: nothing waits
         CHECK(arrival.time == arrival.number * 20ms);
     }
-    CHECK(idle.fates().rate_dropped.value() == 0);
+    CHECK(idle.fates().dropped_by_rate.value() == 0);
 }
 
 TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and counted") {
@@ -441,7 +442,7 @@ TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and co
             script.send(0s, row.size);
         }
         CHECK(script.queue().num_waiting() == row.fits);
-        CHECK(script.fates().queue_full.value() == kMore);
+        CHECK(script.fates().dropped_by_full_queue.value() == kMore);
         CHECK(script.finish().size() == row.fits);
     }
 }

@@ -338,7 +338,7 @@ TEST_CASE("a newer answer takes its place, and none is mixed with another") {
 TEST_CASE("an answer that is too long is not repeated") {
     SUBCASE("in one part") {
         AnswerCache answers;
-        answers.add_part(kKind, 7, kFirst, part(1, AnswerCache::kMaxBytes + 1), 100);
+        answers.add_part(kKind, 7, kFirst, part(1, AnswerCache::kMaxPartBytes + 1), 100);
         CHECK(found(answers, 200).empty());
     }
     SUBCASE("in all") {

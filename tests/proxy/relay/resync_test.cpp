@@ -124,7 +124,7 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
     CHECK_FALSE(plays(blind, knows));
     CHECK_FALSE(plays(blind, payload(9, ++round))); // cannot be rewritten
     const auto events = relay.finish();
-    CHECK(relay.counters().rewritten == 2);
+    CHECK(relay.counters().rewritten_datagrams == 2);
     const auto is_resync = [](const KeptEvent& each) {
         return each.event.kind == EventKind::resync;
     };

@@ -21,8 +21,8 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 
-Event datagram(std::uint32_t session, std::span<const std::byte> bytes, Timestamp time = 0) {
-    Event event;
+RelayEvent datagram(std::uint32_t session, std::span<const std::byte> bytes, Timestamp time = 0) {
+    RelayEvent event;
     event.session = session;
     event.time = time;
     event.direction = Direction::s2c;
@@ -33,7 +33,7 @@ Event datagram(std::uint32_t session, std::span<const std::byte> bytes, Timestam
 TEST_CASE("every kind of event comes out as it went in") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     const Bytes bytes = payload(1400, 1);
-    std::vector<Event> sent(5);
+    std::vector<RelayEvent> sent(5);
     sent[0].kind = EventKind::open;
     sent[0].session = 7;
     sent[0].time = 1'700'000'000'123'456'789;
@@ -49,13 +49,13 @@ TEST_CASE("every kind of event comes out as it went in") {
     sent[3].lost = std::uint64_t{1} << 40U;
     sent[4].kind = EventKind::close;
     sent[4].reason = CloseReason::shutdown;
-    for (const Event& each : sent) {
+    for (const RelayEvent& each : sent) {
         REQUIRE(ring.try_push(each));
     }
     ring.commit_events();
     const auto events = take_all(ring);
     REQUIRE(events.size() == sent.size());
-    const auto all = [](const Event& each) {
+    const auto all = [](const RelayEvent& each) {
         return std::tie(each.kind, each.direction, each.reason, each.gap, each.session, each.time,
                         each.lost, each.client, each.upstream, each.server, each.server_index);
     };
@@ -82,7 +82,7 @@ TEST_CASE("a consumer takes no more than it asks for") {
     }
     ring.commit_events();
     std::vector<std::uint32_t> seen;
-    const auto note = [&](const Event& event) { seen.push_back(event.session); };
+    const auto note = [&](const RelayEvent& event) { seen.push_back(event.session); };
     CHECK(ring.consume_events(note, 3) == 3);
     CHECK(ring.consume_events(note, 100) == 7);
     CHECK((seen == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
@@ -94,13 +94,14 @@ TEST_CASE("an event comes with the bytes of the datagram behind it, where that i
     const Bytes two = payload(200, 2);
     const auto nexts = [&] {
         std::vector<Bytes> seen;
-        ring.consume_events(
-            [&](const Event& event) { seen.emplace_back(event.next.begin(), event.next.end()); });
+        ring.consume_events([&](const RelayEvent& event) {
+            seen.emplace_back(event.next.begin(), event.next.end());
+        });
         return seen;
     };
     REQUIRE(ring.try_push(datagram(1, one)));
     REQUIRE(ring.try_push(datagram(2, two)));
-    Event close;
+    RelayEvent close;
     close.kind = EventKind::close;
     REQUIRE(ring.try_push(close));
     REQUIRE(ring.try_push(datagram(2, one)));
@@ -122,7 +123,7 @@ TEST_CASE("what comes next is right at the end of the ring, too") {
         }
         ring.commit_events();
         std::size_t at = 0;
-        ring.consume_events([&](const Event& event) {
+        ring.consume_events([&](const RelayEvent& event) {
             ++at;
             const Bytes next{event.next.begin(), event.next.end()};
             const bool last = at == sent.size();
@@ -147,7 +148,7 @@ TEST_CASE("a full ring refuses, and takes again what fits once there is room") {
     CHECK_FALSE(ring.try_push(datagram(1, bytes)));
     ring.commit_events();
     CHECK(take_all(ring).size() == fitted);
-    CHECK(ring.bytes_used() == 0);
+    CHECK(ring.num_unconsumed_bytes() == 0);
     CHECK(ring.has_room(65'507));
     CHECK(ring.try_push(datagram(1, bytes)));
 }
@@ -191,7 +192,7 @@ TEST_CASE("between two threads nothing is lost, torn or out of order") {
     std::uint32_t wrong = 0;
     while (expected <= kEvents) {
         const auto taken = ring.consume_events(
-            [&](const Event& event) {
+            [&](const RelayEvent& event) {
                 bool right = event.session == expected && event.time == Timestamp{expected} * 3;
                 for (const auto byte : event.bytes) {
                     right = right && byte == static_cast<std::byte>(expected);
@@ -206,7 +207,7 @@ TEST_CASE("between two threads nothing is lost, torn or out of order") {
     }
     producer.join();
     CHECK(wrong == 0);
-    CHECK(ring.bytes_used() == 0);
+    CHECK(ring.num_unconsumed_bytes() == 0);
 }
 
 using namespace std::chrono_literals;
@@ -271,8 +272,9 @@ TEST_CASE(
         Ring ring{memory.bytes()};
         std::uint32_t next = 1;
         while (next <= kEvents) {
-            if (ring.consume_events(
-                    [&](const Event& event) { next += event.session == next ? 1U : 0U; }) == 0) {
+            if (ring.consume_events([&](const RelayEvent& event) {
+                    next += event.session == next ? 1U : 0U;
+                }) == 0) {
                 ring.sleep_until(kNever, [] { return false; });
             }
         }
@@ -280,11 +282,11 @@ TEST_CASE(
     }
     Ring ring{memory.bytes()};
     for (std::uint32_t next = 1; next <= kEvents; ++next) {
-        Event event;
+        RelayEvent event;
         event.session = next;
         REQUIRE(ring.try_push(event));
         ring.commit_events();
-        while (next % 3 == 0 && ring.bytes_used() != 0) {
+        while (next % 3 == 0 && ring.num_unconsumed_bytes() != 0) {
             std::this_thread::yield();
         }
     }
@@ -305,7 +307,7 @@ TEST_CASE("wake lets a consumer look at what is no event") {
     ending = true;
     ring.wake_consumer();
     consumer.join();
-    CHECK(ring.bytes_used() == 0);
+    CHECK(ring.num_unconsumed_bytes() == 0);
 }
 
 } // namespace

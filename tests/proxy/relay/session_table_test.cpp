@@ -37,7 +37,7 @@ DatagramVerdict prove(HandshakeMemory& memory, Direction direction,
         return {.standing = plays             ? ClientStanding::player
                             : letter == kWeak ? ClientStanding::unverified_player
                                               : ClientStanding::connless,
-                .is_play = letter != kAsk};
+                .shows_player = letter != kAsk};
     }
     if (letter == kAsk) {
         return {.request = RequestKind::server_info, .is_answered = true};
@@ -146,7 +146,7 @@ TEST_CASE("a weak session leaves only when it is silent and its place is wanted"
     REQUIRE(setup.prove_itself(proven));
     REQUIRE(setup.answered(weak, kWeak));
     CHECK_FALSE(setup.answered(late, kBegin, kNoPatience)); // and the earlier datagrams are counted
-    CHECK(setup.totals().weak_sessions == 1);
+    CHECK(setup.totals().unverified_player_sessions == 1);
     std::this_thread::sleep_for(std::chrono::milliseconds{2100});
     CHECK(setup.answered(late, kBegin));
     CHECK(setup.totals().displaced_sessions == 1);
@@ -188,7 +188,7 @@ TEST_CASE("who only asks changes nothing about the fate of others' datagrams") {
 
 TEST_CASE("a stranger whom the server does not answer is shown only where it answers nobody") {
     Setup setup{16, [](Options& options) {
-                    options.new_client_limits.unverified_time = std::chrono::milliseconds{200};
+                    options.new_client_limits.unverified_timeout = std::chrono::milliseconds{200};
                 }};
     setup.server.ignore(std::byte{kBegin});
     Peer player;
@@ -209,13 +209,13 @@ TEST_CASE("what begins nothing is counted: no server answers it") {
     CHECK(setup.answered(stranger, 'x'));
     CHECK(setup.answered(stranger, 'x'));
     CHECK(setup.prove_itself(player));
-    CHECK(setup.relay->counters().strays == 2);
+    CHECK(setup.relay->counters().unanswerable_datagrams == 2);
 }
 
 TEST_CASE("who proves nothing leaves in time, however much it sends") {
     Setup setup{16, [](Options& options) {
-                    options.new_client_limits.unverified_time = std::chrono::milliseconds{200};
-                    options.new_client_limits.connless_time = std::chrono::milliseconds{100};
+                    options.new_client_limits.unverified_timeout = std::chrono::milliseconds{200};
+                    options.new_client_limits.connless_timeout = std::chrono::milliseconds{100};
                 }};
     Peer stranger;
     Peer asker;
@@ -232,14 +232,14 @@ TEST_CASE("the observer hears of who waits for a server that says nothing") {
     Peer silent;
     Options options = options_for(silent.endpoint());
     options.judge_datagram = prove;
-    options.new_client_limits.unverified_time = std::chrono::milliseconds{200};
+    options.new_client_limits.unverified_timeout = std::chrono::milliseconds{200};
     TestRelay relay{options, Ring::kMinBytes};
     Peer waiting;
     Peer stray;
     CHECK(eventually([&] {
         waiting.send(say(kBegin), relay.address());
         stray.send(say('x'), relay.address());
-        return relay.counters().new_clients.weak_sessions >= 1;
+        return relay.counters().new_clients.unverified_player_sessions >= 1;
     }));
     for (const KeptEvent& kept : relay.finish()) {
         CHECK((kept.event.kind != EventKind::open ||
@@ -248,7 +248,7 @@ TEST_CASE("the observer hears of who waits for a server that says nothing") {
 }
 
 TEST_CASE("a session has so many datagrams a second") {
-    Setup setup{16, [](Options& options) { options.new_client_limits.session_rate = 100; }};
+    Setup setup{16, [](Options& options) { options.new_client_limits.player_datagram_rate = 100; }};
     Peer player;
     REQUIRE(setup.prove_itself(player));
     for (int i = 0; i < 1000; ++i) {

@@ -19,7 +19,7 @@ constexpr ListenerIndex kListener = 0;
 /// Returns a session of a client at this port. All clients have the same address.
 std::unique_ptr<Session> session_at(std::uint16_t port, ClientStanding standing) {
     auto made = std::make_unique<Session>();
-    made->tap.client = tw::relay::test::v4(0xc0000201U, port);
+    made->observed.client = tw::relay::test::v4(0xc0000201U, port);
     made->standing = standing;
     made->counts_against_limit = standing != ClientStanding::connless;
     return made;
@@ -29,7 +29,7 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     SessionIndex sessions{8};
     Session& asking = sessions.insert(session_at(1, ClientStanding::connless));
     Session& leaving = sessions.insert(session_at(2, ClientStanding::connless));
-    const Network source = *Networks{asking.tap.client}.begin();
+    const Network source = *EnclosingNetworks{asking.observed.client}.begin();
     CHECK(sessions.num_sessions_against_limit(source) == 0);
     Session& player = sessions.insert(session_at(3, ClientStanding::unverified));
     CHECK(sessions.num_sessions_against_limit(source) == 1);
@@ -44,23 +44,23 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     CHECK(sessions.num_sessions_against_limit(source) == 1);
     std::ignore = sessions.remove(player);
     CHECK(sessions.num_sessions_against_limit(source) == 0);
-    CHECK(sessions.find(left->tap.client, kListener) == nullptr);
+    CHECK(sessions.find(left->observed.client, kListener) == nullptr);
 }
 
 TEST_CASE("a session counts for each network that it is in, under its standing") {
     SessionIndex sessions{8};
     const auto made = [](std::uint8_t last_of_56, std::uint16_t port) {
         auto session = session_at(port, ClientStanding::unverified);
-        session->tap.client.address = {std::byte{0x20}, std::byte{1},         std::byte{0x0d},
-                                       std::byte{0xb8}, std::byte{0},         std::byte{1},
-                                       std::byte{2},    std::byte{last_of_56}};
-        session->tap.client.v6 = true;
+        session->observed.client.address = {std::byte{0x20}, std::byte{1},         std::byte{0x0d},
+                                            std::byte{0xb8}, std::byte{0},         std::byte{1},
+                                            std::byte{2},    std::byte{last_of_56}};
+        session->observed.client.v6 = true;
         return session;
     };
     Session& first = sessions.insert(made(1, 1));
     Session& second = sessions.insert(made(2, 1));
     sessions.set_standing(second, ClientStanding::verified);
-    const Networks networks{first.tap.client};
+    const EnclosingNetworks networks{first.observed.client};
     const std::vector<Network> of_first{networks.begin(), networks.end()};
     REQUIRE(of_first.size() == 3);
     const std::size_t places[]{1, 2, 2};
@@ -89,7 +89,7 @@ TEST_CASE("sessions are checked in turn, a bounded number at a time") {
         timers.add_session(*sessions.back());
     }
     std::vector<std::uint16_t> checked;
-    const auto check = [&](Session& session) { checked.push_back(session.tap.client.port); };
+    const auto check = [&](Session& session) { checked.push_back(session.observed.client.port); };
     now += 9ms;
     CHECK(timers.check_due_sessions(now, check));
     CHECK(checked.empty());

@@ -39,11 +39,12 @@ TakeoverState sample() {
     session.facts.control.fill(std::byte{5});
     session.facts.control_length = 32;
     session.facts.counts_against_limit = true;
-    session.facts.proof.bytes[3] = std::byte{1};
-    session.facts.opened = 1000;
-    session.facts.played_ms = 11;
-    session.held = {{.time = 3, .direction = Direction::s2c, .bytes = Bytes(10, std::byte{2})}};
-    session.held_lost = {1, 2};
+    session.facts.handshake.bytes[3] = std::byte{1};
+    session.facts.opened_at = 1000;
+    session.facts.last_play_ms = 11;
+    session.held_copies = {
+        {.time = 3, .direction = Direction::s2c, .bytes = Bytes(10, std::byte{2})}};
+    session.lost_held_copies = {1, 2};
     HandedOverServer server{
         .counters = {}, .listener_drops = {0, 1}, .sessions = {session, session}};
     server.counters.kernel_dropped = 5;
@@ -61,7 +62,7 @@ TEST_CASE("a state that is written is read as the same") {
     CHECK((to_archive(*same) == bytes));
     const HandedOverServer& server = same->servers.at(0);
     CHECK(server.sessions.at(1).client == sample().servers[0].sessions[1].client);
-    CHECK((server.sessions[1].held.at(0).bytes == Bytes(10, std::byte{2})));
+    CHECK((server.sessions[1].held_copies.at(0).bytes == Bytes(10, std::byte{2})));
     CHECK(server.counters.kernel_dropped == 5);
     CHECK(same->impairment == "delay=3ms");
 }
@@ -400,11 +401,13 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
          [](auto&, auto& session) { session.facts.counts_against_limit = false; }},
         {"no number", [](auto&, auto& session) { session.facts.number = 0; }},
         {"a client without a port", [](auto&, auto& session) { session.client.port = 0; }},
-        {"a session of the future", [](auto&, auto& session) { session.facts.begun += kHour; }},
+        {"a session of the future", [](auto&, auto& session) { session.facts.began_at += kHour; }},
         {"an unknown direction",
-         [](auto&, auto& session) { session.held = {{.direction = Direction{2}, .bytes = {}}}; }},
+         [](auto&, auto& session) {
+             session.held_copies = {{.direction = Direction{2}, .bytes = {}}};
+         }},
         {"a copy longer than all may be",
-         [](auto&, auto& session) { session.held = {{.bytes = Bytes(kTooLong)}}; }},
+         [](auto&, auto& session) { session.held_copies = {{.bytes = Bytes(kTooLong)}}; }},
         {"a control message longer than its room",
          [](auto&, auto& session) { session.facts.control_length = 65; }},
         {"a number that was never given", [](auto& all, auto&) { all.last_session = 0; }},

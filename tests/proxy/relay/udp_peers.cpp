@@ -91,8 +91,8 @@ Options options_for(const Udp::endpoint& server) {
 
 std::vector<KeptEvent> take_all(Ring& ring) {
     std::vector<KeptEvent> events;
-    ring.consume_events([&](const Event& event) {
-        if (event.kind == EventKind::observer) {
+    ring.consume_events([&](const RelayEvent& event) {
+        if (event.kind == EventKind::new_observer) {
             return;
         }
         events.push_back({event, {event.bytes.begin(), event.bytes.end()}});

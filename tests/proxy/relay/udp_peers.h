@@ -94,7 +94,7 @@ Impairment impairment_of(std::string_view text, std::uint64_t seed = 1);
 
 /// A copy of an event and its bytes.
 struct KeptEvent {
-    Event event;
+    RelayEvent event;
     Bytes bytes;
 };
 

@@ -72,7 +72,7 @@ TEST_CASE("an upstream socket is connected to the server, from the address its m
         std::error_code error;
         UpstreamSocket upstream = factory.open_socket(client_at(1), error);
         REQUIRE_FALSE(error);
-        CHECK(upstream.loopback_of.has_value() == (mode == ClientAddressMode::loopback));
+        CHECK(upstream.loopback_client.has_value() == (mode == ClientAddressMode::loopback));
         CHECK(::send(upstream.socket.get(), "x", 1, 0) == 1);
         REQUIRE(server.receive());
         CHECK(endpoint_from(server.sender().data()) == upstream.local);
@@ -80,7 +80,7 @@ TEST_CASE("an upstream socket is connected to the server, from the address its m
               (mode == ClientAddressMode::shared));
         factory.close_socket(upstream);
         CHECK_FALSE(upstream.socket.valid());
-        CHECK_FALSE(upstream.loopback_of);
+        CHECK_FALSE(upstream.loopback_client);
     }
 }
 

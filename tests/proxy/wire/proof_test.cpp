@@ -306,7 +306,7 @@ TEST_CASE("it is told from each datagram whether the server still plays with a c
     struct Play {
         std::string_view name;
         Bytes bytes;
-        bool is_play;
+        bool shows_player;
     };
 
     const Play rows[]{
@@ -321,9 +321,9 @@ TEST_CASE("it is told from each datagram whether the server still plays with a c
     for (const Play& row : rows) {
         CAPTURE(row.name);
         ClientTrustState state{.trust = Trust::player, .token = kToken};
-        CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
+        CHECK(judge_datagram(state, kS2c, row.bytes).shows_player == row.shows_player);
         state.trust = Trust::unverified_player;
-        CHECK(judge_datagram(state, kS2c, row.bytes).is_play == row.is_play);
+        CHECK(judge_datagram(state, kS2c, row.bytes).shows_player == row.shows_player);
     }
 }
 

@@ -1,4 +1,4 @@
-#include "proxy/relay/tap.h"
+#include "proxy/relay/datagram_copier.h"
 
 #include <utility>
 
@@ -6,15 +6,15 @@ namespace tw::relay {
 
 namespace {
 
-// Fill levels of the ring, in units of 1/kParts of its capacity. Up to kCopyAll, the datagrams of
-// all sessions are copied; from kCopyNone on, no datagrams are copied, to keep room for other
-// events.
+// Fill levels of the ring, in units of 1/kParts of its capacity. Up to the level kCopyAll, the
+// datagrams of all sessions are copied; from the level kCopyNone on, no datagrams are copied, to
+// keep room for other events.
 constexpr std::size_t kParts = 16;
 constexpr std::size_t kCopyAll = 10;
 constexpr std::size_t kCopyNone = 15;
 
-Event event_of(EventKind kind, std::uint32_t session, base::Timestamp time) {
-    Event event;
+RelayEvent event_of(EventKind kind, std::uint32_t session, base::Timestamp time) {
+    RelayEvent event;
     event.kind = kind;
     event.session = session;
     event.time = time;
@@ -25,38 +25,38 @@ Event event_of(EventKind kind, std::uint32_t session, base::Timestamp time) {
 constexpr std::size_t kLeadingEventsBytes = 512;
 
 /// While at most 1/kResumeBelowPart of the ring is in use, each call of retry_events() resumes
-/// 1/kResumedPart of the sessions that are set aside.
+/// copying of 1/kResumedPart of the sessions that are not copied.
 constexpr std::size_t kResumeBelowPart = 16;
 constexpr std::size_t kResumedPart = 16;
 
 } // namespace
 
-void LoadShedding::add_session(TapSession& session) noexcept {
+void LoadShedding::add_session(ObservedSession& session) noexcept {
     session.is_listed = true;
-    session.is_set_aside = !set_aside_.empty();
-    session.is_reported_aside = false;
+    session.is_copying_stopped = !uncopied_.empty();
+    session.is_stop_reported = false;
     list_of(session).push_back(session);
 }
 
-void LoadShedding::remove_session(TapSession& session) noexcept {
+void LoadShedding::remove_session(ObservedSession& session) noexcept {
     if (std::exchange(session.is_listed, false)) {
         list_of(session).erase(SessionList::s_iterator_to(session));
     }
 }
 
-void LoadShedding::stop_copying_session(TapSession& session) noexcept {
+void LoadShedding::stop_copying_session(ObservedSession& session) noexcept {
     copied_.erase(SessionList::s_iterator_to(session));
-    session.is_set_aside = true;
-    session.is_reported_aside = false;
-    // All sessions in set_aside_ are newer than this one.
-    set_aside_.push_front(session);
+    session.is_copying_stopped = true;
+    session.is_stop_reported = false;
+    // All sessions in uncopied_ are newer than this one.
+    uncopied_.push_front(session);
 }
 
 void LoadShedding::resume_copying_oldest_sessions(std::size_t count) noexcept {
-    for (; count != 0 && !set_aside_.empty(); --count) {
-        TapSession& session = set_aside_.front();
-        set_aside_.pop_front();
-        session.is_set_aside = false;
+    for (; count != 0 && !uncopied_.empty(); --count) {
+        ObservedSession& session = uncopied_.front();
+        uncopied_.pop_front();
+        session.is_copying_stopped = false;
         copied_.push_back(session);
     }
 }
@@ -64,7 +64,7 @@ void LoadShedding::resume_copying_oldest_sessions(std::size_t count) noexcept {
 std::size_t LoadShedding::max_copied_sessions(std::size_t backlog,
                                               std::size_t capacity) const noexcept {
     const std::size_t part = capacity / kParts;
-    const std::size_t all = copied_.size() + set_aside_.size();
+    const std::size_t all = copied_.size() + uncopied_.size();
     if (backlog <= kCopyAll * part) {
         return all;
     }
@@ -75,19 +75,19 @@ std::size_t LoadShedding::max_copied_sessions(std::size_t backlog,
     return (all * (kCopyNone * part - backlog) + room - 1) / room;
 }
 
-void Tap::reserve_events(std::size_t more_sessions) {
+void DatagramCopier::reserve_events(std::size_t more_sessions) {
     if (ring_ != nullptr) {
         pending_closes_.reserve(pending_closes_.capacity() + more_sessions);
     }
 }
 
-void Tap::commit_events() noexcept {
+void DatagramCopier::commit_events() noexcept {
     if (ring_ != nullptr) {
         ring_->commit_events();
     }
 }
 
-bool Tap::has_observer() {
+bool DatagramCopier::has_observer() {
     if (ring_ == nullptr) {
         return false;
     }
@@ -96,31 +96,31 @@ bool Tap::has_observer() {
                                          : begin_events_of_observer(observer);
 }
 
-bool Tap::begin_events_of_observer(std::uint32_t observer) {
+bool DatagramCopier::begin_events_of_observer(std::uint32_t observer) {
     // Pending events are discarded: the new observer does not know their sessions.
     current_observer_ = 0;
     pending_closes_.clear();
-    has_pending_ = unknown_lost_[0] + unknown_lost_[1] != 0 || kernel_drops_;
-    // For the new observer, no session is set aside.
+    has_pending_ = unannounced_lost_[0] + unannounced_lost_[1] != 0 || kernel_drops_;
+    // For the new observer, all sessions are copied.
     shedding_.resume_copying_oldest_sessions(shedding_.num_uncopied_sessions());
-    if (observer == 0 || ring_->unread_bytes() > ring_->capacity() / 2) {
+    if (observer == 0 || ring_->max_unread_bytes() > ring_->capacity() / 2) {
         return false; // try again when there is room
     }
-    if (!ring_->try_push(event_of(EventKind::observer, observer, 0))) {
+    if (!ring_->try_push(event_of(EventKind::new_observer, observer, 0))) {
         return false;
     }
     current_observer_ = observer;
     return true;
 }
 
-bool Tap::report_gaps(std::uint32_t session, base::Timestamp time,
-                      std::array<std::uint64_t, 2>& lost) {
+bool DatagramCopier::report_gaps(std::uint32_t session, base::Timestamp time,
+                                 std::array<std::uint64_t, 2>& lost) {
     for (const auto direction : {Direction::c2s, Direction::s2c}) {
         auto& count = lost[static_cast<std::size_t>(direction)];
         if (count == 0) {
             continue;
         }
-        Event gap = event_of(EventKind::gap, session, time);
+        RelayEvent gap = event_of(EventKind::gap, session, time);
         gap.direction = direction;
         gap.lost = count;
         if (!ring_->try_push(gap)) {
@@ -131,20 +131,20 @@ bool Tap::report_gaps(std::uint32_t session, base::Timestamp time,
     return true;
 }
 
-bool Tap::push_close(PendingClose& pending) {
+bool DatagramCopier::push_close(PendingClose& pending) {
     if (!report_gaps(pending.session, pending.time, pending.lost)) {
         return false;
     }
-    Event close = event_of(EventKind::close, pending.session, pending.time);
+    RelayEvent close = event_of(EventKind::close, pending.session, pending.time);
     close.reason = pending.reason;
     return ring_->try_push(close);
 }
 
-bool Tap::report_kernel_drops(base::Timestamp time) {
+bool DatagramCopier::report_kernel_drops(base::Timestamp time) {
     if (!kernel_drops_) {
         return true;
     }
-    Event gap = event_of(EventKind::gap, 0, time);
+    RelayEvent gap = event_of(EventKind::gap, 0, time);
     gap.gap = GapReason::kernel_dropped;
     gap.lost = *kernel_drops_;
     if (!ring_->try_push(gap)) {
@@ -154,7 +154,7 @@ bool Tap::report_kernel_drops(base::Timestamp time) {
     return true;
 }
 
-bool Tap::report_pending_events(base::Timestamp time) {
+bool DatagramCopier::report_pending_events(base::Timestamp time) {
     if (!has_pending_) {
         return true;
     }
@@ -164,7 +164,7 @@ bool Tap::report_pending_events(base::Timestamp time) {
     }
     pending_closes_.erase(pending_closes_.begin(),
                           pending_closes_.begin() + static_cast<std::ptrdiff_t>(reported));
-    if (!pending_closes_.empty() || !report_gaps(0, time, unknown_lost_) ||
+    if (!pending_closes_.empty() || !report_gaps(0, time, unannounced_lost_) ||
         !report_kernel_drops(time)) {
         return false;
     }
@@ -172,20 +172,21 @@ bool Tap::report_pending_events(base::Timestamp time) {
     return true;
 }
 
-bool Tap::announce_running_session(TapSession& session, base::Timestamp time) {
+bool DatagramCopier::announce_running_session(ObservedSession& session, base::Timestamp time) {
     // An old session gets `open` and `gap` together: without the gap, the session would look new.
-    const bool began_before = session.opened_for != current_observer_;
+    const bool began_before = session.observer_at_open != current_observer_;
     if (began_before && !ring_->has_room(kLeadingEventsBytes)) {
         return false;
     }
-    Event open = event_of(EventKind::open, session.id, began_before ? time : session.opened);
+    RelayEvent open =
+        event_of(EventKind::open, session.id, began_before ? time : session.opened_at);
     static_cast<SessionAddresses&>(open) = static_cast<const SessionAddresses&>(session);
     if (!ring_->try_push(open)) {
         return false;
     }
-    session.announced_to = current_observer_;
+    session.announced_to_observer = current_observer_;
     if (began_before) {
-        Event gap = event_of(EventKind::gap, session.id, time);
+        RelayEvent gap = event_of(EventKind::gap, session.id, time);
         gap.gap = GapReason::new_observer;
         gap.lost = session.lost[0] + session.lost[1];
         session.lost = {};
@@ -194,23 +195,23 @@ bool Tap::announce_running_session(TapSession& session, base::Timestamp time) {
     return true;
 }
 
-bool Tap::announce_session(TapSession& session, base::Timestamp time) {
+bool DatagramCopier::announce_session(ObservedSession& session, base::Timestamp time) {
     return report_pending_events(time) &&
            (is_announced(session) || announce_running_session(session, time)) &&
            report_gaps(session.id, time, session.lost);
 }
 
-void Tap::open_session(TapSession& session, base::Timestamp time) {
-    session.opened = time;
+void DatagramCopier::open_session(ObservedSession& session, base::Timestamp time) {
+    session.opened_at = time;
     if (has_observer()) {
-        session.opened_for = current_observer_;
+        session.observer_at_open = current_observer_;
         static_cast<void>(
             announce_session(session, time)); // if `open` does not fit, copy_datagram() tries again
     }
 }
 
-bool Tap::try_copy_datagram(TapSession& session, base::Timestamp time, Direction direction,
-                            std::span<const std::byte> bytes) {
+bool DatagramCopier::try_copy_datagram(ObservedSession& session, base::Timestamp time,
+                                       Direction direction, std::span<const std::byte> bytes) {
     const bool has_news =
         has_pending_ || !is_announced(session) || session.lost[0] != 0 || session.lost[1] != 0;
     // Gaps are pushed only if the datagram fits, too, so that gaps alone do not fill the ring.
@@ -218,38 +219,38 @@ bool Tap::try_copy_datagram(TapSession& session, base::Timestamp time, Direction
         !(ring_->has_room(bytes.size() + kLeadingEventsBytes) && announce_session(session, time))) {
         return false;
     }
-    Event event = event_of(EventKind::datagram, session.id, time);
+    RelayEvent event = event_of(EventKind::datagram, session.id, time);
     event.direction = direction;
     event.bytes = bytes;
     return ring_->try_push(event);
 }
 
-/// Sets the newest sessions aside while the ring is too full for all sessions.
-void Tap::stop_copying_newest_sessions() noexcept {
+/// Stops copying the newest sessions while the ring is too full for all sessions.
+void DatagramCopier::stop_copying_newest_sessions() noexcept {
     const std::size_t max_copied_sessions =
-        shedding_.max_copied_sessions(ring_->unread_bytes(), ring_->capacity());
+        shedding_.max_copied_sessions(ring_->max_unread_bytes(), ring_->capacity());
     while (shedding_.num_copied_sessions() > max_copied_sessions) {
         shedding_.stop_copying_session(*shedding_.newest_copied_session());
     }
 }
 
-/// Reports that a session is set aside, unless that was reported or the ring has no room.
-void Tap::report_copying_stopped(TapSession& session, base::Timestamp time) {
-    if (!session.is_reported_aside && is_announced(session) &&
+/// Reports that a session is no longer copied, unless that was reported or the ring has no room.
+void DatagramCopier::report_copying_stopped(ObservedSession& session, base::Timestamp time) {
+    if (!session.is_stop_reported && is_announced(session) &&
         ring_->has_room(kLeadingEventsBytes)) {
-        session.is_reported_aside = report_gaps(session.id, time, session.lost);
+        session.is_stop_reported = report_gaps(session.id, time, session.lost);
     }
 }
 
-void Tap::resume_copying_oldest_sessions() noexcept {
-    const std::size_t aside = shedding_.num_uncopied_sessions();
-    if (aside != 0 && ring_->bytes_used() <= ring_->capacity() / kResumeBelowPart) {
-        shedding_.resume_copying_oldest_sessions((aside + kResumedPart - 1) / kResumedPart);
+void DatagramCopier::resume_copying_oldest_sessions() noexcept {
+    const std::size_t uncopied = shedding_.num_uncopied_sessions();
+    if (uncopied != 0 && ring_->num_unconsumed_bytes() <= ring_->capacity() / kResumeBelowPart) {
+        shedding_.resume_copying_oldest_sessions((uncopied + kResumedPart - 1) / kResumedPart);
     }
 }
 
-void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction direction,
-                        std::span<const std::byte> bytes) {
+void DatagramCopier::copy_datagram(ObservedSession& session, base::Timestamp time,
+                                   Direction direction, std::span<const std::byte> bytes) {
     if (ring_ == nullptr) {
         return;
     }
@@ -259,7 +260,7 @@ void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction dir
             shedding_.add_session(session);
         }
         stop_copying_newest_sessions();
-        if (!session.is_set_aside) {
+        if (!session.is_copying_stopped) {
             if (try_copy_datagram(session, time, direction, bytes)) {
                 return;
             }
@@ -273,15 +274,16 @@ void Tap::copy_datagram(TapSession& session, base::Timestamp time, Direction dir
     }
 }
 
-void Tap::close_session(TapSession& session, base::Timestamp time, CloseReason reason) {
+void DatagramCopier::close_session(ObservedSession& session, base::Timestamp time,
+                                   CloseReason reason) {
     if (ring_ == nullptr) {
         return;
     }
     shedding_.remove_session(session);
     if (!has_observer() ||
         (!is_announced(session) && !announce_session(session, time) && !is_announced(session))) {
-        unknown_lost_[0] += session.lost[0];
-        unknown_lost_[1] += session.lost[1];
+        unannounced_lost_[0] += session.lost[0];
+        unannounced_lost_[1] += session.lost[1];
         has_pending_ = has_pending_ || session.lost[0] + session.lost[1] != 0;
         return;
     }
@@ -292,14 +294,15 @@ void Tap::close_session(TapSession& session, base::Timestamp time, CloseReason r
     }
 }
 
-void Tap::report_resync(const TapSession& session, base::Timestamp time) {
-    if (ring_ == nullptr || !has_observer() || !is_announced(session) || session.is_set_aside) {
+void DatagramCopier::report_resync(const ObservedSession& session, base::Timestamp time) {
+    if (ring_ == nullptr || !has_observer() || !is_announced(session) ||
+        session.is_copying_stopped) {
         return;
     }
     static_cast<void>(ring_->try_push(event_of(EventKind::resync, session.id, time)));
 }
 
-void Tap::add_kernel_drops(std::uint64_t count, base::Timestamp time) {
+void DatagramCopier::add_kernel_drops(std::uint64_t count, base::Timestamp time) {
     if (ring_ == nullptr) {
         return;
     }
@@ -311,7 +314,7 @@ void Tap::add_kernel_drops(std::uint64_t count, base::Timestamp time) {
     }
 }
 
-bool Tap::retry_events(base::Timestamp time) {
+bool DatagramCopier::retry_events(base::Timestamp time) {
     const bool settled = !has_observer() || report_pending_events(time);
     if (ring_ != nullptr) {
         resume_copying_oldest_sessions();

@@ -1,4 +1,4 @@
-#include "proxy/relay/tap.h"
+#include "proxy/relay/datagram_copier.h"
 #include "tests/proxy/relay/udp_peers.h"
 #include "tests/support/local_ring.h"
 
@@ -22,28 +22,28 @@ using namespace tw::relay::test;
 /// An observer that is always present.
 const std::atomic<std::uint32_t> kObserver{1};
 
-TapSession session(std::uint32_t id) {
-    TapSession made;
+ObservedSession session(std::uint32_t id) {
+    ObservedSession made;
     made.id = id;
     made.client.port = static_cast<std::uint16_t>(id);
     return made;
 }
 
-/// Makes the tap push the `observer` event.
-void greet(Tap& tap) {
-    REQUIRE(tap.retry_events(0));
+/// Makes the copier push the `observer` event.
+void greet(DatagramCopier& copier) {
+    REQUIRE(copier.retry_events(0));
 }
 
 /// Fills the ring so that not even the smallest event fits.
 void fill(Ring& ring) {
-    Event event;
+    RelayEvent event;
     while (ring.try_push(event)) {
     }
     ring.commit_events();
 }
 
 /// Returns an event as text: "1 open at 5", "1 c2s at 7", "1 s2c gap of 2".
-std::string text_of(const Event& event) {
+std::string text_of(const RelayEvent& event) {
     const std::string session = std::to_string(event.session);
     const std::string side = event.direction == Direction::c2s ? " c2s" : " s2c";
     const std::string time = " at " + std::to_string(event.time);
@@ -57,7 +57,7 @@ std::string text_of(const Event& event) {
     case EventKind::gap:
         return session + side + " gap of " + std::to_string(event.lost) +
                (event.gap == GapReason::new_observer ? " for a new observer" : "");
-    case EventKind::observer:
+    case EventKind::new_observer:
         return "observer " + session;
     default:
         return "?";
@@ -68,134 +68,134 @@ using Texts = std::vector<std::string>;
 
 Texts take_texts(Ring& ring) {
     Texts texts;
-    ring.consume_events([&](const Event& event) { texts.push_back(text_of(event)); });
+    ring.consume_events([&](const RelayEvent& event) { texts.push_back(text_of(event)); });
     return texts;
 }
 
 TEST_CASE(
     "an open that did not fit is reported with the first datagram that does, the gap behind it") {
     tw::test::LocalRing ring{Ring::kMinBytes};
-    Tap tap{&ring, kObserver};
-    greet(tap);
+    DatagramCopier copier{&ring, kObserver};
+    greet(copier);
     fill(ring);
-    TapSession one = session(1);
+    ObservedSession one = session(1);
     const Bytes bytes = payload(50, 1);
-    tap.open_session(one, 100);
-    tap.copy_datagram(one, 101, Direction::c2s, bytes);
-    tap.copy_datagram(one, 102, Direction::s2c, bytes);
-    tap.copy_datagram(one, 103, Direction::s2c, bytes);
-    tap.commit_events();
-    CHECK(tap.num_lost_datagrams() == 3);
+    copier.open_session(one, 100);
+    copier.copy_datagram(one, 101, Direction::c2s, bytes);
+    copier.copy_datagram(one, 102, Direction::s2c, bytes);
+    copier.copy_datagram(one, 103, Direction::s2c, bytes);
+    copier.commit_events();
+    CHECK(copier.num_lost_datagrams() == 3);
     take_all(ring);
-    REQUIRE(tap.retry_events(103));
-    tap.copy_datagram(one, 104, Direction::c2s, bytes);
-    tap.commit_events();
+    REQUIRE(copier.retry_events(103));
+    copier.copy_datagram(one, 104, Direction::c2s, bytes);
+    copier.commit_events();
     CHECK(take_texts(ring) ==
           Texts{"1 open at 100", "1 c2s gap of 1", "1 s2c gap of 2", "1 c2s at 104"});
 }
 
 TEST_CASE("a close that did not fit is reported later, before anything else, with what was lost") {
     tw::test::LocalRing ring{Ring::kMinBytes};
-    Tap tap{&ring, kObserver};
-    TapSession one = session(1);
-    tap.open_session(one, 1);
+    DatagramCopier copier{&ring, kObserver};
+    ObservedSession one = session(1);
+    copier.open_session(one, 1);
     fill(ring);
-    tap.copy_datagram(one, 2, Direction::s2c, {});
-    tap.close_session(one, 3, CloseReason::idle);
-    CHECK_FALSE(tap.retry_events(4));
+    copier.copy_datagram(one, 2, Direction::s2c, {});
+    copier.close_session(one, 3, CloseReason::idle);
+    CHECK_FALSE(copier.retry_events(4));
     take_all(ring);
-    TapSession two = session(2);
-    tap.open_session(two, 5);
-    tap.commit_events();
+    ObservedSession two = session(2);
+    copier.open_session(two, 5);
+    copier.commit_events();
     CHECK(take_texts(ring) == Texts{"1 s2c gap of 1", "1 close at 3", "2 open at 5"});
-    CHECK(tap.retry_events(6));
+    CHECK(copier.retry_events(6));
 }
 
 TEST_CASE("sessions that came and went while the ring was full appear as one gap of session 0") {
     tw::test::LocalRing ring{Ring::kMinBytes};
-    Tap tap{&ring, kObserver};
-    greet(tap);
+    DatagramCopier copier{&ring, kObserver};
+    greet(copier);
     fill(ring);
     for (std::uint32_t id = 1; id <= 100; ++id) {
-        TapSession gone = session(id);
-        tap.open_session(gone, 1);
-        tap.copy_datagram(gone, 2, Direction::c2s, {});
-        tap.close_session(gone, 3, CloseReason::idle);
+        ObservedSession gone = session(id);
+        copier.open_session(gone, 1);
+        copier.copy_datagram(gone, 2, Direction::c2s, {});
+        copier.close_session(gone, 3, CloseReason::idle);
     }
     take_all(ring);
-    CHECK(tap.retry_events(4));
+    CHECK(copier.retry_events(4));
     CHECK(take_texts(ring) == Texts{"0 c2s gap of 100"});
 }
 
 TEST_CASE("without a ring nothing happens") {
-    Tap tap{nullptr, kObserver};
-    TapSession one = session(1);
-    tap.open_session(one, 1);
-    tap.copy_datagram(one, 2, Direction::c2s, {});
-    tap.close_session(one, 3, CloseReason::idle);
-    CHECK(tap.retry_events(4));
-    CHECK(tap.num_lost_datagrams() == 0);
+    DatagramCopier copier{nullptr, kObserver};
+    ObservedSession one = session(1);
+    copier.open_session(one, 1);
+    copier.copy_datagram(one, 2, Direction::c2s, {});
+    copier.close_session(one, 3, CloseReason::idle);
+    CHECK(copier.retry_events(4));
+    CHECK(copier.num_lost_datagrams() == 0);
 }
 
 TEST_CASE("an observer that comes later joins running sessions, and is told how much it missed") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
-    Tap tap{&ring, observer};
+    DatagramCopier copier{&ring, observer};
     const Bytes bytes = payload(50, 1);
-    TapSession one = session(1);
-    TapSession two = session(2);
-    tap.open_session(one, 1);
-    tap.copy_datagram(one, 2, Direction::c2s, bytes);
-    tap.commit_events();
+    ObservedSession one = session(1);
+    ObservedSession two = session(2);
+    copier.open_session(one, 1);
+    copier.copy_datagram(one, 2, Direction::c2s, bytes);
+    copier.commit_events();
 
     observer = 0; // the observer ended before it read anything
-    tap.copy_datagram(one, 3, Direction::c2s, bytes);
-    tap.copy_datagram(one, 4, Direction::s2c, bytes);
-    tap.open_session(two, 5);
-    TapSession gone = session(3);
-    tap.open_session(gone, 5);
-    tap.close_session(gone, 6, CloseReason::idle);
+    copier.copy_datagram(one, 3, Direction::c2s, bytes);
+    copier.copy_datagram(one, 4, Direction::s2c, bytes);
+    copier.open_session(two, 5);
+    ObservedSession gone = session(3);
+    copier.open_session(gone, 5);
+    copier.close_session(gone, 6, CloseReason::idle);
     observer = 2;
-    tap.copy_datagram(one, 7, Direction::s2c, bytes);
-    tap.copy_datagram(two, 8, Direction::c2s, bytes);
-    tap.close_session(two, 9, CloseReason::idle);
-    tap.commit_events();
+    copier.copy_datagram(one, 7, Direction::s2c, bytes);
+    copier.copy_datagram(two, 8, Direction::c2s, bytes);
+    copier.close_session(two, 9, CloseReason::idle);
+    copier.commit_events();
 
     Texts events = take_texts(ring);
     events.erase(events.begin(), std::ranges::find(events, "observer 2"));
     CHECK(events == Texts{"observer 2", "1 open at 7", "1 c2s gap of 2 for a new observer",
                           "1 s2c at 7", "2 open at 8", "2 c2s gap of 0 for a new observer",
                           "2 c2s at 8", "2 close at 9"});
-    CHECK(tap.num_lost_datagrams() == 2);
+    CHECK(copier.num_lost_datagrams() == 2);
 }
 
 TEST_CASE(
     "an observer that finds the ring full of another's events is greeted when there is room") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
-    Tap tap{&ring, observer};
-    TapSession one = session(1);
-    tap.open_session(one, 1);
+    DatagramCopier copier{&ring, observer};
+    ObservedSession one = session(1);
+    copier.open_session(one, 1);
     fill(ring);
     observer = 2;
-    tap.copy_datagram(one, 2, Direction::c2s, {});
-    tap.commit_events();
-    ring.consume_events([](const Event& event) { CHECK(event.session != 2); });
-    tap.copy_datagram(one, 3, Direction::c2s, {});
-    tap.commit_events();
+    copier.copy_datagram(one, 2, Direction::c2s, {});
+    copier.commit_events();
+    ring.consume_events([](const RelayEvent& event) { CHECK(event.session != 2); });
+    copier.copy_datagram(one, 3, Direction::c2s, {});
+    copier.commit_events();
     CHECK(take_texts(ring) ==
           Texts{"observer 2", "1 open at 3", "1 c2s gap of 1 for a new observer", "1 c2s at 3"});
 }
 
-/// Reads the events like an observer and checks the order that the tap guarantees.
+/// Reads the events like an observer and checks the order that the copier guarantees.
 struct Account {
     std::map<std::uint32_t, bool> open; ///< false: the session was closed
     std::uint64_t datagrams = 0;
     std::uint64_t lost = 0;
     std::uint32_t violations = 0;
 
-    void take(const Event& event) {
-        if (event.kind == EventKind::observer) {
+    void take(const RelayEvent& event) {
+        if (event.kind == EventKind::new_observer) {
             return;
         }
         const auto known = open.find(event.session);
@@ -220,8 +220,8 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         CAPTURE(seed);
         std::minstd_rand random{seed};
         tw::test::LocalRing ring{Ring::kMinBytes};
-        Tap tap{&ring, kObserver};
-        std::list<TapSession> live; // a list, because a session must not be moved
+        DatagramCopier copier{&ring, kObserver};
+        std::list<ObservedSession> live; // a list, because a session must not be moved
         Account account;
         const Bytes bytes = payload(2000, seed);
         std::uint32_t next_id = 0;
@@ -231,34 +231,34 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
             const auto at = live.empty() ? 0 : random() % live.size();
             if (dice < 50 && live.size() < kSessions) {
                 live.push_back(session(++next_id));
-                tap.open_session(live.back(), step);
+                copier.open_session(live.back(), step);
             } else if (dice < 80 && !live.empty()) {
                 const auto gone = std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
-                tap.close_session(*gone, step, CloseReason::idle);
+                copier.close_session(*gone, step, CloseReason::idle);
                 live.erase(gone);
             } else if (dice < 85) {
-                static_cast<void>(tap.retry_events(step));
-                ring.consume_events([&](const Event& event) { account.take(event); },
+                static_cast<void>(copier.retry_events(step));
+                ring.consume_events([&](const RelayEvent& event) { account.take(event); },
                                     random() % 200);
             } else if (!live.empty()) {
                 ++offered;
-                TapSession& speaks = *std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
-                tap.copy_datagram(speaks, step, Direction{static_cast<std::uint8_t>(dice & 1U)},
-                                  std::span{bytes}.first(random() % bytes.size()));
+                ObservedSession& speaks = *std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
+                copier.copy_datagram(speaks, step, Direction{static_cast<std::uint8_t>(dice & 1U)},
+                                     std::span{bytes}.first(random() % bytes.size()));
             }
         }
         for (auto& left : live) {
-            tap.close_session(left, 0, CloseReason::shutdown);
+            copier.close_session(left, 0, CloseReason::shutdown);
         }
         for (int tries = 0; tries < 2; ++tries) {
-            ring.consume_events([&](const Event& event) { account.take(event); });
-            static_cast<void>(tap.retry_events(0));
+            ring.consume_events([&](const RelayEvent& event) { account.take(event); });
+            static_cast<void>(copier.retry_events(0));
         }
-        ring.consume_events([&](const Event& event) { account.take(event); });
-        CHECK(tap.retry_events(0));
+        ring.consume_events([&](const RelayEvent& event) { account.take(event); });
+        CHECK(copier.retry_events(0));
         CHECK(account.violations == 0);
         CHECK(account.datagrams + account.lost == offered);
-        CHECK(account.lost == tap.num_lost_datagrams());
+        CHECK(account.lost == copier.num_lost_datagrams());
         CHECK(account.lost > 0);
         for (const auto& [id, is_open] : account.open) {
             CHECK_FALSE(is_open);
@@ -277,9 +277,9 @@ struct Seen {
 /// round.
 class Overload {
   public:
-    explicit Overload(std::uint32_t sessions) : tap_{&ring_, kObserver} {
+    explicit Overload(std::uint32_t sessions) : copier_{&ring_, kObserver} {
         for (std::uint32_t id = 1; id <= sessions; ++id) {
-            tap_.open_session(sessions_.emplace_back(session(id)), 0);
+            copier_.open_session(sessions_.emplace_back(session(id)), 0);
         }
     }
 
@@ -287,17 +287,17 @@ class Overload {
     /// retried.
     void round(std::size_t takes) {
         ++round_;
-        for (TapSession& each : sessions_) {
-            tap_.copy_datagram(each, round_, Direction::s2c, bytes_);
+        for (ObservedSession& each : sessions_) {
+            copier_.copy_datagram(each, round_, Direction::s2c, bytes_);
         }
-        tap_.commit_events();
+        copier_.commit_events();
         take(takes);
-        static_cast<void>(tap_.retry_events(round_));
+        static_cast<void>(copier_.retry_events(round_));
     }
 
     void take(std::size_t events) {
         ring_.consume_events(
-            [&](const Event& event) {
+            [&](const RelayEvent& event) {
                 Seen& seen = seen_[event.session];
                 if (event.kind == EventKind::datagram) {
                     seen.times.push_back(event.time);
@@ -310,10 +310,10 @@ class Overload {
     }
 
     void close_all() {
-        for (TapSession& each : sessions_) {
-            tap_.close_session(each, round_, CloseReason::idle);
+        for (ObservedSession& each : sessions_) {
+            copier_.close_session(each, round_, CloseReason::idle);
         }
-        while (!tap_.retry_events(round_)) {
+        while (!copier_.retry_events(round_)) {
             take(10'000);
         }
         take(1'000'000);
@@ -321,21 +321,21 @@ class Overload {
 
     [[nodiscard]] std::size_t aside() const {
         return static_cast<std::size_t>(std::ranges::count_if(
-            sessions_, [](const TapSession& each) { return each.is_set_aside; }));
+            sessions_, [](const ObservedSession& each) { return each.is_copying_stopped; }));
     }
 
     [[nodiscard]] const Seen& seen(std::uint32_t id) { return seen_[id]; }
 
-    [[nodiscard]] const std::list<TapSession>& sessions() const { return sessions_; }
+    [[nodiscard]] const std::list<ObservedSession>& sessions() const { return sessions_; }
 
     [[nodiscard]] Timestamp rounds() const { return round_; }
 
-    Tap& tap() { return tap_; }
+    DatagramCopier& copier() { return copier_; }
 
   private:
     tw::test::LocalRing ring_{Ring::kMinBytes};
-    Tap tap_;
-    std::list<TapSession> sessions_;
+    DatagramCopier copier_;
+    std::list<ObservedSession> sessions_;
     std::map<std::uint32_t, Seen> seen_;
     const Bytes bytes_ = payload(480, 1); // takes 512 bytes of the ring
     Timestamp round_ = 0;
@@ -363,7 +363,7 @@ TEST_CASE("an observer that can see a part of the sessions sees the oldest, and 
             const bool is_whole = seen.lost == 0 && whole + 1 == id; // as all older sessions
             whole += is_whole ? 1 : 0;
         }
-        CHECK(lost == overload.tap().num_lost_datagrams());
+        CHECK(lost == overload.copier().num_lost_datagrams());
         // Events about the other sessions take a part of what the observer reads.
         CHECK(whole + 2 + sees / 10 >= sees);
     }
@@ -400,9 +400,9 @@ TEST_CASE("all are shown again when the observer keeps up, the oldest first") {
     for (int i = 0; i < 100; ++i) {
         overload.round(1000);
         bool before = false;
-        for (const TapSession& each : overload.sessions()) {
-            CHECK(before <= each.is_set_aside); // newer sessions are set aside, too
-            before = each.is_set_aside;
+        for (const ObservedSession& each : overload.sessions()) {
+            CHECK(before <= each.is_copying_stopped); // newer sessions are set aside, too
+            before = each.is_copying_stopped;
         }
     }
     CHECK(overload.aside() == 0);
@@ -426,36 +426,36 @@ TEST_CASE(
 TEST_CASE("the next observer is shown all that the last one was too slow for") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
-    Tap tap{&ring, observer};
-    std::list<TapSession> sessions;
+    DatagramCopier copier{&ring, observer};
+    std::list<ObservedSession> sessions;
     const Bytes bytes = payload(1000, 1);
     for (std::uint32_t id = 1; id <= 4; ++id) {
-        tap.open_session(sessions.emplace_back(session(id)), 1);
+        copier.open_session(sessions.emplace_back(session(id)), 1);
     }
     for (int i = 0; i < 1000; ++i) {
-        tap.copy_datagram(sessions.front(), 2, Direction::s2c, bytes);
-        tap.copy_datagram(sessions.back(), 2, Direction::s2c, bytes);
+        copier.copy_datagram(sessions.front(), 2, Direction::s2c, bytes);
+        copier.copy_datagram(sessions.back(), 2, Direction::s2c, bytes);
     }
-    REQUIRE(sessions.back().is_set_aside);
+    REQUIRE(sessions.back().is_copying_stopped);
     observer = 2;
     // The ring is full of events for an earlier observer.
-    tap.copy_datagram(sessions.back(), 3, Direction::s2c, bytes);
-    tap.commit_events();
+    copier.copy_datagram(sessions.back(), 3, Direction::s2c, bytes);
+    copier.commit_events();
     take_all(ring);
-    for (TapSession& each : sessions) {
-        tap.copy_datagram(each, 4, Direction::s2c, bytes);
-        CHECK_FALSE(each.is_set_aside);
+    for (ObservedSession& each : sessions) {
+        copier.copy_datagram(each, 4, Direction::s2c, bytes);
+        CHECK_FALSE(each.is_copying_stopped);
     }
-    tap.commit_events();
+    copier.commit_events();
     std::vector<EventKind> kinds;
-    ring.consume_events([&](const Event& event) { kinds.push_back(event.kind); });
+    ring.consume_events([&](const RelayEvent& event) { kinds.push_back(event.kind); });
     CHECK(std::ranges::count(kinds, EventKind::datagram) == 4);
 }
 
 TEST_CASE("the fuller the ring, the fewer sessions are shown") {
-    std::list<TapSession> sessions(100);
+    std::list<ObservedSession> sessions(100);
     LoadShedding watch;
-    for (TapSession& each : sessions) {
+    for (ObservedSession& each : sessions) {
         watch.add_session(each);
     }
     constexpr std::size_t kCapacity = 1 << 20;
@@ -473,17 +473,17 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
     }
     // A single session is copied as long as there is room for it.
     LoadShedding alone;
-    TapSession one;
+    ObservedSession one;
     alone.add_session(one);
     CHECK(alone.max_copied_sessions(14 * (kCapacity / 16), kCapacity) == 1);
     CHECK(alone.max_copied_sessions(15 * (kCapacity / 16), kCapacity) == 0);
 }
 
 TEST_CASE("sessions are set aside and brought back in the order of their age") {
-    std::list<TapSession> sessions(5);
+    std::list<ObservedSession> sessions(5);
     LoadShedding watch;
     std::uint32_t id = 0;
-    for (TapSession& each : sessions) {
+    for (ObservedSession& each : sessions) {
         each.id = ++id;
         watch.add_session(each);
     }
@@ -491,10 +491,10 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
         REQUIRE(watch.newest_copied_session()->id == newest);
         watch.stop_copying_session(*watch.newest_copied_session());
     }
-    TapSession late;
+    ObservedSession late;
     late.id = 6;
     watch.add_session(late);
-    CHECK(late.is_set_aside);
+    CHECK(late.is_copying_stopped);
     CHECK(watch.num_copied_sessions() == 2);
     CHECK(watch.num_uncopied_sessions() == 4);
     // Removing a session does not change the others.
@@ -508,9 +508,9 @@ TEST_CASE("sessions are set aside and brought back in the order of their age") {
     watch.resume_copying_oldest_sessions(7);
     CHECK(watch.num_copied_sessions() == 4);
     CHECK(watch.num_uncopied_sessions() == 0);
-    TapSession after;
+    ObservedSession after;
     watch.add_session(after);
-    CHECK_FALSE(after.is_set_aside);
+    CHECK_FALSE(after.is_copying_stopped);
 }
 
 } // namespace

@@ -13,38 +13,39 @@
 
 namespace tw::relay {
 
-/// A Tap's state about one session. The object must not be moved until the session is closed.
-struct TapSession : SessionAddresses {
+/// A DatagramCopier's state about one session. The object must not be moved until the session is
+/// closed.
+struct ObservedSession : SessionAddresses {
     std::uint32_t id = 0;
-    base::Timestamp opened = 0;
+    base::Timestamp opened_at = 0;
     /// The number of the observer that ran when the session began; 0: no observer ran.
-    std::uint32_t opened_for = 0;
+    std::uint32_t observer_at_open = 0;
     /// The number of the observer that got the session's `open` event; 0: no observer got it.
-    std::uint32_t announced_to = 0;
+    std::uint32_t announced_to_observer = 0;
     /// Datagrams not copied since the session's last `gap` event; indexed by Direction.
     std::array<std::uint64_t, 2> lost{};
 
-    // The following members are set by LoadShedding.
+    // LoadShedding sets the members below.
     /// Links the session into one of the lists of LoadShedding.
     boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>
-        place;
-    bool is_listed = false;
-    bool is_set_aside = false; ///< true if the session's datagrams are not copied now
-    /// True if the observer got a `gap` event since the session was set aside.
-    bool is_reported_aside = false;
+        list_hook;
+    bool is_listed = false;          ///< true if the session is in a list of LoadShedding
+    bool is_copying_stopped = false; ///< true if the session's datagrams are not copied now
+    /// True if the observer got a `gap` event since copying the session stopped.
+    bool is_stop_reported = false;
 };
 
 /// Chooses the sessions whose datagrams are copied to the observer. While the observer is too slow
-/// for all sessions, the newest sessions are set aside: their datagrams are not copied. Owns
-/// nothing and allocates nothing.
+/// for all sessions, the datagrams of the newest sessions are not copied. Owns nothing and
+/// allocates nothing.
 class LoadShedding {
   public:
-    /// Adds a new session. Sets it aside if another session is set aside.
-    void add_session(TapSession& session) noexcept;
-    void remove_session(TapSession& session) noexcept;
+    /// Adds a new session. Its datagrams are copied if all other sessions are copied, too.
+    void add_session(ObservedSession& session) noexcept;
+    void remove_session(ObservedSession& session) noexcept;
 
-    /// Sets a session aside until resume_copying_oldest_sessions() selects it.
-    void stop_copying_session(TapSession& session) noexcept;
+    /// Stops copying a session until resume_copying_oldest_sessions() selects it.
+    void stop_copying_session(ObservedSession& session) noexcept;
     void resume_copying_oldest_sessions(std::size_t count) noexcept;
 
     /// Returns how many sessions may be copied when `backlog` of the ring's `capacity` bytes are in
@@ -52,27 +53,28 @@ class LoadShedding {
     [[nodiscard]] std::size_t max_copied_sessions(std::size_t backlog,
                                                   std::size_t capacity) const noexcept;
 
-    /// Returns the newest session that is not set aside; null if all are set aside.
-    [[nodiscard]] TapSession* newest_copied_session() noexcept {
+    /// Returns the newest session that is copied; null if no session is copied.
+    [[nodiscard]] ObservedSession* newest_copied_session() noexcept {
         return copied_.empty() ? nullptr : &copied_.back();
     }
 
     [[nodiscard]] std::size_t num_copied_sessions() const noexcept { return copied_.size(); }
 
-    [[nodiscard]] std::size_t num_uncopied_sessions() const noexcept { return set_aside_.size(); }
+    [[nodiscard]] std::size_t num_uncopied_sessions() const noexcept { return uncopied_.size(); }
 
   private:
     /// Sessions, the oldest first.
     using SessionList = boost::intrusive::list<
-        TapSession,
-        boost::intrusive::member_hook<TapSession, decltype(TapSession::place), &TapSession::place>>;
+        ObservedSession,
+        boost::intrusive::member_hook<ObservedSession, decltype(ObservedSession::list_hook),
+                                      &ObservedSession::list_hook>>;
 
-    [[nodiscard]] SessionList& list_of(const TapSession& session) noexcept {
-        return session.is_set_aside ? set_aside_ : copied_;
+    [[nodiscard]] SessionList& list_of(const ObservedSession& session) noexcept {
+        return session.is_copying_stopped ? uncopied_ : copied_;
     }
 
     SessionList copied_;
-    SessionList set_aside_;
+    SessionList uncopied_;
 };
 
 /// Copies the datagrams of a relay thread into its ring, and counts the datagrams that do not fit.
@@ -81,12 +83,12 @@ class LoadShedding {
 /// - Each announced session begins with `open` and ends with exactly one `close`.
 /// - Between `open` and `close`, a session's datagrams are in order. Where datagrams are missing, a
 /// `gap` event contains the session, the direction and the exact number of missing datagrams.
-/// - When the observer is too slow, the newest sessions are set aside (see LoadShedding), so that
-/// the others lose no datagram. A `gap` reports that a session is set aside; when it is resumed,
-/// another `gap` contains the number of missing datagrams.
+/// - When the observer is too slow, the newest sessions are not copied (see LoadShedding), so that
+/// the others lose no datagram. A `gap` reports that copying a session stopped; when copying
+/// resumes, another `gap` contains the number of missing datagrams.
 /// - Sessions that began and ended while the ring was full are reported together by a `gap` of
 /// session 0.
-/// - The events for an observer begin with an `observer` event, which contains the observer's
+/// - The events for an observer begin with a `new_observer` event, which contains the observer's
 /// number. Earlier events in the ring are for an observer that ended before it read them.
 /// - A new observer gets, before the next datagram of each running session, an `open` and a `gap`
 /// with the reason `new_observer`, even if no datagram is missing.
@@ -94,22 +96,22 @@ class LoadShedding {
 /// If an `open` does not fit, it is tried again with the session's next datagram. If a `close` does
 /// not fit, it is stored in a list. No session is announced while the list contains a `close`, so
 /// the list has at most `max_sessions` entries.
-class Tap {
+class DatagramCopier {
   public:
     /// `ring`: null if there is never an observer; all functions then do nothing. `observer`: see
-    /// ObserverSharedMemory; it may change at any time. Both must outlive the tap.
-    Tap(Ring* ring, const std::atomic<std::uint32_t>& observer)
+    /// ObserverSharedMemory; it may change at any time. Both must outlive the copier.
+    DatagramCopier(Ring* ring, const std::atomic<std::uint32_t>& observer)
         : ring_{ring}, observer_{&observer} {}
 
     /// Reserves memory for the events of this many further sessions. Errors: std::bad_alloc.
     void reserve_events(std::size_t more_sessions);
 
-    void open_session(TapSession& session, base::Timestamp time);
-    void copy_datagram(TapSession& session, base::Timestamp time, Direction direction,
+    void open_session(ObservedSession& session, base::Timestamp time);
+    void copy_datagram(ObservedSession& session, base::Timestamp time, Direction direction,
                        std::span<const std::byte> bytes);
-    void close_session(TapSession& session, base::Timestamp time, CloseReason reason);
+    void close_session(ObservedSession& session, base::Timestamp time, CloseReason reason);
     /// Reports that the relay changes the session's next datagram before it sends it.
-    void report_resync(const TapSession& session, base::Timestamp time);
+    void report_resync(const ObservedSession& session, base::Timestamp time);
 
     /// Reports datagrams that the kernel dropped, as a `gap` of session 0.
     void add_kernel_drops(std::uint64_t count, base::Timestamp time);
@@ -126,7 +128,7 @@ class Tap {
                (!has_pending_ && observer_->load(std::memory_order_relaxed) == current_observer_);
     }
 
-    /// Returns the number of datagrams that were not copied since the tap was constructed.
+    /// Returns the number of datagrams that were not copied since the copier was constructed.
     [[nodiscard]] std::uint64_t num_lost_datagrams() const noexcept { return lost_; }
 
   private:
@@ -140,17 +142,17 @@ class Tap {
     [[nodiscard]] bool has_observer();
     [[nodiscard]] bool begin_events_of_observer(std::uint32_t observer);
 
-    [[nodiscard]] bool is_announced(const TapSession& session) const noexcept {
-        return session.announced_to == current_observer_;
+    [[nodiscard]] bool is_announced(const ObservedSession& session) const noexcept {
+        return session.announced_to_observer == current_observer_;
     }
 
     void stop_copying_newest_sessions() noexcept;
-    void report_copying_stopped(TapSession& session, base::Timestamp time);
+    void report_copying_stopped(ObservedSession& session, base::Timestamp time);
     void resume_copying_oldest_sessions() noexcept;
-    [[nodiscard]] bool try_copy_datagram(TapSession& session, base::Timestamp time,
+    [[nodiscard]] bool try_copy_datagram(ObservedSession& session, base::Timestamp time,
                                          Direction direction, std::span<const std::byte> bytes);
-    [[nodiscard]] bool announce_session(TapSession& session, base::Timestamp time);
-    [[nodiscard]] bool announce_running_session(TapSession& session, base::Timestamp time);
+    [[nodiscard]] bool announce_session(ObservedSession& session, base::Timestamp time);
+    [[nodiscard]] bool announce_running_session(ObservedSession& session, base::Timestamp time);
     [[nodiscard]] bool report_gaps(std::uint32_t session, base::Timestamp time,
                                    std::array<std::uint64_t, 2>& lost);
     [[nodiscard]] bool push_close(PendingClose& pending);
@@ -159,13 +161,13 @@ class Tap {
 
     Ring* ring_;
     const std::atomic<std::uint32_t>* observer_;
-    /// The number of the latest observer that got its `observer` event; 0: no observer got it.
+    /// The number of the latest observer that got its `new_observer` event; 0: no observer got it.
     std::uint32_t current_observer_ = 0;
     LoadShedding shedding_;
     std::vector<PendingClose> pending_closes_;
     /// The number of datagrams not copied, in sessions that the observer never learnt of; indexed
     /// by Direction.
-    std::array<std::uint64_t, 2> unknown_lost_{};
+    std::array<std::uint64_t, 2> unannounced_lost_{};
     /// The number of datagrams passed to add_kernel_drops() and not reported yet; nullopt if none.
     std::optional<std::uint64_t> kernel_drops_;
     std::uint64_t lost_ = 0;
