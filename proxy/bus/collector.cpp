@@ -186,15 +186,17 @@ void Collector::report_error(const std::string& what) {
 void Collector::collect(const std::function<bool()>& stopped) {
     while (!stopped()) {
         try {
-            return collect_over_connection(stopped);
+            collect_over_connection(stopped);
+            break;
         } catch (const BusError& error) {
             report_error(error.what());
         }
         if (lacks_stream_ && options_.until_end) {
-            return;
+            break;
         }
         std::this_thread::sleep_for(kRetryPause);
     }
+    close_bus_library();
 }
 
 void Collector::confirm_batch() {

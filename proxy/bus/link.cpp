@@ -287,6 +287,10 @@ void BusConnection::create_stream(jsStreamConfig config, const std::string& subj
     }
 }
 
+void close_bus_library() {
+    std::ignore = nats_CloseAndWait(kTimeoutMs);
+}
+
 namespace {
 
 constexpr std::int64_t kFetchTimeoutMs = 3000;

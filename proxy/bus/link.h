@@ -179,6 +179,10 @@ class BusConnection {
     JetStream stream_api_; ///< destroyed before the connection
 };
 
+/// Waits until the threads of the NATS library have ended, a few seconds at most. To be called after
+/// the last connection closed: exit() frees memory that a thread still uses while it ends.
+void close_bus_library();
+
 /// Selects the messages of a stream on `subjects`, from the sequence number `from` on.
 struct StreamRange {
     const std::string& stream;

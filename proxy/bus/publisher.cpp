@@ -332,6 +332,7 @@ void Publisher::finish_publishing(std::chrono::milliseconds patience) {
     lock.unlock();
     if (thread_.joinable()) {
         thread_.join();
+        close_bus_library();
     }
 }
 
