@@ -78,7 +78,7 @@ std::string_view find_cause_hint(std::string_view id, std::string_view name) {
 }
 
 std::string size_cause_text(const Explanation& story) {
-    if (story.sizes.empty()) {
+    if (story.causing_sizes.empty()) {
         return {};
     }
     const std::size_t others = story.num_other_resized_sessions;
@@ -86,7 +86,7 @@ std::string size_cause_text(const Explanation& story) {
         "Cause: an object of another size than agreed ({} session {}{})\n",
         others == 0 ? "seen in" : "counted in", story.session,
         others == 0 ? "" : "; also seen in " + record::count_with_noun(others, "other session[s]"));
-    for (const SizeDifference& each : story.sizes) {
+    for (const SizeDifference& each : story.causing_sizes) {
         text += fmt::format("  {}\n", each.text);
     }
     return text + "  Clients that do not know this size drop the snapshots.\n\n";
@@ -95,10 +95,10 @@ std::string size_cause_text(const Explanation& story) {
 std::string size_change_text(const Explanation& story) {
     std::vector<std::string> objects;
     bool has_new_fields = false;
-    for (const SizeDifference& each : story.sizes) {
+    for (const SizeDifference& each : story.causing_sizes) {
         objects.push_back(
-            fmt::format("{} {}", each.object, record::count_with_noun(each.agreed, "int[s]")));
-        has_new_fields = has_new_fields || each.ints > each.agreed;
+            fmt::format("{} {}", each.object, record::count_with_noun(each.agreed_ints, "int[s]")));
+        has_new_fields = has_new_fields || each.actual_ints > each.agreed_ints;
     }
     return objects.empty()
                ? std::string{}

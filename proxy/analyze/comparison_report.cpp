@@ -20,8 +20,8 @@ using snapshot::Tick;
 
 namespace {
 
-constexpr std::string_view kThere = R"("there")";
-constexpr std::string_view kNotThere = R"("not there")";
+constexpr std::string_view kItemPresent = R"("there")";
+constexpr std::string_view kItemMissing = R"("not there")";
 
 json::object parse_fields(const std::string& text) {
     json::error_code error;
@@ -31,7 +31,7 @@ json::object parse_fields(const std::string& text) {
 
 std::string text_in(const json::object& fields, std::string_view name) {
     const json::value* value = fields.if_contains(name);
-    return value == nullptr ? std::string{kNotThere} : json::serialize(*value);
+    return value == nullptr ? std::string{kItemMissing} : json::serialize(*value);
 }
 
 /// Returns the named fields that differ: those of `a` in order, then those that only `b` has.
@@ -57,7 +57,7 @@ std::vector<FieldDifference> compare_fields(const json::object& a, const json::o
 std::vector<FieldDifference> compare_ints(const std::vector<std::int64_t>& a,
                                           const std::vector<std::int64_t>& b) {
     const auto int_in = [](const std::vector<std::int64_t>& ints, std::size_t index) {
-        return index < ints.size() ? fmt::to_string(ints[index]) : std::string{kNotThere};
+        return index < ints.size() ? fmt::to_string(ints[index]) : std::string{kItemMissing};
     };
     std::vector<FieldDifference> found;
     for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
@@ -93,12 +93,12 @@ void GameComparison::drop_oldest(WaitingSnapshots& waiting) {
 
 void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick tick,
                                  std::shared_ptr<const RecordedItems> items) {
-    VisitPairTotals& totals = found_.pairs[pair];
+    VisitPairTotals& totals = differences_.pairs[pair];
     WaitingSnapshots& waiting = waiting_pairs_[pair];
     while (waiting.recording != recording && !waiting.list.empty()) {
         const Tick other_tick = waiting.list.front().tick;
         if (other_tick > tick) {
-            ++totals.lone_ticks[recording];
+            ++totals.unpaired_ticks[recording];
             return;
         }
         const auto other = std::move(waiting.list.front().items);
@@ -108,7 +108,7 @@ void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick t
                               recording == 0 ? *other : *items);
             return;
         }
-        ++totals.lone_ticks[waiting.recording];
+        ++totals.unpaired_ticks[waiting.recording];
     }
     waiting.recording = recording;
     waiting.list.push_back({tick, std::move(items)});
@@ -122,7 +122,7 @@ void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick t
 void GameComparison::count_unpaired_ticks() {
     for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
         WaitingSnapshots& waiting = waiting_pairs_[i];
-        found_.pairs[i].lone_ticks[waiting.recording] += waiting.list.size();
+        differences_.pairs[i].unpaired_ticks[waiting.recording] += waiting.list.size();
         num_waiting_[waiting.recording] -= waiting.list.size();
         waiting.list.clear();
     }
@@ -138,8 +138,8 @@ VisitPairTotals GameDifferences::sum_pairs() const {
     for (const VisitPairTotals& pair : pairs) {
         all.common_ticks += pair.common_ticks;
         all.different_ticks += pair.different_ticks;
-        all.lone_ticks[0] += pair.lone_ticks[0];
-        all.lone_ticks[1] += pair.lone_ticks[1];
+        all.unpaired_ticks[0] += pair.unpaired_ticks[0];
+        all.unpaired_ticks[1] += pair.unpaired_ticks[1];
         all.dropped_snapshots += pair.dropped_snapshots;
     }
     return all;
@@ -168,21 +168,22 @@ void GameComparison::compare_snapshots(std::size_t pair, Tick tick, const Record
         const RecordedItem* of_a = has_a ? a[i++].second.get() : nullptr;
         const RecordedItem* of_b = has_b ? b[j++].second.get() : nullptr;
         if (one_is_demo && has_a != has_b && (has_a ? of_a : of_b)->is_demo_only()) {
-            ++found_.demo_only_items;
+            ++differences_.demo_only_items;
         } else {
             differs |= compare_item_pair(pair, tick, of_a, of_b);
         }
     }
-    ++found_.pairs[pair].common_ticks;
-    found_.pairs[pair].different_ticks += differs ? 1 : 0;
+    ++differences_.pairs[pair].common_ticks;
+    differences_.pairs[pair].different_ticks += differs ? 1 : 0;
 }
 
 bool GameComparison::compare_item_pair(std::size_t pair, Tick tick, const RecordedItem* a,
                                        const RecordedItem* b) {
     std::optional<std::vector<FieldDifference>> found;
     if (a == nullptr || b == nullptr) {
-        found.emplace().push_back({"(item)", std::string{a != nullptr ? kThere : kNotThere},
-                                   std::string{b != nullptr ? kThere : kNotThere}});
+        found.emplace().push_back({"(item)",
+                                   std::string{a != nullptr ? kItemPresent : kItemMissing},
+                                   std::string{b != nullptr ? kItemPresent : kItemMissing}});
     } else if (a->type != b->type && is_named(*a) && is_named(*b)) {
         found.emplace().push_back({"(type)", json::serialize(json::string{a->type}),
                                    json::serialize(json::string{b->type})});
@@ -190,7 +191,7 @@ bool GameComparison::compare_item_pair(std::size_t pair, Tick tick, const Record
         found = compare_items(*a, *b);
     }
     if (!found) {
-        ++found_.incomparable_items;
+        ++differences_.incomparable_items;
         return false;
     }
     const RecordedItem& any = a != nullptr ? *a : *b;
@@ -206,16 +207,16 @@ bool GameComparison::compare_item_pair(std::size_t pair, Tick tick, const Record
 }
 
 void GameComparison::count_difference(const GameDifference& difference) {
-    auto& first = found_.first;
+    auto& first = differences_.first;
     if (!first || std::tie(difference.tick, difference.pair) < std::tie(first->tick, first->pair)) {
         first = difference;
     }
     const std::pair key{difference.type, difference.field.field};
-    if (found_.counts.size() >= kMaxCountedFields && !found_.counts.contains(key)) {
-        ++found_.uncounted_differences;
+    if (differences_.counts.size() >= kMaxCountedFields && !differences_.counts.contains(key)) {
+        ++differences_.uncounted_differences;
         return;
     }
-    DifferenceCount& count = found_.counts[key];
+    DifferenceCount& count = differences_.counts[key];
     count.first_tick =
         count.items == 0 ? difference.tick : std::min(count.first_tick, difference.tick);
     ++count.items;
@@ -241,7 +242,7 @@ std::string describe(const VisitPairTotals& totals) {
     std::string text =
         fmt::format("{} in both, {} different, {} only in A, {} only in B",
                     record::count_with_noun(totals.common_ticks, "tick[s]"), totals.different_ticks,
-                    totals.lone_ticks[0], totals.lone_ticks[1]);
+                    totals.unpaired_ticks[0], totals.unpaired_ticks[1]);
     if (totals.dropped_snapshots != 0) {
         text += fmt::format(", {} skipped (too far apart in the files)", totals.dropped_snapshots);
     }
@@ -262,8 +263,9 @@ std::string pairs_text(const ComparisonReport& report) {
     std::string text;
     const std::size_t pairs = report.pairs->pairs.size();
     for (std::size_t i = 0; i < std::min(pairs, kMaxListed); ++i) {
-        text += fmt::format("A {}\nB {}\n  {}\n", describe(visit_of(report, 0, i)),
-                            describe(visit_of(report, 1, i)), describe(report.found->pairs[i]));
+        text +=
+            fmt::format("A {}\nB {}\n  {}\n", describe(visit_of(report, 0, i)),
+                        describe(visit_of(report, 1, i)), describe(report.differences->pairs[i]));
     }
     text += and_more(pairs);
     for (std::size_t recording = 0; recording < kRecordingNames.size(); ++recording) {
@@ -310,10 +312,10 @@ std::string left_out_text(const ComparisonReport& report) {
                                 why);
         }
     };
-    add(report.found->incomparable_items, "item[s]", "",
+    add(report.differences->incomparable_items, "item[s]", "",
         "one side has only their raw ints, from when their type was unnamed or a mod's, the other "
         "only their named fields");
-    add(report.found->demo_only_items, "item[s]", "", "only 0.7 demos contain them");
+    add(report.differences->demo_only_items, "item[s]", "", "only 0.7 demos contain them");
     for (std::size_t recording = 0; recording < kRecordingNames.size(); ++recording) {
         const auto of = fmt::format(" of {}", kRecordingNames[recording]);
         add(report.readers[recording]->unusable_snapshot_count(), "snapshot[s]", of,
@@ -328,10 +330,10 @@ std::string_view comparison_result(const ComparisonReport& report) {
     if (report.pairs->pairs.empty()) {
         return "not compared: no session of A could be aligned with one of B";
     }
-    if (report.found->sum_pairs().common_ticks == 0) {
+    if (report.differences->sum_pairs().common_ticks == 0) {
         return "different: no tick in common";
     }
-    return report.found->are_games_equal() ? "equal" : "different";
+    return report.differences->are_games_equal() ? "equal" : "different";
 }
 
 json::object visit_json(const MapVisit& visit) {
@@ -347,8 +349,8 @@ json::object visit_json(const MapVisit& visit) {
 json::object ticks_json(const VisitPairTotals& totals) {
     return {{"both", totals.common_ticks},
             {"different", totals.different_ticks},
-            {"only_a", totals.lone_ticks[0]},
-            {"only_b", totals.lone_ticks[1]},
+            {"only_a", totals.unpaired_ticks[0]},
+            {"only_b", totals.unpaired_ticks[1]},
             {"left_out", totals.dropped_snapshots}};
 }
 
@@ -359,7 +361,7 @@ json::value value_json(const std::string& text) {
 }
 
 json::value first_difference_json(const ComparisonReport& report) {
-    const auto& first = report.found->first;
+    const auto& first = report.differences->first;
     if (!first) {
         return nullptr;
     }
@@ -386,7 +388,7 @@ json::array unpaired_json(const ComparisonReport& report, std::size_t recording)
 } // namespace
 
 std::string comparison_text(const ComparisonReport& report) {
-    const GameDifferences& found = *report.found;
+    const GameDifferences& found = *report.differences;
     std::string text = fmt::format(
         "A is {}\nB is {}\n\n{}\n{}", escape_for_terminal(report.files[0]),
         escape_for_terminal(report.files[1]), pairs_text(report), left_out_text(report));
@@ -402,7 +404,7 @@ std::string comparison_text(const ComparisonReport& report) {
 }
 
 std::string comparison_json(const ComparisonReport& report) {
-    const GameDifferences& found = *report.found;
+    const GameDifferences& found = *report.differences;
     json::array pairs;
     for (std::size_t i = 0; i < report.pairs->pairs.size(); ++i) {
         pairs.push_back(json::object{{"a", visit_json(visit_of(report, 0, i))},

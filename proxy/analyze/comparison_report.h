@@ -41,10 +41,11 @@ struct GameDifference {
 
 /// The totals of one pair of map visits.
 struct VisitPairTotals {
-    std::uint64_t common_ticks = 0;            ///< ticks with a snapshot in both A and B
-    std::uint64_t different_ticks = 0;         ///< common ticks whose items differ
-    std::array<std::uint64_t, 2> lone_ticks{}; ///< ticks with a snapshot only in A, and only in B
-    std::uint64_t dropped_snapshots = 0;       ///< not compared because of kMaxWaitingSnapshots
+    std::uint64_t common_ticks = 0;    ///< ticks with a snapshot in both A and B
+    std::uint64_t different_ticks = 0; ///< common ticks whose items differ
+    std::array<std::uint64_t, 2>
+        unpaired_ticks{};                ///< ticks with a snapshot only in A, and only in B
+    std::uint64_t dropped_snapshots = 0; ///< not compared because of kMaxWaitingSnapshots
 };
 
 /// How often a field differs.
@@ -80,13 +81,14 @@ class GameComparison {
     /// arrive, the oldest one of the same pair of map visits is dropped. With 64 players, a
     /// thousand snapshots take 20 MB.
     static constexpr std::size_t kMaxWaitingSnapshots = 8192;
-    static constexpr std::size_t kMaxLeadSnapshots = 256; ///< is_ahead() beyond it
+    static constexpr std::size_t kMaxLeadSnapshots = 256; ///< is_ahead() if it is exceeded
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCountedFields = 4096;
 
     /// `num_pairs`: the number of pairs of map visits.
     explicit GameComparison(std::size_t num_pairs)
-        : found_{.pairs = std::vector<VisitPairTotals>(num_pairs)}, waiting_pairs_(num_pairs) {}
+        : differences_{.pairs = std::vector<VisitPairTotals>(num_pairs)},
+          waiting_pairs_(num_pairs) {}
 
     /// Adds a snapshot. `pair`: index of the pair of map visits. `recording`: 0 for A, 1 for B.
     void on_snapshot(std::size_t pair, std::size_t recording, snapshot::Tick tick,
@@ -100,7 +102,7 @@ class GameComparison {
         return num_waiting_[recording] > num_waiting_[1 - recording] + kMaxLeadSnapshots;
     }
 
-    [[nodiscard]] const GameDifferences& result() const { return found_; }
+    [[nodiscard]] const GameDifferences& result() const { return differences_; }
 
   private:
     struct WaitingSnapshot {
@@ -122,9 +124,10 @@ class GameComparison {
                            const RecordedItem* b);
     void count_difference(const GameDifference& difference);
 
-    GameDifferences found_;
-    std::vector<WaitingSnapshots> waiting_pairs_; ///< for each pair, all of the same recording
-    std::array<std::size_t, 2> num_waiting_{};    ///< number of stored snapshots, by recording
+    GameDifferences differences_;
+    std::vector<WaitingSnapshots>
+        waiting_pairs_; ///< by pair; all snapshots of a pair are of one recording
+    std::array<std::size_t, 2> num_waiting_{}; ///< number of stored snapshots, by recording
 };
 
 /// The result of comparing the recordings A and B.
@@ -132,7 +135,7 @@ struct ComparisonReport {
     std::array<std::string, 2> files;
     std::array<const MapVisitReader*, 2> readers{};
     const MapVisitPairs* pairs = nullptr;
-    const GameDifferences* found = nullptr;
+    const GameDifferences* differences = nullptr;
 };
 
 /// Returns the report as text for users.

@@ -194,7 +194,7 @@ void ExplanationReader::store_verification(std::int64_t tick, bool ok,
         (!explanation_.rejected_ticks.empty() || tick == wanted)) {
         explanation_.rejected_ticks.push_back(tick);
     } else if (ok && !explanation_.after_tick && wanted && tick > *wanted) {
-        explanation_.after = items;
+        explanation_.items_after = items;
         explanation_.after_tick = tick;
     }
 }
@@ -286,7 +286,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
                                          session.map.empty() ? "" : ", map " + session.map);
         if (!same) {
             explanation_.explaining_finding = {};
-            explanation_.after.clear();
+            explanation_.items_after.clear();
             explanation_.after_tick.reset();
             explanation_.rejected_ticks.clear();
             explanation_.acknowledged_tick.reset();
@@ -294,7 +294,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
             explanation_.datagrams.clear();
             num_listed_acks_ = 0;
             last_listed_ack_.reset();
-            explanation_.before = session.items;
+            explanation_.items_before = session.items;
             explanation_.before_tick = session.tick;
             explanation_.events.assign(session.recent_events.begin(), session.recent_events.end());
         }
@@ -324,8 +324,8 @@ void ExplanationReader::on_input(const json::object& record, std::int64_t number
     if (!acked || *acked == session.acknowledged_tick) {
         return;
     }
-    // Of the acknowledgements, which are many, only the first after the finding are listed. A
-    // client that requests a full snapshot acknowledges −1.
+    // Lists only the first acknowledgements after the finding, because there are many. A client
+    // that requests a full snapshot acknowledges −1.
     const bool gave_up = *acked < 0;
     const bool again = session.acknowledged_tick < 0;
     session.acknowledged_tick = *acked;

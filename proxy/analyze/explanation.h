@@ -88,9 +88,9 @@ struct Explanation {
     std::string title{};
     boost::json::object explaining_finding{}; ///< a later one that explains `finding`; or empty
     std::vector<std::string> events{};        ///< one line for each event, with its time
-    Items before{};                           ///< the last verified snapshot before the finding
+    Items items_before{};                     ///< the last verified snapshot before the finding
     std::optional<std::int64_t> before_tick{};
-    Items after{}; ///< the first verified snapshot after the finding
+    Items items_after{}; ///< the first verified snapshot after the finding
     std::optional<std::int64_t> after_tick{};
     /// Ticks of the snapshots that were rejected, from the finding's snapshot on. Empty if that
     /// snapshot was not rejected.
@@ -103,7 +103,7 @@ struct Explanation {
     std::vector<SnapshotDatagram> datagrams{};
     /// The object sizes that are the finding's cause, counted in its session; empty if unknown or
     /// if the cause is another one. Set by the caller, because lines do not contain them.
-    std::vector<SizeDifference> sizes{};
+    std::vector<SizeDifference> causing_sizes{};
     std::size_t num_other_resized_sessions = 0; ///< number of other sessions with these sizes
 
     [[nodiscard]] bool has_finding() const { return !finding.empty(); }
@@ -128,7 +128,7 @@ struct Explanation {
 
     /// Returns the item of suspect(); null if suspect() is null.
     [[nodiscard]] const boost::json::object* suspect_item() const;
-    /// Returns the item in `before` or `after`; null if it is missing there.
+    /// Returns the item of suspect() in `items`; null if it is missing there.
     [[nodiscard]] const boost::json::object* suspect_item_in(const Items& items) const;
 };
 
@@ -184,6 +184,7 @@ class ExplanationReader {
     int num_listed_acks_ = 0; ///< number of acknowledgements among the events after the finding
     /// The event to which on_input() may add "(later ones are not listed)"; nullopt: no event.
     std::optional<std::size_t> last_listed_ack_;
+    /// Session and tick of the latest explainable finding.
     std::pair<std::int64_t, std::optional<std::int64_t>> last_explainable_{};
 };
 

@@ -173,10 +173,11 @@ std::string acceptance_text(const Explanation& story) {
     }
     const bool same = story.acknowledged_tick == number_of(story.finding, "tick");
     const std::string reason =
-        story.sizes.size() == 1
-            ? fmt::format("it knows {} with {}", story.sizes.front().object,
-                          record::count_with_noun(story.sizes.front().ints, "int[s]"))
-        : !story.sizes.empty() ? "it knows these objects with the server's sizes"
+        story.causing_sizes.size() == 1
+            ? fmt::format(
+                  "it knows {} with {}", story.causing_sizes.front().object,
+                  record::count_with_noun(story.causing_sizes.front().actual_ints, "int[s]"))
+        : !story.causing_sizes.empty() ? "it knows these objects with the server's sizes"
         : text_of(story.finding, "id") == "snapshot.unknown_base" && !story.base_error
             ? "it had the base, which is missing here"
             : "it received something else than is recorded here, or it uses other object sizes "
@@ -254,8 +255,8 @@ std::string int_text(const json::object* item, std::int64_t index) {
 /// Returns the table of the item's fields before and after the finding; empty if the records have
 /// no fields of it.
 std::string fields_table(const Explanation& story) {
-    const json::object* const before = story.suspect_item_in(story.before);
-    const json::object* const after = story.suspect_item_in(story.after);
+    const json::object* const before = story.suspect_item_in(story.items_before);
+    const json::object* const after = story.suspect_item_in(story.items_after);
     const auto tick = [](const std::optional<std::int64_t>& number) {
         return number ? fmt::format("tick {}", *number) : std::string{};
     };
@@ -306,8 +307,9 @@ std::string item_text(const Explanation& story) {
         return {};
     }
     const bool is_guess = story.is_uncertain_suspect();
-    const json::object* const before = story.suspect_item_in(story.before);
-    const json::object* const any = before != nullptr ? before : story.suspect_item_in(story.after);
+    const json::object* const before = story.suspect_item_in(story.items_before);
+    const json::object* const any =
+        before != nullptr ? before : story.suspect_item_in(story.items_after);
     if (any == nullptr && !is_guess) {
         return {};
     }
@@ -543,7 +545,8 @@ std::string explanation_text(const Explanation& explanation, const SelectionText
     }
     text += "\nWhy it is reported\n" + reason_text(explanation) + item_text(explanation) +
             bytes_text(explanation);
-    const bool is_certain = !explanation.sizes.empty(); // then usual causes would only distract
+    const bool is_certain =
+        !explanation.causing_sizes.empty(); // then usual causes would only distract
     if (const auto cause = explanation.usual_cause(); !cause.empty() && !is_certain) {
         text += "\nUsual cause\n" + wrap_text(cause);
     }
@@ -608,11 +611,11 @@ json::array kinds_json(const Explanation& story) {
 
 json::array sizes_json(const Explanation& story) {
     json::array list;
-    for (const SizeDifference& each : story.sizes) {
+    for (const SizeDifference& each : story.causing_sizes) {
         list.push_back(json::object{{"object", each.object},
                                     {"type_id", each.type_id},
-                                    {"agreed", each.agreed},
-                                    {"ints", each.ints},
+                                    {"agreed", each.agreed_ints},
+                                    {"ints", each.actual_ints},
                                     {"snapshots", each.snapshots}});
     }
     return list;
@@ -642,19 +645,20 @@ json::object explanation_json(const Explanation& explanation) {
     };
     const json::object* const explained =
         explanation.explaining_finding.empty() ? nullptr : &explanation.explaining_finding;
-    return {
-        {"finding", explanation.finding},
-        {"explained", value_or_null(explained)},
-        {"about", explanation.title},
-        {"before", side(explanation.before_tick, explanation.suspect_item_in(explanation.before))},
-        {"after", side(explanation.after_tick, explanation.suspect_item_in(explanation.after))},
-        {"events", json::array(explanation.events.begin(), explanation.events.end())},
-        {"sizes", sizes_json(explanation)},
-        {"cause", text_or_null(explanation.usual_cause())},
-        {"look", text_or_null(advice_text(explanation))},
-        {"acknowledged", value_or_null(explanation.acknowledged_tick)},
-        {"datagrams", datagrams_json(explanation)},
-        {"kinds", kinds_json(explanation)}};
+    return {{"finding", explanation.finding},
+            {"explained", value_or_null(explained)},
+            {"about", explanation.title},
+            {"before",
+             side(explanation.before_tick, explanation.suspect_item_in(explanation.items_before))},
+            {"after",
+             side(explanation.after_tick, explanation.suspect_item_in(explanation.items_after))},
+            {"events", json::array(explanation.events.begin(), explanation.events.end())},
+            {"sizes", sizes_json(explanation)},
+            {"cause", text_or_null(explanation.usual_cause())},
+            {"look", text_or_null(advice_text(explanation))},
+            {"acknowledged", value_or_null(explanation.acknowledged_tick)},
+            {"datagrams", datagrams_json(explanation)},
+            {"kinds", kinds_json(explanation)}};
 }
 
 std::string explain_finding_in_lines(std::string_view lines, std::int64_t session,

@@ -26,7 +26,7 @@ namespace {
 
 namespace json = boost::json;
 
-json::value text(const std::optional<std::string>& optional) {
+json::value string_or_null(const std::optional<std::string>& optional) {
     // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
     return optional ? json::value(*optional) : json::value{};
 }
@@ -51,7 +51,7 @@ std::string_view field_name(map::SizeFieldCheck field) {
     return kNames.at(static_cast<std::size_t>(field));
 }
 
-json::object begin_json(std::string_view file, std::span<const std::byte> bytes) {
+json::object file_identity_json(std::string_view file, std::span<const std::byte> bytes) {
     const map::Identity identity = map::identify(bytes);
     return {{"file", file},
             {"size", identity.size},
@@ -96,9 +96,12 @@ json::value info_json(const map::Map& map) {
     if (!info) {
         return {};
     }
-    json::object out{{"ints", info->item_ints},        {"version", info->version},
-                     {"author", text(info->author)},   {"map_version", text(info->map_version)},
-                     {"credits", text(info->credits)}, {"license", text(info->license)}};
+    json::object out{{"ints", info->item_ints},
+                     {"version", info->version},
+                     {"author", string_or_null(info->author)},
+                     {"map_version", string_or_null(info->map_version)},
+                     {"credits", string_or_null(info->credits)},
+                     {"license", string_or_null(info->license)}};
     if (info->settings) {
         out["settings_lines"] = info->settings->size();
     }
@@ -251,7 +254,7 @@ json::value game_layer_json(const map::Map& map) {
     const auto& layer = std::get<map::TileLayer>(item->content);
     const std::uint64_t bytes = declared_bytes(map, layer.data);
     json::object out = place_json(*place, layer);
-    out["name"] = text(layer.name);
+    out["name"] = string_or_null(layer.name);
     if (map::is_packed(layer)) {
         out["packed_tiles"] = bytes / 4;
     }
@@ -271,7 +274,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     const std::int32_t own = map::tile_block(layer, kind).value_or(-1);
     json::object out = place_json(place, layer);
     out["item_ints"] = item->item_ints;
-    out["name"] = text(layer.name);
+    out["name"] = string_or_null(layer.name);
     out["data_bytes"] = declared_bytes(map, own);
     out["own_data_index"] = own;
     out["compat_data_index"] = layer.data;
@@ -332,20 +335,20 @@ void add_positions(json::object& out, const map::PhysicsLayers& physics,
                           physics.has(map::Layer::front) ? int{at.front} : -1, effect.x, effect.y});
     }
     out["points"] = std::move(points);
-    json::array boxes;
-    for (const map::WorldPos centre : positions.boxes) {
-        boxes.push_back({centre.x, centre.y, physics.tee_in_solid(centre) ? 1 : 0,
-                         physics.tee_on_ground(centre) ? 1 : 0,
-                         physics.tee_touches_death(centre, map::Layer::game) ? 1 : 0,
-                         physics.tee_touches_death(centre, map::Layer::front) ? 1 : 0});
+    json::array tee_centres;
+    for (const map::WorldPos centre : positions.tee_centres) {
+        tee_centres.push_back({centre.x, centre.y, physics.tee_in_solid(centre) ? 1 : 0,
+                               physics.tee_on_ground(centre) ? 1 : 0,
+                               physics.tee_touches_death(centre, map::Layer::game) ? 1 : 0,
+                               physics.tee_touches_death(centre, map::Layer::front) ? 1 : 0});
     }
-    out["boxes"] = std::move(boxes);
+    out["boxes"] = std::move(tee_centres);
 }
 
 } // namespace
 
 json::object map_json(const map::Map& map, std::string_view file, const MapPositions& positions) {
-    json::object out = begin_json(file, map.datafile().bytes());
+    json::object out = file_identity_json(file, map.datafile().bytes());
     add_container(out, map.datafile());
     add_content(out, map);
     map::Warnings warnings = map.warnings();
@@ -359,7 +362,7 @@ json::object map_json(const map::Map& map, std::string_view file, const MapPosit
 
 json::object rejected_map_json(std::vector<std::byte> bytes, const map::MapError& error,
                                std::string_view file) {
-    json::object out = begin_json(file, bytes);
+    json::object out = file_identity_json(file, bytes);
     map::Warnings warnings;
     if (const auto datafile = map::Datafile::parse(std::move(bytes))) {
         add_container(out, *datafile);
@@ -381,7 +384,7 @@ std::uint64_t count_of(const json::object& object, std::string_view key) {
 struct Page {
     std::string text{};
 
-    void add(std::string_view key, std::string_view value) {
+    void add_line(std::string_view key, std::string_view value) {
         if (!value.empty() && value != "-") {
             text += fmt::format("{:<11} {}\n", key, value);
         }
@@ -421,32 +424,34 @@ std::string count_with_noun(const json::object& object, std::string_view key,
     return record::count_with_noun(count_of(object, key), noun);
 }
 
-void add_content(Page& page, const json::object& map) {
+void add_content_lines(Page& page, const json::object& map) {
     if (const json::object* const info = object_of(map, "info"); info != nullptr) {
         for (const std::string_view key : {"author", "map_version", "credits", "license"}) {
-            page.add(key, record::escape_for_terminal(text_of(*info, key)));
+            page.add_line(key, record::escape_for_terminal(text_of(*info, key)));
         }
     }
-    page.add("holds",
-             fmt::format("{}, {}, {}, {}, {}", count_with_noun(map, "groups", "group[s]"),
-                         count_with_noun(map, "layers", "layer[s]"),
-                         count_with_noun(*object_of(map, "images"), "total", "image[s]"),
-                         count_with_noun(map, "sounds", "sound[s]"),
-                         count_with_noun(*object_of(map, "envelopes"), "total", "envelope[s]")));
+    page.add_line(
+        "holds",
+        fmt::format("{}, {}, {}, {}, {}", count_with_noun(map, "groups", "group[s]"),
+                    count_with_noun(map, "layers", "layer[s]"),
+                    count_with_noun(*object_of(map, "images"), "total", "image[s]"),
+                    count_with_noun(map, "sounds", "sound[s]"),
+                    count_with_noun(*object_of(map, "envelopes"), "total", "envelope[s]")));
 }
 
-void add_physics(Page& page, const json::object& map) {
+void add_physics_lines(Page& page, const json::object& map) {
     if (const json::object* const game = object_of(map, "game_layer"); game != nullptr) {
-        page.add("size", fmt::format("{} x {} tiles", game->at("width").to_number<std::int64_t>(),
-                                     game->at("height").to_number<std::int64_t>()));
-        page.add("game", tile_counts(*game, map::Layer::game));
+        page.add_line("size",
+                      fmt::format("{} x {} tiles", game->at("width").to_number<std::int64_t>(),
+                                  game->at("height").to_number<std::int64_t>()));
+        page.add_line("game", tile_counts(*game, map::Layer::game));
     }
     for (int i = 0; i < map::kPhysicsLayers; ++i) {
         const auto kind = static_cast<map::Layer>(i);
         const json::object* const layer =
             object_of(*object_of(map, "ddnet_layers"), map::layer_name(kind));
-        page.add(map::layer_name(kind),
-                 layer == nullptr ? std::string{} : tile_counts(*layer, kind));
+        page.add_line(map::layer_name(kind),
+                      layer == nullptr ? std::string{} : tile_counts(*layer, kind));
     }
 }
 
@@ -454,22 +459,22 @@ void add_physics(Page& page, const json::object& map) {
 
 std::string map_text(const json::object& map) {
     Page page;
-    page.add("map", record::escape_for_terminal(text_of(map, "file")));
-    page.add("bytes", fmt::to_string(count_of(map, "size")));
-    page.add("crc", text_of(map, "crc32"));
-    page.add("sha256", text_of(map, "sha256"));
+    page.add_line("map", record::escape_for_terminal(text_of(map, "file")));
+    page.add_line("bytes", fmt::to_string(count_of(map, "size")));
+    page.add_line("crc", text_of(map, "crc32"));
+    page.add_line("sha256", text_of(map, "sha256"));
     const json::object& datafile = *object_of(map, "datafile");
-    page.add("datafile", fmt::format("version {}, {}, {}", count_of(datafile, "version"),
-                                     count_with_noun(datafile, "num_items", "item[s]"),
-                                     count_with_noun(datafile, "num_data", "data block[s]")));
-    add_content(page, map);
+    page.add_line("datafile", fmt::format("version {}, {}, {}", count_of(datafile, "version"),
+                                          count_with_noun(datafile, "num_items", "item[s]"),
+                                          count_with_noun(datafile, "num_data", "data block[s]")));
+    add_content_lines(page, map);
     const json::object& verdict = *object_of(map, "verdict");
-    page.add("verdict", fmt::format("strict {}, lenient {}", text_of(verdict, "strict"),
-                                    text_of(verdict, "lenient")));
+    page.add_line("verdict", fmt::format("strict {}, lenient {}", text_of(verdict, "strict"),
+                                         text_of(verdict, "lenient")));
     for (const json::value& warning : map.at("oddities").as_array()) {
-        page.add("odd", warning_text(warning.as_object()));
+        page.add_line("odd", warning_text(warning.as_object()));
     }
-    add_physics(page, map);
+    add_physics_lines(page, map);
     return page.text;
 }
 

@@ -21,7 +21,7 @@ struct MapPoint {
 /// Positions that map_json() describes in addition to the map.
 struct MapPositions {
     std::span<const MapPoint> points{};
-    std::span<const map::WorldPos> boxes{}; ///< the centres of tees
+    std::span<const map::WorldPos> tee_centres{}; ///< the centres of tees
 };
 
 /// Returns a map's description as one JSON object that starts with its file name. This is slow,

@@ -55,7 +55,7 @@ std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::objec
 }
 
 /// Sets `name` to the name of the session's own player, from an item or from a 0.7 message.
-void take_own_name(const json::object& record, std::string& name) {
+void update_own_name(const json::object& record, std::string& name) {
     const json::object* fields = object_of(record, "fields");
     if (fields == nullptr || (!flag_of(*fields, "local") && number_of(*fields, "local") != 1)) {
         return;
@@ -127,7 +127,7 @@ void MapVisitReader::Session::apply_item_changes(const json::object& record,
                              : key_of(number_of(*item, "type_id"), number_of(*item, "id"));
         if (key) {
             (*items)[*key] = item_of(*key, *item);
-            take_own_name(*item, name);
+            update_own_name(*item, name);
         }
     }
     for (const auto& [type, id] : removed_items(record)) {
@@ -185,7 +185,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
         return on_snapshot(value.get_object(), head->session, session);
     }
     if (names_player) {
-        take_own_name(value.get_object(), session.name);
+        update_own_name(value.get_object(), session.name);
     } else if (head->type == "map") {
         on_map(value.get_object(), session);
     } else {
@@ -292,9 +292,9 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
 
 namespace {
 
-/// A possible pair of visits of A and B. The higher `fit`, the more the visits have in common.
-struct CauseCandidate {
-    int fit = 0;
+/// A possible pair of visits of A and B. A higher rating means that they have more in common.
+struct VisitPairCandidate {
+    int rating = 0;
     std::array<std::uint32_t, 2> visits{};
 };
 
@@ -302,8 +302,8 @@ std::int64_t count_ticks(snapshot::Tick begin, snapshot::Tick end) {
     return std::int64_t{end} - begin + 1;
 }
 
-/// Returns how much two map visits have in common; 0 if they cannot show the same game. `any_name`:
-/// whether to ignore names and addresses.
+/// Returns the rating of a pair; 0 if the two visits cannot show the same game. `any_name`: whether
+/// to ignore names and addresses.
 int rate_pair(const MapVisit& a, const MapVisit& b, bool any_name) {
     const std::int64_t common = count_ticks(std::max(a.begin, b.begin), std::min(a.end, b.end));
     // A recording that begins during a game may not know its map, or only the name.
@@ -343,11 +343,11 @@ bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::
 }
 
 /// Returns all possible pairs, the best first; nullopt if there are more than kMaxCandidates.
-std::optional<std::vector<CauseCandidate>>
-candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
-              const std::array<std::vector<std::uint32_t>, 2>& wanted) {
+std::optional<std::vector<VisitPairCandidate>>
+find_candidates(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
+                const std::array<std::vector<std::uint32_t>, 2>& wanted) {
     const bool any_name = is_one_session(a, wanted[0]) && is_one_session(b, wanted[1]);
-    std::vector<CauseCandidate> candidates;
+    std::vector<VisitPairCandidate> candidates;
     std::vector<std::uint32_t> others = wanted[1];
     std::ranges::stable_sort(others, {}, [&](std::uint32_t of_b) { return b[of_b].begin; });
     for (const std::uint32_t of_a : wanted[0]) {
@@ -355,16 +355,16 @@ candidates_of(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
             if (b[of_b].begin > a[of_a].end) {
                 break; // this visit of B and all later ones begin after the visit of A has ended
             }
-            const int fit = rate_pair(a[of_a], b[of_b], any_name);
-            if (fit != 0 && candidates.size() == MapVisitPairs::kMaxCandidates) {
+            const int rating = rate_pair(a[of_a], b[of_b], any_name);
+            if (rating != 0 && candidates.size() == MapVisitPairs::kMaxCandidates) {
                 return std::nullopt;
             }
-            if (fit != 0) {
-                candidates.push_back({fit, {of_a, of_b}});
+            if (rating != 0) {
+                candidates.push_back({rating, {of_a, of_b}});
             }
         }
     }
-    std::ranges::stable_sort(candidates, std::ranges::greater{}, &CauseCandidate::fit);
+    std::ranges::stable_sort(candidates, std::ranges::greater{}, &VisitPairCandidate::rating);
     return candidates;
 }
 
@@ -375,7 +375,7 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
                                              std::optional<std::int64_t> session_a,
                                              std::optional<std::int64_t> session_b) {
     const std::array wanted{wanted_visits(a, session_a), wanted_visits(b, session_b)};
-    auto candidates = candidates_of(a, b, wanted);
+    auto candidates = find_candidates(a, b, wanted);
     if (!candidates) {
         return std::nullopt;
     }
@@ -384,9 +384,10 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
     constexpr auto kPaired = std::numeric_limits<std::uint32_t>::max();
     std::array partners{std::vector<std::uint32_t>(a.size()), std::vector<std::uint32_t>(b.size())};
     for (auto at = candidates->begin(); at != candidates->end();) {
-        const auto end = std::find_if(
-            at, candidates->end(), [&](const CauseCandidate& each) { return each.fit != at->fit; });
-        const auto open = std::partition(at, end, [&](const CauseCandidate& each) {
+        const auto end = std::find_if(at, candidates->end(), [&](const VisitPairCandidate& each) {
+            return each.rating != at->rating;
+        });
+        const auto open = std::partition(at, end, [&](const VisitPairCandidate& each) {
             return partners[0][each.visits[0]] != 0 || partners[1][each.visits[1]] != 0;
         });
         for (auto each = open; each != end; ++each) {

@@ -108,7 +108,7 @@ class MapVisitReader {
         std::string client;
         std::string map;
         std::string crc;
-        std::int64_t run = 0; ///< of merged snapshots: counts the server's starts and maps; else 0
+        std::int64_t run = 0; ///< for merged snapshots, number of the server's run; else 0
         /// The session's items by packed key; nullopt if they are unknown.
         std::optional<std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>> items;
         std::optional<std::size_t> visit; ///< index of the current map visit
@@ -142,7 +142,7 @@ class MapVisitReader {
 /// A map visit that is not compared, because it was not paired with a visit of the other recording.
 struct UnpairedVisit {
     std::size_t visit = 0;     ///< index of the visit
-    bool is_ambiguous = false; ///< several partners are possible, not none
+    bool is_ambiguous = false; ///< several partners are possible; false: none is possible
 };
 
 /// The pairs of map visits of the recordings A and B that show the same game.

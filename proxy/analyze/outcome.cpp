@@ -36,7 +36,7 @@ void FindingPrinter::on_record(const record::Record& record) {
     }
 }
 
-void FindingPrinter::print_rest_and_table(const sink::FindingLines::ExplainCommand& explain) {
+void FindingPrinter::print_finding_summary(const sink::FindingLines::ExplainCommand& explain) {
     print_lines(console_.take_finding_lines(last_print_time_, true));
     for (const std::string& line : console_.finding_table(explain)) {
         sink::print_text(out_, line + '\n');
@@ -157,14 +157,14 @@ FindingsToFailOn::parse(const std::vector<std::string>& words) {
             word.selected[static_cast<std::size_t>(info.id)] =
                 info.id == id || (severity && info.severity >= *severity);
         }
-        fail_on.words_.push_back(std::move(word));
+        fail_on.selectors_.push_back(std::move(word));
     }
     return fail_on;
 }
 
 std::array<bool, record::kFindingCount> FindingsToFailOn::selected_findings() const {
     std::array<bool, record::kFindingCount> all{};
-    for (const FindingSelector& word : words_) {
+    for (const FindingSelector& word : selectors_) {
         std::ranges::transform(all, word.selected, all.begin(), std::logical_or<>{});
     }
     return all;
@@ -173,7 +173,7 @@ std::array<bool, record::kFindingCount> FindingsToFailOn::selected_findings() co
 std::vector<OutcomeCheck> FindingsToFailOn::make_checks(const record::SessionStats& totals,
                                                         std::string_view flag) const {
     std::vector<OutcomeCheck> checks;
-    for (const FindingSelector& word : words_) {
+    for (const FindingSelector& word : selectors_) {
         OutcomeCheck check{
             .flag = std::string{flag}, .text = word.text, .passed = true, .actual = {}};
         for (const record::FindingInfo& info : record::finding_table()) {

@@ -31,7 +31,7 @@ class FindingPrinter final : public record::RecordSink {
     void on_record(const record::Record& record) override;
 
     /// Prints the findings that were not printed yet, and the table of all findings.
-    void print_rest_and_table(const sink::FindingLines::ExplainCommand& explain);
+    void print_finding_summary(const sink::FindingLines::ExplainCommand& explain);
 
   private:
     void print_lines(const std::vector<std::string>& lines);
@@ -51,6 +51,7 @@ struct OutcomeCheck {
     std::string actual; ///< why the check failed, safe for a terminal; empty if it passed
 };
 
+/// The results of all checks of a run.
 struct Outcome {
     std::vector<OutcomeCheck> checks;
     std::string totals; ///< numbers of sessions, snapshots and findings, in one line
@@ -95,7 +96,7 @@ class FindingsToFailOn {
         std::array<bool, record::kFindingCount> selected{};
     };
 
-    std::vector<FindingSelector> words_;
+    std::vector<FindingSelector> selectors_;
 };
 
 } // namespace tw::analyze

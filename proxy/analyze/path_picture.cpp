@@ -199,7 +199,7 @@ std::string duration_text(double seconds) {
 
 } // namespace
 
-map::Overlay path_lines(const RecordedPaths& paths, PathColor color) {
+map::Overlay path_overlay(const RecordedPaths& paths, PathColor color) {
     map::Overlay overlay =
         color == PathColor::time ? lines_by_time(paths) : lines_by_group(paths, color);
     overlay.title = color == PathColor::player    ? "Paths by player"
@@ -208,7 +208,7 @@ map::Overlay path_lines(const RecordedPaths& paths, PathColor color) {
     return overlay;
 }
 
-map::Overlay heat_map(const RecordedPaths& paths, int width, int height) {
+map::Overlay heat_map_overlay(const RecordedPaths& paths, int width, int height) {
     TileTicks tiles;
     for (const RecordedPath& path : paths.paths) {
         for (std::size_t i = 1; i < path.points.size(); ++i) {

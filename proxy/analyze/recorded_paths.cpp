@@ -30,13 +30,13 @@ constexpr std::int64_t kVelocityUnit = 256;
 constexpr std::int64_t kExtraDistance = std::int64_t{2} * map::kTileSize;
 /// A longer time without a snapshot (ticks) ends the paths. Servers send a lagging client a
 /// snapshot every 50 ticks.
-constexpr std::int64_t kSilent = 50;
+constexpr std::int64_t kMaxSilentTicks = 50;
 /// If a tick is lower than the previous tick by this much, another game began. Late snapshots are
 /// only a few ticks late.
-constexpr std::int64_t kOtherGame = 250;
+constexpr std::int64_t kNewGameTicks = 250;
 /// A death event and the kill messages of all sessions belong to the same death if they are at most
 /// this many ticks apart. A killed tee comes back after half a second.
-constexpr std::int64_t kSameDeath = 25;
+constexpr std::int64_t kSameDeathTicks = 25;
 /// A kill message this many milliseconds after a view's latest snapshot is not about its tees. A
 /// merged snapshot is recorded at most a second late.
 constexpr std::int64_t kStaleMs = 3000;
@@ -80,11 +80,11 @@ bool is_stopped(const json::object& game_info) {
 }
 
 /// Higher velocities and distances in records are reduced to this, to prevent overflows.
-constexpr std::int64_t kMostDistance = std::int64_t{1} << 32U;
+constexpr std::int64_t kMaxDistance = std::int64_t{1} << 32U;
 
 std::int64_t speed_in(const json::object& fields) {
     const auto size = [&fields](std::string_view key) {
-        return std::abs(std::clamp(number_in(fields, key), -kMostDistance, kMostDistance)) /
+        return std::abs(std::clamp(number_in(fields, key), -kMaxDistance, kMaxDistance)) /
                kVelocityUnit;
     };
     return size("vel_x") + size("vel_y");
@@ -120,7 +120,7 @@ class PathCollector {
         const ViewId id{number_in(record, "session"),
                         type == "world" ? std::string{text_of(record, "server")} : std::string{}};
         if (!views_.contains(id) && views_.size() >= kMaxViews) {
-            ++all_.left_out;
+            ++found_.num_left_out;
             return;
         }
         View& view = views_[id];
@@ -145,40 +145,41 @@ class PathCollector {
             on_kill(record, view);
         } else if (type == "message" && text_of(record, "name") == "sv_kill_msg_team") {
             for (View* each : views_with(view)) {
-                each->team_kill = each->tick;
+                each->team_kill_tick = each->tick;
             }
         }
     }
 
     [[nodiscard]] RecordedPaths finish() {
-        // A session record tells the server of a kill message, and so its merged snapshots (world).
-        all_.knows_deaths =
+        // A kill message names a session. Only a session record tells its server, and so the merged
+        // snapshots (world) to which the kill belongs.
+        found_.are_deaths_known =
             types_.contains("message") && (types_.contains("session") || !types_.contains("world"));
         for (auto& [player, player_path] : player_paths_) {
-            end_stay(player_path);
-            const std::size_t number = all_.players.size();
+            extend_to_last_snapshot(player_path);
+            const std::size_t number = found_.players.size();
             for (auto& points : player_path.paths) {
                 if (points.size() > 1) {
-                    all_.paths.push_back({.player = number, .points = std::move(points)});
+                    found_.paths.push_back({.player = number, .points = std::move(points)});
                 }
             }
-            if (!all_.paths.empty() && all_.paths.back().player == number) {
-                all_.players.push_back(player.second);
+            if (!found_.paths.empty() && found_.paths.back().player == number) {
+                found_.players.push_back(player.second);
             }
         }
-        return std::move(all_);
+        return std::move(found_);
     }
 
   private:
     struct PlayerPath;
 
     /// A tick far below all real ticks.
-    static constexpr std::int64_t kNever = -kMostDistance;
+    static constexpr std::int64_t kNoTick = -kMaxDistance;
 
     /// A tee in the latest snapshot of a view.
     struct Tee {
         std::int64_t type_id = 0;
-        std::int64_t since = 0; ///< from this tick on, each snapshot of the view contains the tee
+        std::int64_t first_tick = 0; ///< all snapshots of the view since then contain the tee
         PlayerPath* player_path = nullptr;
     };
 
@@ -190,34 +191,34 @@ class PathCollector {
         std::string map_name{};
         /// The current game: number of the session's maps so far, or `run` of merged snapshots.
         std::uint64_t game = 0;
-        bool new_game = true;                 ///< no snapshot of this game was read yet
-        std::optional<std::int64_t> own_id{}; ///< client id of the session's player, if known
-        std::int64_t tick = 0;                ///< tick of the latest snapshot
-        std::int64_t ms = 0;                  ///< time of the latest snapshot
-        std::int64_t game_over_ms = 0;        ///< time when the map changed; 0: no change
-        std::int64_t team_kill = kNever;      ///< tick of the latest kill message for a whole team
-        std::map<std::int64_t, Tee> tees{};   ///< the tees of the latest snapshot, by client id
-        bool stopped = false;                 ///< the game is paused or over in the latest snapshot
+        bool is_new_game = true;               ///< no snapshot of this game was read yet
+        std::optional<std::int64_t> own_id{};  ///< client id of the session's player, if known
+        std::int64_t tick = 0;                 ///< tick of the latest snapshot
+        std::int64_t ms = 0;                   ///< time of the latest snapshot
+        std::int64_t game_over_ms = 0;         ///< time when the map changed; 0: no change
+        std::int64_t team_kill_tick = kNoTick; ///< tick of the latest kill message for a whole team
+        std::map<std::int64_t, Tee> tees{};    ///< the tees of the latest snapshot, by client id
+        bool is_game_stopped = false; ///< the game is paused or over in the latest snapshot
         /// The players that death events named, by client id.
-        std::map<std::int64_t, PlayerPath*> dead{};
+        std::map<std::int64_t, PlayerPath*> killed_players{};
 
         void set_game(std::uint64_t now) {
-            new_game = new_game || now != game;
-            stopped = stopped && now == game;
+            is_new_game = is_new_game || now != game;
+            is_game_stopped = is_game_stopped && now == game;
             game = now;
         }
     };
 
     struct PlayerPath {
-        const View* view = nullptr;         ///< view from which the path is taken; null: no view
-        std::int64_t id = 0;                ///< the player's client id in `view`
-        bool own = false;                   ///< `view` is the player's own session
-        std::int64_t shown = kNever;        ///< latest tick at which `view` had the player's tee
-        std::int64_t speed = 0;             ///< speed at the latest position, in units per tick
-        bool ended = true;                  ///< the next position begins a path
-        std::int64_t death_tick = kNever;   ///< tick at which the player last died or was removed
+        const View* view = nullptr;  ///< view from which the path is taken; null: no view
+        std::int64_t id = 0;         ///< the player's client id in `view`
+        bool is_own_session = false; ///< `view` is the player's own session
+        std::int64_t last_shown_tick = kNoTick; ///< latest tick of `view` with the player's tee
+        std::int64_t speed = 0;                 ///< speed at the latest position, in units per tick
+        bool has_ended = true;                  ///< the next position begins a path
+        std::int64_t death_tick = kNoTick;  ///< tick at which the player last died or was removed
         std::optional<std::size_t> death{}; ///< index of the latest death in the list of deaths
-        std::int64_t event_tick = kNever;   ///< tick of the latest death event about the player
+        std::int64_t event_tick = kNoTick;  ///< tick of the latest death event about the player
         map::WorldPos event_at{0, 0};
         PathPoint last{};            ///< the latest position
         std::uint64_t positions = 0; ///< number of positions of the latest path
@@ -272,13 +273,13 @@ class PathCollector {
                 continue; // a filter left out the snapshots of this time, or of this game
             }
             const auto tee = each->tees.find(*victim);
-            const auto dead = each->dead.find(*victim);
+            const auto killed = each->killed_players.find(*victim);
             if (tee != each->tees.end() && tee->second.player_path->view == each) {
                 on_death(*tee->second.player_path, died);
-            } else if (tee == each->tees.end() && dead != each->dead.end() &&
-                       is_soon_after(each->tick, dead->second->event_tick)) {
+            } else if (tee == each->tees.end() && killed != each->killed_players.end() &&
+                       is_soon_after(each->tick, killed->second->event_tick)) {
                 // The killed tee was already missing in the snapshot before the kill message.
-                on_death(*dead->second, died);
+                on_death(*killed->second, died);
             }
         }
     }
@@ -294,38 +295,40 @@ class PathCollector {
 
     /// Ends the player's path, and adds a death. `died`: false if the game removed the tee instead.
     void on_death(PlayerPath& player_path, bool died) {
-        if (is_soon_after(player_path.shown, player_path.death_tick)) {
+        if (is_soon_after(player_path.last_shown_tick, player_path.death_tick)) {
             return; // another session's kill message has reported this death
         }
-        player_path.ended = true;
-        player_path.death_tick = player_path.shown;
+        player_path.has_ended = true;
+        player_path.death_tick = player_path.last_shown_tick;
         player_path.death.reset();
-        if (died && all_.deaths.size() < kMaxDeaths) {
-            player_path.death = all_.deaths.size();
-            all_.deaths.push_back(is_soon_after(player_path.shown, player_path.event_tick)
-                                      ? player_path.event_at
-                                      : player_path.last.at);
+        if (died && found_.deaths.size() < kMaxDeaths) {
+            player_path.death = found_.deaths.size();
+            found_.deaths.push_back(
+                is_soon_after(player_path.last_shown_tick, player_path.event_tick)
+                    ? player_path.event_at
+                    : player_path.last.at);
         } else if (died) {
-            ++all_.left_out;
+            ++found_.num_left_out;
         }
     }
 
     /// Ends the player's path, and moves the player's death to the position `at` of the death
     /// event. A server also sends a death event when it pauses a tee.
     void on_death_event(PlayerPath& player_path, const View& view, map::WorldPos at) {
-        player_path.ended = true;
-        player_path.event_tick = player_path.shown;
+        player_path.has_ended = true;
+        player_path.event_tick = player_path.last_shown_tick;
         player_path.event_at = at;
-        if (is_soon_after(view.tick, view.team_kill)) {
+        if (is_soon_after(view.tick, view.team_kill_tick)) {
             on_death(player_path, true); // a team's kill message does not name the team's members
         }
-        if (player_path.death && is_soon_after(player_path.shown, player_path.death_tick)) {
-            all_.deaths.at(*player_path.death) = at;
+        if (player_path.death &&
+            is_soon_after(player_path.last_shown_tick, player_path.death_tick)) {
+            found_.deaths.at(*player_path.death) = at;
         }
     }
 
     static bool is_soon_after(std::int64_t tick, std::int64_t earlier) {
-        return tick >= earlier && tick - earlier <= kSameDeath;
+        return tick >= earlier && tick - earlier <= kSameDeathTicks;
     }
 
     void add_items(const json::object& record, View& view) {
@@ -335,21 +338,21 @@ class PathCollector {
             return;
         }
         const std::int64_t later = *tick - view.tick;
-        if (!view.new_game && later <= 0 && later >= -kOtherGame) {
+        if (!view.is_new_game && later <= 0 && later >= -kNewGameTicks) {
             return; // the snapshot is late or repeated
         }
-        if (view.new_game || later < 0) {
+        if (view.is_new_game || later < 0) {
             for (const auto& [unused, tee] : view.tees) {
                 if (tee.player_path->view == &view) {
-                    end_stay(*tee.player_path);
-                    tee.player_path->shown = kNever;
+                    extend_to_last_snapshot(*tee.player_path);
+                    tee.player_path->last_shown_tick = kNoTick;
                 }
             }
         }
-        if (view.new_game || later < 0 || later > kSilent) {
+        if (view.is_new_game || later < 0 || later > kMaxSilentTicks) {
             forget_tees(view);
         }
-        view.new_game = false;
+        view.is_new_game = false;
         view.tick = *tick;
         view.ms = filter::unix_ms(text_of(record, "t"));
         if (view.session != 0) {
@@ -364,7 +367,7 @@ class PathCollector {
                       [&](const json::object& /*item*/, const json::object& fields) {
                           const auto tee = view.tees.find(number_in(fields, "client_id"));
                           if (tee != view.tees.end() && tee->second.player_path->view == &view) {
-                              view.dead[tee->first] = tee->second.player_path;
+                              view.killed_players[tee->first] = tee->second.player_path;
                               on_death_event(*tee->second.player_path, view, position_in(fields));
                           }
                       });
@@ -379,7 +382,7 @@ class PathCollector {
                       });
         for (const auto& [unused, tee] : view.tees) {
             if (tee.player_path->view == &view) {
-                tee.player_path->shown = view.tick;
+                tee.player_path->last_shown_tick = view.tick;
             }
         }
     }
@@ -387,21 +390,21 @@ class PathCollector {
     /// Returns whether the game is paused or over. If so, adds the time since the previous snapshot
     /// to RecordedPaths::stopped_ms.
     bool update_stopped(const json::object& record, const json::array& items, View& view) {
-        const bool was_stopped = view.stopped;
+        const bool was_stopped = view.is_game_stopped;
         for (const json::value& item : items) {
             const json::object* fields = object_of(item.if_object(), "fields");
             if (fields != nullptr && fields->contains("game_state_flags")) {
-                view.stopped = is_stopped(item.get_object());
+                view.is_game_stopped = is_stopped(item.get_object());
             }
         }
-        if (view.stopped && !is_on_other_map(view)) {
+        if (view.is_game_stopped && !is_on_other_map(view)) {
             const std::int64_t now = filter::unix_ms(text_of(record, "t"));
             if (was_stopped && now > stopped_until_) { // not yet counted for another session
-                all_.stopped_ms += static_cast<std::uint64_t>(now - stopped_until_);
+                found_.stopped_ms += static_cast<std::uint64_t>(now - stopped_until_);
             }
             stopped_until_ = std::max(stopped_until_, now);
         }
-        return view.stopped;
+        return view.is_game_stopped;
     }
 
     /// If only the map's name is known, as in a world without the session's map record, compares
@@ -417,7 +420,7 @@ class PathCollector {
     /// that received one of their items, unless that session is already on a map with another name.
     void update_world_map(View& world, const json::object& record) const {
         const std::string_view name = text_of(record, "map");
-        if (world.new_game || world.map_name != name) {
+        if (world.is_new_game || world.map_name != name) {
             world.map_name = name;
             world.map_crc.clear();
         }
@@ -456,8 +459,8 @@ class PathCollector {
     /// Returns whether to draw the player. Adds the name to the players of this map.
     bool is_wanted(const std::string& name) {
         const bool listed = wanted_.contains(name);
-        if (listed || all_.players_on_map.size() < kMaxPlayersOnMap) {
-            all_.players_on_map.insert(name);
+        if (listed || found_.players_on_map.size() < kMaxPlayersOnMap) {
+            found_.players_on_map.insert(name);
         }
         return listed || wanted_.empty();
     }
@@ -488,19 +491,19 @@ class PathCollector {
             name = fmt::format("session {} id {}", view.session, id);
         }
         if (is_on_other_map(view)) {
-            all_.on_other_maps += wanted_.empty() || wanted_.contains(name) ? 1U : 0U;
-            if (all_.other_maps.size() < kMaxOtherMaps) {
-                all_.other_maps.insert(view.map_name);
+            found_.positions_on_other_maps += wanted_.empty() || wanted_.contains(name) ? 1U : 0U;
+            if (found_.other_maps.size() < kMaxOtherMaps) {
+                found_.other_maps.insert(view.map_name);
             }
             return;
         }
         if (!is_wanted(name)) {
             return;
         }
-        all_.on_unknown_maps += view.map_crc.empty() ? 1U : 0U;
+        found_.positions_on_unknown_maps += view.map_crc.empty() ? 1U : 0U;
         PlayerPath* const player_path = ensure_path(view, std::move(name), id);
         if (player_path == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {
-            ++all_.left_out;
+            ++found_.num_left_out;
             return;
         }
         Tee& tee = view.tees[id];
@@ -509,7 +512,7 @@ class PathCollector {
                 forget_tee(view, tee);
             }
             tee = {.type_id = number_in(item, "type_id"),
-                   .since = view.tick,
+                   .first_tick = view.tick,
                    .player_path = player_path};
         }
         const bool own = view.session != 0 && view.own_id == id;
@@ -517,7 +520,7 @@ class PathCollector {
             return;
         }
         player_path->id = id;
-        player_path->own = own;
+        player_path->is_own_session = own;
         // The position may be older than the snapshot: a server repeats a position while clients
         // can predict the movement. The item contains the tick of the position.
         const std::int64_t core = number_in(fields, "tick");
@@ -533,38 +536,40 @@ class PathCollector {
     /// Takes the player's path from `view` from now on, if no other view shows the tee, or if
     /// `view` is the player's own session (`own`) and the other is not. Returns whether it does.
     static bool take_over_path(PlayerPath& player_path, Tee& tee, View& view, bool own) {
-        const std::int64_t later = view.tick - player_path.shown;
-        const bool same_time = later >= -kOtherGame && later <= kSilent;
+        const std::int64_t later = view.tick - player_path.last_shown_tick;
+        const bool same_time = later >= -kNewGameTicks && later <= kMaxSilentTicks;
         if (player_path.view == nullptr ? later <= 0 && same_time
-                                        : same_time && (!own || player_path.own)) {
+                                        : same_time && (!own || player_path.is_own_session)) {
             return false;
         }
-        player_path.ended = player_path.ended || later < -kOtherGame;
+        player_path.has_ended = player_path.has_ended || later < -kNewGameTicks;
         if (player_path.view != nullptr && same_time) {
-            tee.since =
-                std::min(tee.since, player_path.shown); // no gap, as the other view had the tee
+            tee.first_tick =
+                std::min(tee.first_tick,
+                         player_path.last_shown_tick); // no gap, as the other view had the tee
         }
         player_path.view = &view;
         return true;
     }
 
     void add_point(PlayerPath& player_path, const Tee& tee, PathPoint point, std::int64_t speed) {
-        const bool continues = !player_path.ended && tee.since <= player_path.shown;
+        const bool continues =
+            !player_path.has_ended && tee.first_tick <= player_path.last_shown_tick;
         if (continues && point.at == player_path.last.at && point.tick <= player_path.last.tick) {
             return;
         }
         const bool begins = !continues || has_jumped(player_path, point, speed);
         if (begins) {
-            end_stay(player_path);
+            extend_to_last_snapshot(player_path);
         }
         player_path.last = point;
         player_path.speed = speed;
         if (begins) {
-            player_path.ended = false;
+            player_path.has_ended = false;
             player_path.paths.emplace_back();
             player_path.positions = 0;
         }
-        if (player_path.positions++ % every_ != 0) {
+        if (player_path.positions++ % point_interval_ != 0) {
             return;
         }
         player_path.paths.back().push_back(point);
@@ -575,10 +580,10 @@ class PathCollector {
 
     /// If the tee stands still, extends its path to the latest snapshot with the tee. Snapshots of
     /// such a tee repeat an old position and its tick.
-    void end_stay(PlayerPath& player_path) {
+    void extend_to_last_snapshot(PlayerPath& player_path) {
         if (!player_path.paths.empty() && player_path.speed == 0 &&
-            player_path.shown > player_path.last.tick) {
-            player_path.last.tick = static_cast<std::int32_t>(player_path.shown);
+            player_path.last_shown_tick > player_path.last.tick) {
+            player_path.last.tick = static_cast<std::int32_t>(player_path.last_shown_tick);
             player_path.paths.back().push_back(player_path.last);
             ++points_;
         }
@@ -594,11 +599,11 @@ class PathCollector {
 
     /// Returns the milliseconds from the first position to the record.
     std::uint32_t time_of(const json::object& record) {
-        if (const std::string_view time = text_of(record, "t"); time != all_.end) {
-            all_.end = time;
+        if (const std::string_view time = text_of(record, "t"); time != found_.end) {
+            found_.end = time;
             now_ = filter::unix_ms(time);
-            if (all_.begin.empty()) {
-                all_.begin = time;
+            if (found_.begin.empty()) {
+                found_.begin = time;
                 begin_ = now_;
             }
         }
@@ -608,7 +613,7 @@ class PathCollector {
 
     /// Drops every second point of all paths, and uses only half as many later positions.
     void drop_every_second_point() {
-        every_ *= 2;
+        point_interval_ *= 2;
         points_ = 0;
         for (auto& entry : player_paths_) {
             auto& paths = entry.second.paths;
@@ -635,12 +640,12 @@ class PathCollector {
         player_paths_; ///< paths by server and player name
     std::size_t max_points_;
     std::size_t points_ = 0;
-    std::uint64_t every_ = 1;        ///< only every n-th position becomes a point; this is n
-    std::int64_t begin_ = 0;         ///< time of the first position, in milliseconds
-    std::int64_t now_ = 0;           ///< time of the latest position, in milliseconds
-    std::int64_t stopped_until_ = 0; ///< the latest time that RecordedPaths::stopped_ms includes
-    std::set<std::string> types_;    ///< types of the records so far
-    RecordedPaths all_;
+    std::uint64_t point_interval_ = 1; ///< only every n-th position becomes a point; this is n
+    std::int64_t begin_ = 0;           ///< time of the first position, in milliseconds
+    std::int64_t now_ = 0;             ///< time of the latest position, in milliseconds
+    std::int64_t stopped_until_ = 0;   ///< the latest time that RecordedPaths::stopped_ms includes
+    std::set<std::string> types_;      ///< types of the records so far
+    RecordedPaths found_;
 };
 
 } // namespace

@@ -20,6 +20,7 @@ inline constexpr std::size_t kMaxOtherMaps = 8;
 inline constexpr std::size_t kMaxPlayersOnMap = 64;
 
 using PlayerNames = std::set<std::string>;
+/// Calls `use` with each line of a recording.
 using LineSource = std::function<void(const std::function<void(std::string_view line)>& use)>;
 
 struct PathPoint {
@@ -41,14 +42,16 @@ struct RecordedPaths {
     PlayerNames players_on_map;       ///< names of all players on the map, wanted or not
     std::vector<RecordedPath> paths;  ///< sorted by player, then by time
     std::vector<map::WorldPos> deaths;
-    bool knows_deaths = false;         ///< false if the records that tell of deaths are missing
-    std::string begin;                 ///< time of the record with the first position
-    std::string end;                   ///< time of the record with the last position
-    std::uint64_t on_other_maps = 0;   ///< number of the wanted players' positions on other maps
-    std::set<std::string> other_maps;  ///< names of other maps, at most kMaxOtherMaps
-    std::uint64_t on_unknown_maps = 0; ///< number of positions on unknown maps, which are included
-    std::uint64_t stopped_ms = 0;      ///< time without paths: the game was paused or over
-    std::uint64_t left_out = 0;        ///< number of positions and deaths beyond a limit
+    bool are_deaths_known = false; ///< false if the records that tell of deaths are missing
+    std::string begin;             ///< time of the record with the first position
+    std::string end;               ///< time of the record with the last position
+    std::uint64_t positions_on_other_maps =
+        0;                            ///< number of the wanted players' positions on other maps
+    std::set<std::string> other_maps; ///< names of other maps, at most kMaxOtherMaps
+    std::uint64_t positions_on_unknown_maps =
+        0;                          ///< number of positions on unknown maps, which are included
+    std::uint64_t stopped_ms = 0;   ///< time without paths: the game was paused or over
+    std::uint64_t num_left_out = 0; ///< number of positions and deaths beyond a limit
 };
 
 /// Finds the paths of the tees in a recording, on the map with the given checksum or on unknown
@@ -71,8 +74,7 @@ struct RecordedPaths {
 /// the tee's last position. If there are more than `max_points` points, every second point is
 /// dropped.
 ///
-/// `read_lines`: calls its argument with each line of the recording.
-/// `map_name`: decides where a record names the map without a checksum; empty if unknown.
+/// `map_name`: compared with records that name a map without its checksum; empty if unknown.
 /// `wanted`: names of the players whose paths and deaths are needed; empty for all.
 [[nodiscard]] RecordedPaths find_paths(const LineSource& read_lines, std::string_view map_crc,
                                        std::string_view map_name = {}, PlayerNames wanted = {},

@@ -211,8 +211,8 @@ std::string RecordsCheck::report_text() const {
 
 namespace {
 
-constexpr std::string_view kFields = "fields.";
-constexpr std::array<std::string_view, 5> kCommon{"v", "t", "type", "session", "dir"};
+constexpr std::string_view kFieldsPrefix = "fields.";
+constexpr std::array<std::string_view, 5> kCommonKeys{"v", "t", "type", "session", "dir"};
 
 /// Appends a cell; quotes it if it contains separators.
 void append_cell(std::string_view text, std::string& out) {
@@ -252,14 +252,14 @@ class JoinedValues final : public filter::ValueVisitor {
 
     bool receive_value(const filter::Value& value) override {
         const bool named = value.number.index() == 0 || (value.word && !count_booleans_);
-        begins_with_text_ = any_ ? begins_with_text_ : named;
-        if (!any_ && in_list_ && !named) {
+        begins_with_text_ = has_value_ ? begins_with_text_ : named;
+        if (!has_value_ && is_in_list_ && !named) {
             text_->push_back('[');
-            closes_ = true;
-        } else if (any_) {
-            text_->push_back(closes_ ? ',' : ' ');
+            needs_bracket_ = true;
+        } else if (has_value_) {
+            text_->push_back(needs_bracket_ ? ',' : ' ');
         }
-        any_ = true;
+        has_value_ = true;
         if (named) {
             text_->append(value.text);
         } else if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
@@ -271,12 +271,12 @@ class JoinedValues final : public filter::ValueVisitor {
         return false;
     }
 
-    void begin_list() override { in_list_ = true; }
+    void begin_list() override { is_in_list_ = true; }
 
     /// Ends the cell. Returns true if the cell has a value.
     [[nodiscard]] bool finish() {
-        text_->append(closes_ ? "]" : "");
-        return any_;
+        text_->append(needs_bracket_ ? "]" : "");
+        return has_value_;
     }
 
     [[nodiscard]] bool begins_with_text() const { return begins_with_text_; }
@@ -284,10 +284,10 @@ class JoinedValues final : public filter::ValueVisitor {
   private:
     std::string* text_;
     bool count_booleans_;
-    bool in_list_ = false;
-    bool closes_ = false; ///< the cell is a list of numbers, which needs a closing bracket
+    bool is_in_list_ = false;
+    bool needs_bracket_ = false; ///< the cell is a list of numbers, which needs a closing bracket
     bool begins_with_text_ = false;
-    bool any_ = false;
+    bool has_value_ = false;
 };
 
 /// Collects the pairs of type_id and id in a record's list of removed items.
@@ -324,10 +324,11 @@ RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
       shows_removed_items_{rows_are_items_ && options_.where->uses_key(filter::kRemovedRowKey)} {
     for (const std::string& name : columns) {
         const bool is_of_items = name.starts_with(filter::kItemsPrefix);
-        columns_.push_back({.name = name,
-                            .key = is_of_items ? name.substr(filter::kItemsPrefix.size()) : name,
-                            .is_of_items = is_of_items,
-                            .is_common = std::ranges::find(kCommon, name) != kCommon.end()});
+        columns_.push_back(
+            {.name = name,
+             .key = is_of_items ? name.substr(filter::kItemsPrefix.size()) : name,
+             .is_of_items = is_of_items,
+             .is_common = std::ranges::find(kCommonKeys, name) != kCommonKeys.end()});
         rows_are_items_ = rows_are_items_ || is_of_items;
         shows_removed_items_ =
             shows_removed_items_ || (is_of_items && columns_.back().key == filter::kRemovedRowKey);
@@ -415,7 +416,7 @@ bool RecordsCsv::fill_cells(filter::JsonObject& json, bool is_item) {
             continue;
         }
         column.cell.clear();
-        JoinedValues joined{column.cell, !is_item && column.key.starts_with(kFields)};
+        JoinedValues joined{column.cell, !is_item && column.key.starts_with(kFieldsPrefix)};
         if (is_item) {
             filter::visit_row_item(json, column.key, joined);
         } else {
@@ -466,7 +467,7 @@ bool begins_with_table_header(std::string_view text) {
         header.remove_prefix(std::min(header.size(), key.size() + 1));
         const bool is_of_items = key.starts_with(filter::kItemsPrefix);
         const std::string_view name = key.substr(is_of_items ? filter::kItemsPrefix.size() : 0);
-        const bool may_be_of_mod = name.starts_with(kFields) || name.starts_with("names.");
+        const bool may_be_of_mod = name.starts_with(kFieldsPrefix) || name.starts_with("names.");
         has_only_keys = may_be_of_mod || filter::find_key(is_of_items ? filter::KeyScope::item_row
                                                                       : filter::KeyScope::record,
                                                           key);

@@ -208,15 +208,16 @@ std::vector<SizeDifference> TypeSizes::differences() const {
                 continue;
             }
             const auto described = size_in_objects_file(type);
-            SizeDifference& each = found.emplace_back(SizeDifference{.object = name_of(type),
-                                                                     .type_id = type.second,
-                                                                     .agreed = agreed_size(type),
-                                                                     .ints = ints,
-                                                                     .snapshots = snapshots,
-                                                                     .text = {}});
+            SizeDifference& each =
+                found.emplace_back(SizeDifference{.object = name_of(type),
+                                                  .type_id = type.second,
+                                                  .agreed_ints = agreed_size(type),
+                                                  .actual_ints = ints,
+                                                  .snapshots = snapshots,
+                                                  .text = {}});
             each.text = fmt::format("{}: {}{} instead of {}{} in {}", each.object,
                                     record::count_with_noun(ints, "int[s]"),
-                                    size == 0 ? ", written in each delta," : "", each.agreed,
+                                    size == 0 ? ", written in each delta," : "", each.agreed_ints,
                                     !described ? ""
                                     : *described == 0
                                         ? " (in the objects file, written in each delta)"

@@ -20,8 +20,8 @@ namespace tw::analyze {
 struct SizeDifference {
     std::string object; ///< name of the type
     std::uint16_t type_id = 0;
-    std::size_t agreed = 0;      ///< number of ints that the protocol sets
-    std::size_t ints = 0;        ///< number of ints in the server's snapshots
+    std::size_t agreed_ints = 0; ///< number of ints that the protocol sets
+    std::size_t actual_ints = 0; ///< number of ints in the server's snapshots
     std::uint64_t snapshots = 0; ///< number of verified snapshots with items of this size
     /// For example "client_info: 18 ints instead of 17 in 1237 verified snapshots".
     std::string text;

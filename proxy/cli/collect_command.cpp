@@ -69,7 +69,7 @@ process::ServerPageUrls parse_server_pages(const std::vector<std::string>& serve
 }
 
 /// A record output that also shows the records on the page of all servers, if there is one.
-struct ShownRecordOutput final : CollectedRecordOutput {
+struct PageRecordOutput final : CollectedRecordOutput {
     using CollectedRecordOutput::CollectedRecordOutput;
 
     void on_collected(const std::vector<bus::CollectedRecord>& records) override {
@@ -97,7 +97,7 @@ struct ShownRecordOutput final : CollectedRecordOutput {
 
 volatile std::sig_atomic_t stop_wanted = 0;
 
-constexpr const char* kAbout =
+constexpr const char* kAboutCollect =
     "Of collectors with the same --bus-consumer, one works and the others wait to take over: each "
     "record is handled once, even if one is killed. See docs/fleet.md.";
 
@@ -113,8 +113,9 @@ void CollectFlags::add_to(Command& command) {
     command.add("--filter", &records.filter, "EXPRESSION",
                 "Only matching records, for example 'finding and severity >= error' "
                 "(proxy/filter/FILTERS.md)");
-    add_objects_flag(command, records.lookup.objects_file, ", whose fields filters can name");
-    records.add_result_flags(command);
+    add_objects_flag(command, records.maps_and_objects.objects_file,
+                     ", whose fields filters can name");
+    records.add_check_flags(command);
     command.add_switch("--until-end", until_end,
                        "Exit once all available records have been handled");
     add_duration_flag(command, duration);
@@ -168,15 +169,15 @@ int run_collect(const CollectFlags& flags) {
     const std::string stream = flags.access.stream_name();
     open_log(flags.log_level);
     const RecordFlags& records = flags.records;
-    const auto mod = records.lookup.read_mod_description();
+    const auto mod = records.maps_and_objects.read_mod_description();
     RecordLineChecks checks{records.parse_expectations(*mod)};
     const analyze::FindingsToFailOn fail_on = records.findings_to_fail_on();
     auto filter = records.parse_filter("--filter", records.filter, *mod);
-    check_distinct_files({records.lookup.objects_file},
+    check_distinct_files({records.maps_and_objects.objects_file},
                          {{"--output", records.output}, {"--summary", records.summary}});
     check_replaceable("--summary", records.summary, FileType::summary);
     const auto summary = open_output_file("--summary", records.summary);
-    ShownRecordOutput output{records.output, std::move(filter), checks};
+    PageRecordOutput output{records.output, std::move(filter), checks};
     output.page = open_page(flags, stream, *mod);
     bus::Collector collector{{.access = access,
                               .stream = stream,
@@ -226,7 +227,7 @@ int run_collect(const CollectFlags& flags) {
 
 void add_collect_command(Command& command) {
     command.about = "Collect and check the records of many servers from NATS JetStream";
-    command.footer = kAbout;
+    command.footer = kAboutCollect;
     add_settings_and_action(command, run_collect).add_to(command);
 }
 

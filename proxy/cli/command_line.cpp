@@ -65,8 +65,8 @@ constexpr const char* kFirstSteps =
     "  twscope records records/                         read a recording\n"
     "'twscope --help' lists all, and 'twscope COMMAND --help' what a command can do.\n";
 
-constexpr const char* kSettings = "Every flag of a command can also be set by an environment "
-                                  "variable TWSCOPE_NAME or a key in --config FILE.\n";
+constexpr const char* kSettingsHelp = "Every flag of a command can also be set by an environment "
+                                      "variable TWSCOPE_NAME or a key in --config FILE.\n";
 
 constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
 
@@ -118,7 +118,7 @@ std::unique_ptr<Command> make_command(const CommandInfo& info) {
         command->footer += '\n';
     }
     command->footer +=
-        (command->find_flag("--config") == nullptr ? "" : kSettings) + exit_codes_text(info);
+        (command->find_flag("--config") == nullptr ? "" : kSettingsHelp) + exit_codes_text(info);
     if (command->find_flag("--color") == nullptr) {
         add_color_flag(*command);
     }
@@ -149,15 +149,15 @@ std::string program_help() {
         help_line("--licenses", "Print the licences of everything that is compiled in, and exit");
     text += "\nSubcommands:\n";
     for (const auto& command : make_commands()) {
-        text += command->ignored_prefix.empty() ? help_line(command->name, command->about)
-                                                : ""; // only Wireshark starts extcap
+        text += command->ignored_flag_prefix.empty() ? help_line(command->name, command->about)
+                                                     : ""; // only Wireshark starts extcap
     }
-    return wrap_lines(fmt::format("{}\n{}{}", text, kSettings, kCommandHelp),
+    return wrap_lines(fmt::format("{}\n{}{}", text, kSettingsHelp, kCommandHelp),
                       sink::terminal_columns(STDOUT_FILENO));
 }
 
-/// Returns what a flag before any command prints; empty for an unknown flag.
-std::string program_text(std::string_view flag) {
+/// Returns what `twscope FLAG` prints, without a command; empty for an unknown flag.
+std::string program_flag_output(std::string_view flag) {
     if (flag == "-h" || flag == "--help") {
         return program_help();
     }
@@ -219,7 +219,7 @@ std::string replace_old_command(std::vector<std::string>& arguments) {
 namespace {
 
 /// The start of the first argument from Wireshark, which passes no command's name.
-constexpr std::string_view kExtcap = "--extcap-";
+constexpr std::string_view kExtcapPrefix = "--extcap-";
 
 /// Opens closed standard streams. Otherwise the files opened next would become standard output and
 /// error, and messages would get into the records. The streams are opened in the unused direction,
@@ -232,7 +232,7 @@ void occupy_closed_streams() {
     }
 }
 
-Invocation invocation_of(int argc, char** argv) {
+Invocation make_invocation(int argc, char** argv) {
     Invocation invocation{.arguments = {argv, argv + argc}};
     if (argc > 1 && invocation.arguments[1].starts_with(kObserverArgument)) {
         invocation.arguments.erase(invocation.arguments.begin() + 1);
@@ -244,7 +244,7 @@ Invocation invocation_of(int argc, char** argv) {
     }
     if (argc > 1 && invocation.arguments[1].starts_with('-') &&
         std::any_of(invocation.arguments.begin(), invocation.arguments.end(),
-                    [](const std::string& given) { return given.starts_with(kExtcap); })) {
+                    [](const std::string& given) { return given.starts_with(kExtcapPrefix); })) {
         invocation.arguments.insert(invocation.arguments.begin() + 1, "extcap");
     }
     return invocation;
@@ -315,7 +315,7 @@ int parse_and_run(Invocation invocation) {
         sink::print_text(stderr, kFirstSteps);
         return kExitUsage;
     }
-    if (const std::string text = program_text(given[1]); !text.empty()) {
+    if (const std::string text = program_flag_output(given[1]); !text.empty()) {
         fmt::print("{}", text);
         return 0;
     }
@@ -362,7 +362,7 @@ int run_program(int argc, char** argv) {
     occupy_closed_streams();
     std::signal(SIGPIPE, SIG_IGN); // a write to a closed pipe then fails with EPIPE
     try {
-        const int code = parse_and_run(invocation_of(argc, argv));
+        const int code = parse_and_run(make_invocation(argc, argv));
         errno = 0;
         const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
         return exit_code_after_output(code, printed ? 0 : errno == 0 ? EIO : errno);

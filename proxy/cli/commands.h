@@ -20,6 +20,7 @@ inline constexpr int kExitNotYet = 4;  ///< could not start yet; a later try may
 /// number follows.
 inline constexpr const char* kObserverArgument = "--observer=";
 
+/// How the program was started.
 struct Invocation {
     /// The arguments as given, starting with the program's name.
     std::vector<std::string> arguments;

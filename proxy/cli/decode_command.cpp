@@ -50,7 +50,7 @@ struct DecodeFlags {
 };
 
 /// Errors: UsageError for flags without effect, or if two outputs use standard output.
-void check_reports(const DecodeFlags& flags) {
+void check_report_flags(const DecodeFlags& flags) {
     const bool takes_records = flags.records.output == "-";
     const bool takes_objects = flags.objects == "-";
     if (flags.json && !flags.has_report()) {
@@ -76,7 +76,7 @@ class DecodeCommand {
 
   private:
     [[nodiscard]] bool finish_records();
-    [[nodiscard]] sink::Output* open_lines();
+    [[nodiscard]] sink::Output* open_record_output();
     [[nodiscard]] std::string name_on_bus() const;
     [[nodiscard]] bool write_queued_demos();
     [[nodiscard]] bool all_readers_left() const;
@@ -88,40 +88,41 @@ class DecodeCommand {
     void print_totals() const;
 
     const DecodeFlags* flags_;
-    base::Stopwatch running_;
+    base::Stopwatch stopwatch_;
     analyze::FindingsToFailOn fail_on_;
-    std::unique_ptr<store::OutputFile> summary_;
+    std::unique_ptr<store::OutputFile> summary_file_;
     std::unique_ptr<wire::ModDescription> mod_;
     pipeline::Config config_;
     inspect::MemoryBudget memory_;
-    pipeline::MapFolders maps_;
+    pipeline::MapFolders map_folders_;
     std::optional<capture::CaptureRun> captures_;
-    std::unique_ptr<store::OutputFile> file_;
+    std::unique_ptr<store::OutputFile> record_file_;
     std::unique_ptr<store::OutputFile> bus_;
-    std::optional<sink::DuplicatingOutput> both_;
-    std::unique_ptr<store::OutputFile> capture_;
-    analyze::FindingPrinter findings_{stderr, log_stream().console_style()};
+    std::optional<sink::DuplicatingOutput> file_and_bus_;
+    std::unique_ptr<store::OutputFile> capture_file_;
+    analyze::FindingPrinter finding_printer_{stderr, log_stream().console_style()};
     std::optional<analyze::TypeSizes> sizes_;
-    std::optional<store::FileQueue> files_;
+    std::optional<store::FileQueue> demo_files_;
     pipeline::RecordFanout world_sinks_;
     std::optional<world::WorldMerger> worlds_;
     std::optional<demo::WorldDemo> world_demos_;
-    std::atomic<std::uint32_t> numbers_{0};
+    std::atomic<std::uint32_t> session_numbers_{0};
     std::optional<pipeline::Pipeline> pipeline_;
     pipeline::WorkerResult result_;
 };
 
 DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.findings_to_fail_on()},
-      mod_{flags.records.lookup.read_mod_description()}, config_{flags.records.make_config(
-                                                             *mod_, flags.bus.is_enabled())},
-      memory_{flags.captures.memory_bytes()}, maps_{flags.records.map_folders(),
-                                                    {.cache = flags.records.map_cache,
-                                                     .memory = &memory_,
-                                                     .with_files = config_.demos.has_value()}} {
+      mod_{flags.records.maps_and_objects.read_mod_description()},
+      config_{flags.records.make_config(*mod_, flags.bus.is_enabled())},
+      memory_{flags.captures.memory_bytes()}, map_folders_{
+                                                  flags.records.map_folders(),
+                                                  {.cache = flags.records.map_cache,
+                                                   .memory = &memory_,
+                                                   .with_files = config_.demos.has_value()}} {
     const RecordFlags& records = flags.records;
     records.check_capture_flags();
-    check_reports(flags);
+    check_report_flags(flags);
     std::ignore = flags.bus.publish_options(name_on_bus());
     auto files = flags.captures.files();
     check_outputs(files, {{"--output", records.output},
@@ -132,18 +133,18 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     check_replaceable("--write-objects", flags.objects, FileType::objects);
     check_replaceable("--write", records.capture, FileType::capture);
     captures_.emplace(std::move(files), flags.captures.server_detector());
-    // Opening files empties them, so everything was checked before.
-    summary_ = open_output_file("--summary", records.summary);
+    // Opening the outputs truncates them, so all flags are checked before.
+    summary_file_ = open_output_file("--summary", records.summary);
     config_.inspect.memory = &memory_;
     config_.inspect.learn_sizes |= flags.sizes;
     config_.stats = flags.stats;
-    pipeline::Outputs outputs{.records = open_lines(), .findings = &findings_};
+    pipeline::Outputs outputs{.records = open_record_output(), .findings = &finding_printer_};
     if (!records.capture.empty()) {
-        capture_ = open_recording({capture_recording_kind(), records.capture});
-        outputs.capture = capture_.get();
+        capture_file_ = open_recording({capture_recording_kind(), records.capture});
+        outputs.capture = capture_file_.get();
     }
     if (config_.demos) {
-        outputs.files = &files_.emplace(store::FileQueue::FullQueuePolicy::wait);
+        outputs.files = &demo_files_.emplace(store::FileQueue::FullQueuePolicy::wait);
     }
     if (config_.writes_worlds()) {
         worlds_.emplace(mod_->objects, world_sinks_, world::MergeDelay{},
@@ -152,10 +153,11 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     if (flags.sizes) {
         outputs.sessions = &sizes_.emplace(mod_->objects);
     }
-    pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, maps_, numbers_);
+    pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, map_folders_,
+                      session_numbers_);
     world_sinks_.add_sink(pipeline_->record_writer());
     if (worlds_ && config_.demos) {
-        world_sinks_.add_sink(world_demos_.emplace(*config_.demos, *files_));
+        world_sinks_.add_sink(world_demos_.emplace(*config_.demos, *demo_files_));
         worlds_->send_messages_to(*world_demos_);
     }
 }
@@ -167,7 +169,7 @@ bool DecodeCommand::finish_records() {
          .stats = &result_.totals,
          .sessions = result_.sessions,
          .worlds = worlds_ ? std::optional{worlds_->totals().worlds} : std::nullopt});
-    const bool written = file_ == nullptr || finish_output("--output", *file_);
+    const bool written = record_file_ == nullptr || finish_output("--output", *record_file_);
     return (bus_ == nullptr || finish_publishing(*bus_)) && written;
 }
 
@@ -176,29 +178,29 @@ std::string DecodeCommand::name_on_bus() const {
 }
 
 /// Opens the outputs of record lines: a file, a bus, or both. Returns null without such outputs.
-sink::Output* DecodeCommand::open_lines() {
+sink::Output* DecodeCommand::open_record_output() {
     const std::string& output = flags_->records.output;
     if (!output.empty()) {
         check_replaceable("--output", output);
-        file_ = open_recording({lines_recording_kind(), output});
+        record_file_ = open_recording({lines_recording_kind(), output});
     }
     bus_ = flags_->bus.open_output(name_on_bus(), bus::kFileTimeouts);
-    if (file_ != nullptr && bus_ != nullptr) {
-        return &both_.emplace(*file_, *bus_);
+    if (record_file_ != nullptr && bus_ != nullptr) {
+        return &file_and_bus_.emplace(*record_file_, *bus_);
     }
-    return file_ != nullptr ? file_.get() : bus_.get();
+    return record_file_ != nullptr ? record_file_.get() : bus_.get();
 }
 
 /// Finishes the demos. Returns false if demos, or parts of them, are missing.
 bool DecodeCommand::write_queued_demos() {
-    if (!files_) {
+    if (!demo_files_) {
         return true;
     }
     if (world_demos_) {
         world_demos_->end_demos();
     }
-    files_->finish_writing();
-    while (const auto complaint = files_->take_error_text()) {
+    demo_files_->finish_writing();
+    while (const auto complaint = demo_files_->take_error_text()) {
         sink::print_error("not written: {}", *complaint);
     }
     demo::DemoLosses losses = result_.demo_losses;
@@ -209,18 +211,18 @@ bool DecodeCommand::write_queued_demos() {
     for (const std::string& loss : loss_sentences(losses)) {
         sink::print_error("--demo: {}", loss);
     }
-    if (files_->num_created_files() == 0 && losses.mapless + losses.single == 0) {
+    if (demo_files_->num_created_files() == 0 && losses.mapless + losses.single == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
-    return files_->num_lost_blocks() == 0 && losses.num_unwritten_chunks() == 0;
+    return demo_files_->num_lost_blocks() == 0 && losses.num_unwritten_chunks() == 0;
 }
 
-/// True if the reader of standard output has left and there is no other consumer.
+/// True if nothing uses the records any more: their reader has left, and there is no other output.
 bool DecodeCommand::all_readers_left() const {
     const RecordFlags& records = flags_->records;
-    return file_ != nullptr && file_->error() == EPIPE && bus_ == nullptr && capture_ == nullptr &&
-           !files_ && !summary_ && !flags_->has_report() && records.expect.empty() &&
-           records.fail_on.empty();
+    return record_file_ != nullptr && record_file_->error() == EPIPE && bus_ == nullptr &&
+           capture_file_ == nullptr && !demo_files_ && !summary_file_ && !flags_->has_report() &&
+           records.expect.empty() && records.fail_on.empty();
 }
 
 /// Prints the reports. Returns the exit code.
@@ -264,7 +266,7 @@ std::string DecodeCommand::sizes_conclusion(bool is_written) const {
         return sizes_->has_unreported_differences()
                    ? "\"not as agreed\" fits all checksums, but too few snapshots contain the "
                      "object to be sure; capture a longer game.\n"
-               : flags_->records.lookup.objects_file.empty()
+               : flags_->records.maps_and_objects.objects_file.empty()
                    ? "All sizes are as agreed in 0.6.\n"
                    : "All sizes are as agreed in 0.6, or as in the objects file.\n";
     }
@@ -277,7 +279,7 @@ std::string DecodeCommand::sizes_conclusion(bool is_written) const {
     const std::string& objects = flags_->objects;
     const bool has_file = is_written && !objects.empty() && objects != "-";
     const auto command = command_for_captures("twscope decode");
-    if (command && flags_->records.lookup.objects_file.empty()) {
+    if (command && flags_->records.maps_and_objects.objects_file.empty()) {
         text += fmt::format(
             "\n{}To read this game in spite of it:\n  {} {} -o game.jsonl\n",
             has_file ? record::escape_for_terminal(objects) + " was written. " : "", *command,
@@ -312,7 +314,8 @@ std::optional<std::string> DecodeCommand::command_for_captures(std::string comma
         command += ' ' + quote_for_shell(record::escape_for_terminal(path));
     }
     const std::pair<std::string_view, const std::string&> same[] = {
-        {"--server", flags_->captures.server}, {"--objects", flags_->records.lookup.objects_file}};
+        {"--server", flags_->captures.server},
+        {"--objects", flags_->records.maps_and_objects.objects_file}};
     for (const auto& [flag, value] : same) {
         command += value.empty() ? ""
                                  : fmt::format(" {} {}", flag,
@@ -339,7 +342,7 @@ void DecodeCommand::print_totals() const {
         return;
     }
     const auto sizes = command_for_captures("twscope decode");
-    sink::print_text(file_ == nullptr && bus_ == nullptr ? stdout : stderr,
+    sink::print_text(record_file_ == nullptr && bus_ == nullptr ? stdout : stderr,
                      analyze::totals_text(flags_->captures.paths, result_.totals, result_.sessions,
                                           sizes.value_or("twscope decode FILE") + " --sizes"));
 }
@@ -361,19 +364,19 @@ int DecodeCommand::run() {
                               world::WorldMerger::kMaxServers);
         }
     }
-    findings_.print_rest_and_table(explain_command());
+    finding_printer_.print_finding_summary(explain_command());
     const bool recorded = finish_records();
-    const bool captured =
-        capture_ == nullptr ||
-        (finish_output("--write", *capture_, "packet[s] [is|are]") && result_.capture_losses == 0);
+    const bool captured = capture_file_ == nullptr ||
+                          (finish_output("--write", *capture_file_, "packet[s] [is|are]") &&
+                           result_.capture_losses == 0);
     const bool filmed = write_queued_demos();
     const int reported = print_reports();
     print_totals();
     auto checks = fail_on_.make_checks(result_.totals, "--fail-on");
     analyze::add_expectation_checks(checks, result_.expectations, "--expect");
     const int code = report_result(analyze::make_outcome(std::move(checks), result_.totals,
-                                                         result_.sessions, running_.seconds()),
-                                   summary_.get());
+                                                         result_.sessions, stopwatch_.seconds()),
+                                   summary_file_.get());
     const bool whole = recorded && captured && filmed && !captures_->is_damaged();
     const int worst = code == 0 ? reported : code;
     return worst == 0 && !whole ? kExitFailed : worst;

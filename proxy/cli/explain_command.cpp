@@ -68,7 +68,7 @@ int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as
 
 struct ExplainFlags {
     CaptureFlags captures; ///< captures or recordings
-    MapAndObjectFlags lookup;
+    MapAndObjectFlags maps_and_objects;
     std::optional<std::int64_t> session;
     std::optional<std::int64_t> tick;
     bool learn_sizes = false;
@@ -82,7 +82,7 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
                       capture::CaptureRun& captures, record::RecordSink& sink, bool learn_sizes,
                       const inspect::Observers& observers) {
     inspect::MemoryBudget memory{flags.captures.memory_bytes()};
-    pipeline::MapFolders maps{flags.lookup.map_folders(), {.memory = &memory}};
+    pipeline::MapFolders maps{flags.maps_and_objects.map_folders(), {.memory = &memory}};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.objects = &mod.objects,
                                   .described = &mod.messages,
@@ -98,7 +98,7 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
 /// Reads captures into an explanation. Returns false if some of the data could not be read, which
 /// is printed.
 bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
-    const auto mod = flags.lookup.read_mod_description();
+    const auto mod = flags.maps_and_objects.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     LineCallbackOutput lines{[&reader](std::string_view line) { reader.on_line(line); }};
     sink::JsonLines json{{.objects = &mod->objects}, lines};
@@ -124,7 +124,7 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
 }
 
 /// Throws UsageError if a path looks like the misspelt name of a finding.
-void check_misspelt(const std::string& path) {
+void reject_misspelt_finding(const std::string& path) {
     std::error_code ignored;
     if (path == "-" || std::filesystem::exists(path, ignored)) {
         return;
@@ -151,7 +151,7 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
         if (const auto id = record::find_finding(path)) {
             named.push_back(&record::finding_info(*id));
         } else {
-            check_misspelt(path);
+            reject_misspelt_finding(path);
         }
     }
     if (!named.empty() && named.size() != paths.size()) {
@@ -183,9 +183,10 @@ bool may_concern_sizes(const analyze::Explanation& explanation) {
 
 /// Collects the sizes of the explained session's objects, and notes whether the explained snapshot
 /// is verified.
-class ExplainedSizes final : public record::RecordSink {
+class ExplainedSessionSizes final : public record::RecordSink {
   public:
-    explicit ExplainedSizes(const analyze::Explanation& explanation) : explanation_{&explanation} {}
+    explicit ExplainedSessionSizes(const analyze::Explanation& explanation)
+        : explanation_{&explanation} {}
 
     void on_record(const record::Record& record) override {
         if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
@@ -198,21 +199,22 @@ class ExplainedSizes final : public record::RecordSink {
         const auto* const* found = std::get_if<const record::FindingRecord*>(&record);
         if (found != nullptr && (*found)->head.session != explanation_->session &&
             (*found)->id == record::FindingId::snapshot_size_differs) {
-            others_[(*found)->item->type_id].insert((*found)->head.session);
+            resized_sessions_[(*found)->item->type_id].insert((*found)->head.session);
         }
         sizes_.on_record(record);
     }
 
     /// Adds the sizes that are not the agreed ones. Adds none if the explained snapshot is wrong
     /// even with the inferred sizes: its cause is another one.
-    void add_to(analyze::Explanation& explanation) const {
+    void add_sizes_to(analyze::Explanation& explanation) const {
         if (!is_verified_) {
             return;
         }
-        explanation.sizes = sizes_.differences();
+        explanation.causing_sizes = sizes_.differences();
         std::set<std::uint32_t> others;
-        for (const analyze::SizeDifference& each : explanation.sizes) {
-            if (const auto found = others_.find(each.type_id); found != others_.end()) {
+        for (const analyze::SizeDifference& each : explanation.causing_sizes) {
+            if (const auto found = resized_sessions_.find(each.type_id);
+                found != resized_sessions_.end()) {
                 others.insert(found->second.begin(), found->second.end());
             }
         }
@@ -224,21 +226,21 @@ class ExplainedSizes final : public record::RecordSink {
     analyze::TypeSizes sizes_;
     bool is_verified_ = false;
     /// The other sessions in which a type has another size than agreed, by type.
-    std::map<std::uint16_t, std::set<std::uint32_t>> others_;
+    std::map<std::uint16_t, std::set<std::uint32_t>> resized_sessions_;
 };
 
-/// Reads captures again, to infer the sizes of the server's objects from the server's checksums,
-/// and adds those to the explanation that are its cause.
-void add_sizes(const ExplainFlags& flags, analyze::Explanation& explanation) {
-    const auto mod = flags.lookup.read_mod_description();
+/// Reads the captures again to infer the sizes of the server's objects from its checksums. Adds the
+/// sizes that are the finding's cause to the explanation.
+void add_causing_sizes(const ExplainFlags& flags, analyze::Explanation& explanation) {
+    const auto mod = flags.maps_and_objects.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     captures.set_quiet(true); // the first reading has printed all problems of the captures
-    ExplainedSizes sizes{explanation};
+    ExplainedSessionSizes sizes{explanation};
     inspect_captures(flags, *mod, captures, sizes, true, inspect::Observers::none());
-    sizes.add_to(explanation);
+    sizes.add_sizes_to(explanation);
 }
 
-/// Returns a command with the files that are explained.
+/// Appends the explained files to a command.
 std::string command_with_files(std::string command, const ExplainFlags& flags) {
     for (const std::string& path : flags.captures.paths) {
         command += ' ' + quote_for_shell(record::escape_for_terminal(path));
@@ -247,7 +249,7 @@ std::string command_with_files(std::string command, const ExplainFlags& flags) {
 }
 
 /// Returns the commands that list the sizes of the server's objects and, if a size is the cause,
-/// verify the ways out.
+/// verify that the right size solves the problem.
 std::string next_commands(const ExplainFlags& flags, bool are_records, bool is_size_known) {
     const std::string decode = are_records ? "twscope decode CAPTURE-OF-THIS-GAME"
                                            : command_with_files("twscope decode", flags);
@@ -288,7 +290,7 @@ int run_explain(const ExplainFlags& flags) {
     const bool is_readable_again =
         !are_records && std::ranges::find(flags.captures.paths, "-") == flags.captures.paths.end();
     if (is_readable_again && may_concern_sizes(explanation)) {
-        add_sizes(flags, explanation);
+        add_causing_sizes(flags, explanation);
     }
     const auto select = [](std::int64_t session, std::int64_t tick) {
         return fmt::format("--session {} --tick {}", session, tick);
@@ -305,7 +307,7 @@ int run_explain(const ExplainFlags& flags) {
         }
         return explanation_text(explanation, select) +
                (may_concern_sizes(explanation)
-                    ? next_commands(flags, are_records, !explanation.sizes.empty())
+                    ? next_commands(flags, are_records, !explanation.causing_sizes.empty())
                     : "");
     };
     fmt::print("{}", record::escape_lines_for_terminal(text()));
@@ -326,7 +328,7 @@ void add_explain_command(Command& command) {
                        "Session of the finding (by default, that of the first error, preferring "
                        "one that names the cause of others, or of the first warning)");
     command.add_number("--tick", &flags.tick, 0, kMaxTick, "Tick of the snapshot", "TICK");
-    flags.lookup.add_to(command, ", to name the tiles");
+    flags.maps_and_objects.add_to(command, ", to name the tiles");
     add_learn_sizes_flag(command, flags.learn_sizes);
     command.add_switch("--json", flags.json, kJsonHelp);
 }
@@ -475,8 +477,10 @@ int run_compare(const CompareFlags& flags) {
                          "--session"};
     }
     const auto comparison = compare_inputs(inputs, *pairs);
-    const analyze::ComparisonReport report{
-        .files = flags.files, .readers = {&a, &b}, .pairs = &*pairs, .found = &comparison.result()};
+    const analyze::ComparisonReport report{.files = flags.files,
+                                           .readers = {&a, &b},
+                                           .pairs = &*pairs,
+                                           .differences = &comparison.result()};
     fmt::print("{}", record::escape_lines_for_terminal(flags.json ? comparison_json(report)
                                                                   : comparison_text(report)));
     if (!comparison.result().are_games_equal()) {

@@ -69,14 +69,15 @@ bool Flag::set_values(const Texts& new_values) {
     if (all.empty() || std::ranges::find(all, std::string{}) != all.end()) {
         return false;
     }
-    if (all.size() > std::max<std::size_t>(most_values, 1)) {
+    if (all.size() > std::max<std::size_t>(max_values, 1)) {
         throw usage_error("{}: {}", dashed_name(),
-                          most_values > 1 ? "has too many values" : "may be given once");
+                          max_values > 1 ? "has too many values" : "may be given once");
     }
     for (const std::string& value : all) {
-        if (!words.empty() && std::ranges::find(words, value) == words.end()) {
+        if (!allowed_words.empty() &&
+            std::ranges::find(allowed_words, value) == allowed_words.end()) {
             throw usage_error("{} {}: expected one of {}", dashed_name(), value,
-                              fmt::join(words, ", "));
+                              fmt::join(allowed_words, ", "));
         }
     }
     set_variable(all);
@@ -110,7 +111,7 @@ Flag& Command::add(const std::string& names, Texts* variable, const std::string&
                    const std::string& help) {
     Flag& flag = add_flag(names, value, help);
     flag.default_text = fmt::format("{}", fmt::join(*variable, ","));
-    flag.most_values = Flag::kUnlimited;
+    flag.max_values = Flag::kUnlimited;
     flag.set_variable = [variable](const Texts& values) { *variable = values; };
     return flag;
 }
@@ -130,7 +131,7 @@ Flag& Command::add_number(const std::string& names, NumberVariable variable, std
     };
     const auto add_variable = [&]<typename Value>(Value* target) {
         if constexpr (std::is_same_v<Value, std::vector<std::int64_t>>) {
-            flag.most_values = Flag::kUnlimited;
+            flag.max_values = Flag::kUnlimited;
             flag.set_variable = [target, parse_value](const Texts& values) {
                 target->clear();
                 std::ranges::transform(values, std::back_inserter(*target), parse_value);
@@ -151,9 +152,9 @@ Flag& Command::add_number(const std::string& names, NumberVariable variable, std
     return flag;
 }
 
-Flag& Command::add_parsed(const std::string& names, double& variable, double least, double most,
-                          const std::string& help, const std::string& value,
-                          std::optional<double> (*parse_value)(std::string_view)) {
+Flag& Command::add_parsed_number(const std::string& names, double& variable, double least,
+                                 double most, const std::string& help, const std::string& value,
+                                 std::optional<double> (*parse_value)(std::string_view)) {
     Flag& flag = add_flag(names, value, help);
     flag.limits_text = most <= kDay ? fmt::format("{} to {}", least, most) : "";
     flag.default_text = least <= variable ? fmt::to_string(variable) : "";
@@ -174,12 +175,13 @@ Flag& Command::add_parsed(const std::string& names, double& variable, double lea
 
 Flag& Command::add_decimal(const std::string& names, double& variable, double least, double most,
                            const std::string& help) {
-    return add_parsed(names, variable, least, most, help, "NUMBER", base::parse_number<double>);
+    return add_parsed_number(names, variable, least, most, help, "NUMBER",
+                             base::parse_number<double>);
 }
 
 Flag& Command::add_time(const std::string& names, double& seconds, double least, double most,
                         const std::string& help) {
-    Flag& flag = add_parsed(names, seconds, least, most, help, "TIME", parse_seconds);
+    Flag& flag = add_parsed_number(names, seconds, least, most, help, "TIME", parse_seconds);
     flag.limits_text +=
         (flag.limits_text.empty() ? "" : "; ") + std::string{"or with a unit: ms, s, min, h"};
     return flag;
@@ -188,7 +190,7 @@ Flag& Command::add_time(const std::string& names, double& seconds, double least,
 Flag& Command::add_switch(const std::string& names, bool& variable, const std::string& help,
                           bool value) {
     Flag& flag = add_flag(names, {}, help);
-    flag.most_values = 0;
+    flag.max_values = 0;
     flag.set_variable = [&variable, value, title = flag.dashed_name()](const Texts& values) {
         variable = parse_switch(title, values.back()) ? value : variable;
     };
@@ -198,7 +200,7 @@ Flag& Command::add_switch(const std::string& names, bool& variable, const std::s
 Flag& Command::add_list(const std::string& names, std::function<void(const Texts&)> set_variable,
                         const std::string& value, const std::string& help) {
     Flag& flag = add_flag(names, value, help);
-    flag.most_values = Flag::kUnlimited;
+    flag.max_values = Flag::kUnlimited;
     flag.is_comma_separated = true;
     flag.set_variable = std::move(set_variable);
     return flag;
@@ -289,8 +291,7 @@ void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
                                   is_flag ? " before " + next->substr(0, next->find('=')) : "");
             }
             flag->values.push_back(*++at);
-            if (flag->most_values == 2 && std::next(at) != end &&
-                !std::next(at)->starts_with('-')) {
+            if (flag->max_values == 2 && std::next(at) != end && !std::next(at)->starts_with('-')) {
                 flag->values.push_back(*++at);
             }
         }
@@ -307,7 +308,7 @@ void Command::parse_arguments(const Texts& arguments) {
             others.push_back(*at);
         } else if (*at == "--") {
             are_flags_over = true;
-        } else if (!ignored_prefix.empty() && at->starts_with(ignored_prefix) &&
+        } else if (!ignored_flag_prefix.empty() && at->starts_with(ignored_flag_prefix) &&
                    find_flag(at->substr(0, at->find('='))) == nullptr) {
             const bool has_value = at->find('=') == std::string::npos &&
                                    std::next(at) != arguments.end() &&
@@ -323,7 +324,7 @@ void Command::parse_arguments(const Texts& arguments) {
     for (Flag& flag : flags) {
         if (flag.is_argument) {
             const auto end = others.begin() +
-                             static_cast<std::ptrdiff_t>(std::min(flag.most_values, others.size()));
+                             static_cast<std::ptrdiff_t>(std::min(flag.max_values, others.size()));
             flag.values.assign(others.begin(), end);
             others.erase(others.begin(), end);
         }

@@ -36,7 +36,7 @@ using Texts = std::vector<std::string>;
 
 /// A flag of a command, or an argument without dashes.
 struct Flag {
-    /// The value of `most_values` for a flag that may be repeated any number of times.
+    /// The value of `max_values` for a flag that may be repeated any number of times.
     static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
     std::string name;         ///< long name without dashes; empty if there is only a letter
@@ -44,18 +44,18 @@ struct Flag {
     bool is_argument = false; ///< has no dashes
     std::string value_name{}; ///< such as FILE or DIR, which shells complete
     std::string help{};
-    std::string limits_text{};   ///< limits of the value, for help
-    std::string default_text{};  ///< default for help; empty if there is none
-    Texts words{};               ///< the valid values; empty if any value may be valid
-    std::string replacement{};   ///< for a flag of earlier versions: what to use instead
-    std::size_t most_values = 1; ///< 0 for a switch
+    std::string limits_text{};  ///< the valid range, as help shows it
+    std::string default_text{}; ///< the default, as help shows it; empty if there is none
+    Texts allowed_words{};      ///< the valid values; empty if any value may be valid
+    std::string replacement{};  ///< for a flag of earlier versions: what to use instead
+    std::size_t max_values = 1; ///< 0 for a switch
     bool is_comma_separated = false;
     bool is_required = false;
     std::function<void(const Texts& values)> set_variable{}; ///< Errors: UsageError
     Texts values{};       ///< from the command line, a variable or a file
     std::string source{}; ///< source of the values, valid or not; empty without values
 
-    [[nodiscard]] bool is_switch() const { return most_values == 0; }
+    [[nodiscard]] bool is_switch() const { return max_values == 0; }
 
     /// Returns the name as it is typed: `--name` for a flag. An argument's name has no dashes.
     [[nodiscard]] std::string dashed_name() const;
@@ -75,9 +75,10 @@ struct UnknownFlagError : UsageError {
 /// Runs a command after its flags were parsed. Returns the program's exit code.
 using Action = std::function<int(const Invocation& invocation)>;
 
-/// A command of the program, with its flags. `names`: "-o,--output", or "file" for an argument
-/// without dashes. `value`: the name of the value in help. Help shows the variable's initial value
-/// as the default, unless that is empty or outside of the limits.
+/// A command of the program, with its flags. For the functions that add a flag, `names` is
+/// "-o,--output", or "file" for an argument without dashes; `value` is the name of the value in
+/// help. Help shows the variable's initial value as the default, if it is neither empty nor out of
+/// range.
 struct Command {
     using NumberVariable = std::variant<int*, unsigned*, std::int64_t*, std::uint64_t*,
                                         std::optional<std::int64_t>*, std::vector<std::int64_t>*>;
@@ -89,20 +90,20 @@ struct Command {
     Command& operator=(const Command&) = delete;
 
     std::string name;
-    std::string about{};
+    std::string about{};  ///< what the command does, for help
     std::string footer{}; ///< the last lines of help
     /// The heading of the flags about the source of traffic. Empty for a command whose help has no
     /// headings.
     std::string traffic_heading{};
     /// Unknown flags with this prefix are ignored; empty for none.
-    std::string ignored_prefix{};
+    std::string ignored_flag_prefix{};
     std::deque<Flag> flags{};
     Action action{};
     std::string color{"auto"}; ///< the value of --color
     Help wanted_help = Help::none;
     Texts problems{}; ///< errors in variables and in the configuration file
 
-    /// Adds a flag with a text.
+    /// Adds a flag whose value is a text.
     Flag& add(const std::string& names, std::string* variable, const std::string& value,
               const std::string& help);
     /// Adds a repeatable flag, or an argument that takes several values.
@@ -136,7 +137,7 @@ struct Command {
                     const std::string& help) {
         using Choice = std::pair<std::string, Value>;
         Flag& flag = add_flag(names, value, help);
-        std::ranges::transform(choices, std::back_inserter(flag.words), &Choice::first);
+        std::ranges::transform(choices, std::back_inserter(flag.allowed_words), &Choice::first);
         flag.default_text = std::ranges::find(choices, variable, &Choice::second)->first;
         flag.set_variable = [&variable, choices](const Texts& values) {
             variable = std::ranges::find(choices, values.front(), &Choice::first)->second;
@@ -161,9 +162,9 @@ struct Command {
 
   private:
     Flag& add_flag(const std::string& names, const std::string& value, const std::string& help);
-    Flag& add_parsed(const std::string& names, double& variable, double least, double most,
-                     const std::string& help, const std::string& value,
-                     std::optional<double> (*parse_value)(std::string_view));
+    Flag& add_parsed_number(const std::string& names, double& variable, double least, double most,
+                            const std::string& help, const std::string& value,
+                            std::optional<double> (*parse_value)(std::string_view));
     void parse_flag(Texts::const_iterator& at, Texts::const_iterator end);
     [[nodiscard]] UnknownFlagError unknown_flag(const std::string& argument);
 };

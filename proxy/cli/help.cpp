@@ -18,13 +18,13 @@ namespace tw::cli {
 
 namespace {
 
-/// A heading in the help of a live run, and its flags. Flags without a heading are under kRare.
+/// A heading in the help of a live run, and its flags. Flags in no row are under kAdvancedHeading.
 struct Heading {
     std::string_view title; ///< empty for the heading about the source of traffic
     std::array<std::string_view, 20> flags;
 };
 
-constexpr std::string_view kRare = "Advanced";
+constexpr std::string_view kAdvancedHeading = "Advanced";
 constexpr Heading kHeadings[]{
     {"",
      {"interface", "server", "listen", "client-address", "insecure-shared", "max-sessions",
@@ -95,7 +95,7 @@ constexpr BriefHelp kBriefHelp[]{
     {"records", "verify", "Only verify; exit with 3 on any problem"},
 };
 
-bool concerns(const BriefHelp& row, const Command& command) {
+bool applies_to(const BriefHelp& row, const Command& command) {
     const std::string name = command.traffic_heading.empty() ? command.name : "live";
     return row.commands.find(name) != std::string_view::npos;
 }
@@ -103,16 +103,17 @@ bool concerns(const BriefHelp& row, const Command& command) {
 /// Returns a flag with its value: "-o, --output FILE", "--items none|changed|all".
 std::string flag_text(const Flag& flag) {
     const std::string names = fmt::format("{}", fmt::join(names_with_dashes(flag), ", "));
-    return flag.is_switch()     ? names
-           : flag.words.empty() ? fmt::format("{} {}", names, flag.value_name)
-                                : fmt::format("{} {}", names, fmt::join(flag.words, "|"));
+    return flag.is_switch() ? names
+           : flag.allowed_words.empty()
+               ? fmt::format("{} {}", names, flag.value_name)
+               : fmt::format("{} {}", names, fmt::join(flag.allowed_words, "|"));
 }
 
 /// Returns what -h says about a flag; empty if only --help shows the flag.
 std::string brief_flag_help(const Command& command, const Flag& flag) {
     constexpr std::size_t kColumn = 29;
     const auto* const row = std::ranges::find_if(kBriefHelp, [&](const BriefHelp& each) {
-        return each.flag == flag.name && concerns(each, command);
+        return each.flag == flag.name && applies_to(each, command);
     });
     if (row == std::end(kBriefHelp)) {
         return {};
@@ -135,7 +136,7 @@ std::string heading_of(const Command& command, const Flag& flag) {
             return heading.title.empty() ? command.traffic_heading : std::string{heading.title};
         }
     }
-    return std::string{kRare};
+    return std::string{kAdvancedHeading};
 }
 
 /// Returns the headings of a command's help, in their order.
@@ -147,7 +148,7 @@ std::vector<std::string> headings_of(const Command& command) {
     for (const Heading& heading : std::span{kHeadings}.subspan(1)) {
         headings.emplace_back(heading.title);
     }
-    headings.emplace_back(kRare);
+    headings.emplace_back(kAdvancedHeading);
     return headings;
 }
 
@@ -156,7 +157,7 @@ std::string usage_text(const Command& command) {
     std::string text = fmt::format("Usage: twscope {} [OPTIONS]", command.name);
     for (const Flag& flag : command.flags) {
         if (flag.is_argument) {
-            const std::string name = flag.name + (flag.most_values > 1 ? "..." : "");
+            const std::string name = flag.name + (flag.max_values > 1 ? "..." : "");
             text += flag.is_required ? ' ' + name : fmt::format(" [{}]", name);
         }
     }
@@ -272,13 +273,13 @@ std::string command_help(const Command& command, bool is_brief) {
 
 void add_help_flags(Command& command) {
     const bool has_brief_help = std::ranges::any_of(
-        kBriefHelp, [&](const BriefHelp& each) { return concerns(each, command); });
-    Flag full{.name = "help", .help = "Show all flags and exit", .most_values = 0};
+        kBriefHelp, [&](const BriefHelp& each) { return applies_to(each, command); });
+    Flag full{.name = "help", .help = "Show all flags and exit", .max_values = 0};
     if (has_brief_help) {
         command.flags.push_back({.name = "",
                                  .letter = "h",
                                  .help = "Show the most used flags and exit",
-                                 .most_values = 0});
+                                 .max_values = 0});
         command.flags.push_back(std::move(full));
     } else {
         full.letter = "h";

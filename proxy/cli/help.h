@@ -22,7 +22,7 @@ inline constexpr std::string_view kSuggestedHttpPort = "9303";
 /// Returns the names of a flag: "-o, --output".
 [[nodiscard]] std::vector<std::string> names_with_dashes(const Flag& flag);
 
-/// Returns a line of help with a name and its meaning in the second column.
+/// Returns a line of help: `name` in the first column, and `text` in the second.
 [[nodiscard]] std::string help_line(const std::string& name, const std::string& text);
 
 /// Returns the help about a flag, for users and help2man: "-o, --output FILE", values as
@@ -32,7 +32,7 @@ inline constexpr std::string_view kSuggestedHttpPort = "9303";
 /// Returns the help of a command. `is_brief`: only about the most used flags.
 [[nodiscard]] std::string command_help(const Command& command, bool is_brief);
 
-/// Adds the flags that request help. The last step when a command is made.
+/// Adds -h, --help or both. Must be called after all other flags were added.
 void add_help_flags(Command& command);
 
 } // namespace tw::cli

@@ -40,9 +40,9 @@ void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json
 
 /// Adds the flags about which records are written, and where.
 void add_record_flags(Command& command, RecordFlags& flags) {
-    flags.lookup.add_to(command,
-                        ": NAME.map, NAME_CRC.map or NAME_SHA256.map, there or in its maps/ or "
-                        "downloadedmaps/");
+    flags.maps_and_objects.add_to(
+        command, ": NAME.map, NAME_CRC.map or NAME_SHA256.map, there or in its maps/ or "
+                 "downloadedmaps/");
     command.add("--map-cache", &flags.map_cache, "DIR",
                 "Folder to keep maps in that clients download from the server; also searched");
     command.add("-o,--output", &flags.output, "FILE",
@@ -52,7 +52,7 @@ void add_record_flags(Command& command, RecordFlags& flags) {
         "WHICH",
         "Items of each snapshot or world to write; raw adds their raw ints, to those that changed "
         "or as in all,raw");
-    items.words = {"none", "changed", "all", kRaw};
+    items.allowed_words = {"none", "changed", "all", kRaw};
     items.default_text = "changed";
     using Views = pipeline::ViewChoice;
     command.add_choice<Views>(
@@ -182,10 +182,10 @@ std::unique_ptr<wire::ModDescription> MapAndObjectFlags::read_mod_description() 
 void RecordFlags::add_to(Command& command) {
     add_record_flags(command, *this);
     add_inspection_flags(command, *this);
-    add_result_flags(command);
+    add_check_flags(command);
 }
 
-void RecordFlags::add_result_flags(Command& command) {
+void RecordFlags::add_check_flags(Command& command) {
     command.add("--expect", &expect, "EXPRESSION",
                 "Exit with 1 unless a record matches (repeatable); 'never ...' requires that "
                 "none match, 'always ...' that all do");
@@ -253,7 +253,7 @@ pipeline::Config RecordFlags::make_config(const wire::ModDescription& mod,
 }
 
 std::vector<std::filesystem::path> RecordFlags::map_folders() const {
-    auto folders = lookup.map_folders();
+    auto folders = maps_and_objects.map_folders();
     if (!map_cache.empty()) {
         folders.push_back(existing_folders("--map-cache", {map_cache}).front());
     }

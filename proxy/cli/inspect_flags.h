@@ -68,11 +68,10 @@ struct MapAndObjectFlags {
     [[nodiscard]] std::unique_ptr<wire::ModDescription> read_mod_description() const;
 };
 
-/// The flags that `proxy` and `decode` share: maps, records, conditions for failure, demos and
-/// captures.
+/// The flags that `proxy` and `decode` share: maps, records, checks, demos and captures.
 struct RecordFlags {
-    pipeline::Config config; ///< the members that flags set directly; see make_config()
-    MapAndObjectFlags lookup;
+    pipeline::Config config; ///< set by flags, except for what make_config() adds
+    MapAndObjectFlags maps_and_objects;
     std::string map_cache;
     std::string output; ///< file or folder for records; empty if none are written
     std::vector<std::string> fail_on;
@@ -85,10 +84,10 @@ struct RecordFlags {
     std::string capture;        ///< file or folder; empty if there is no capture
     std::string capture_filter; ///< empty if all datagrams are written
 
-    /// Adds the flags about records and conditions for failure.
+    /// Adds the flags about records and checks.
     void add_to(Command& command);
-    /// Adds the flags about conditions for failure.
-    void add_result_flags(Command& command);
+    /// Adds the flags about checks, which decide the exit code.
+    void add_check_flags(Command& command);
     void add_demo_and_capture_flags(Command& command);
     /// Returns the folders with maps, --map-cache included.
     /// Errors: UsageError if a path is no folder.

@@ -69,7 +69,7 @@ void add_health_command(Command& command) {
 
 namespace {
 
-constexpr const char* kInterface = "twscope";
+constexpr const char* kExtcapInterface = "twscope";
 
 struct ExtcapFlags {
     bool interfaces = false;
@@ -88,7 +88,7 @@ struct ExtcapFlags {
     std::string unused;
 };
 
-void print_options() {
+void print_extcap_options() {
     fmt::print(
         "arg {{number=0}}{{call=--server}}{{display=Game server}}{{type=string}}{{required=true}}"
         "{{placeholder=127.0.0.1:8304}}{{tooltip=HOST:PORT of the server to forward clients to}}\n"
@@ -136,13 +136,14 @@ int run_extcap(const ExtcapFlags& flags) {
     if (flags.interfaces) {
         fmt::print("extcap {{version={}}}{{display=twscope}}\n"
                    "interface {{value={}}}{{display=Teeworlds and DDNet, through twscope}}\n",
-                   TWSCOPE_VERSION, kInterface);
-    } else if (flags.interface != kInterface) {
-        throw usage_error("extcap: the only interface is {}; see --extcap-interfaces", kInterface);
+                   TWSCOPE_VERSION, kExtcapInterface);
+    } else if (flags.interface != kExtcapInterface) {
+        throw usage_error("extcap: the only interface is {}; see --extcap-interfaces",
+                          kExtcapInterface);
     } else if (flags.dlts) {
         fmt::print("dlt {{number=1}}{{name=EN10MB}}{{display=Ethernet}}\n");
     } else if (flags.config) {
-        print_options();
+        print_extcap_options();
     } else if (flags.capture) {
         return capture_with_proxy(flags);
     } else if (!flags.cleanup) { // prints what is wrong with a filter, and nothing if it is valid
@@ -157,7 +158,7 @@ int run_extcap(const ExtcapFlags& flags) {
 void add_extcap_command(Command& command) {
     command.about = "Capture in Wireshark, which lists twscope as an interface once it is in its "
                     "extcap folder";
-    command.ignored_prefix = "--extcap-"; // newer versions of Wireshark may add flags
+    command.ignored_flag_prefix = "--extcap-"; // newer versions of Wireshark may add flags
     auto flags = std::make_shared<ExtcapFlags>();
     command.add_switch("--extcap-interfaces", flags->interfaces, "Print the interfaces");
     command.add("--extcap-version", &flags->version, "VERSION", "Wireshark's version");
@@ -187,7 +188,7 @@ namespace {
 /// of folders or files.
 std::string value_completion(const Flag& flag, const std::string& words, std::string_view folders,
                              std::string_view files, std::string_view nothing) {
-    return std::string{!flag.words.empty()         ? words
+    return std::string{!flag.allowed_words.empty() ? words
                        : flag.value_name == "DIR"  ? folders
                        : flag.value_name == "FILE" ? files
                                                    : nothing};
@@ -214,7 +215,7 @@ std::string bash_completion(const CommandList& commands) {
                                 fmt::join(own, fmt::format(" | {}\\ ", command->name)),
                                 value_completion(flag,
                                                  fmt::format("$(compgen -W '{}' -- \"$current\")",
-                                                             fmt::join(flag.words, " ")),
+                                                             fmt::join(flag.allowed_words, " ")),
                                                  "$(compgen -d -- \"$current\")",
                                                  "$(compgen -f -- \"$current\")", ""));
             }
@@ -263,8 +264,9 @@ std::string fish_completion(const CommandList& commands) {
                 flag.name.empty() ? "" : " -l " + flag.name,
                 flag.is_switch()
                     ? ""
-                    : value_completion(flag, fmt::format(" -x -a '{}'", fmt::join(flag.words, " ")),
-                                       " -x -a '(__fish_complete_directories)'", " -r -F", " -x"),
+                    : value_completion(
+                          flag, fmt::format(" -x -a '{}'", fmt::join(flag.allowed_words, " ")),
+                          " -x -a '(__fish_complete_directories)'", " -r -F", " -x"),
                 quote_for_shell(flag.help));
         }
     }
@@ -289,7 +291,7 @@ void add_completion_command(Command& command) {
     Flag& shell =
         command.add("SHELL", name.get(), "SHELL", "For bash: eval \"$(twscope completion bash)\"");
     shell.is_required = true;
-    shell.words = {"bash", "zsh", "fish"};
+    shell.allowed_words = {"bash", "zsh", "fish"};
     command.action = [name](const Invocation& /*invocation*/) {
         const auto* const shell_of_name = std::ranges::find(kShells, *name, &Shell::name);
         fmt::print("{}", shell_of_name->completion(make_commands()));

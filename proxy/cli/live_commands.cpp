@@ -72,8 +72,8 @@ void log_recorded_size(const RunFlags& flags, const store::OutputFile* file) {
 }
 
 /// Flags that must be the same in both processes of a takeover.
-constexpr std::array<std::string_view, 5> kRestartFlags{"client-address", "listen", "pseudonyms",
-                                                        "server", "state"};
+constexpr std::array<std::string_view, 5> kFlagsFixedAtTakeover{"client-address", "listen",
+                                                                "pseudonyms", "server", "state"};
 
 /// Rereads the configuration of a running command.
 class ConfigReloader final : public process::ReloadableConfig {
@@ -93,9 +93,9 @@ class ConfigReloader final : public process::ReloadableConfig {
   private:
     /// Rereads the configuration and returns the changes. Errors: UsageError; the settings are then
     /// unchanged.
-    [[nodiscard]] process::ReloadedSettings reread();
+    [[nodiscard]] process::ReloadedSettings reread_configuration();
     [[nodiscard]] std::optional<std::vector<process::ConfiguredServer>>
-    servers_of(const RunFlags& flags) const;
+    reloaded_servers(const RunFlags& flags) const;
 
     Invocation invocation_;
     const RunFlags* flags_at_start_;         ///< the session limit of these flags stays in force
@@ -104,14 +104,14 @@ class ConfigReloader final : public process::ReloadableConfig {
 
 process::ReloadedSettings ConfigReloader::reload() {
     try {
-        return reread();
+        return reread_configuration();
     } catch (const std::exception& error) {
         log::error("configuration not reloaded: {}", error.what());
         return {};
     }
 }
 
-process::ReloadedSettings ConfigReloader::reread() {
+process::ReloadedSettings ConfigReloader::reread_configuration() {
     const auto& given = invocation_.arguments;
     Command command{given[1]};
     const std::unique_ptr<RunFlags> made = flags_at_start_->make_default_flags();
@@ -125,7 +125,7 @@ process::ReloadedSettings ConfigReloader::reread() {
     if (flags.http.is_enabled()) {
         reload.token = flags.http.read_token(flags.state_folder());
     }
-    reload.servers = servers_of(flags);
+    reload.servers = reloaded_servers(flags);
     std::array<std::vector<std::string>, 2> waiting; // [0]: need a takeover; [1]: a restart
     const auto flags_now = settings.flags();
     for (std::size_t i = 0; i < flags_now.size(); ++i) {
@@ -140,7 +140,7 @@ process::ReloadedSettings ConfigReloader::reread() {
         } else if (!reload.servers || (name != "server" && name != "listen")) {
             const bool needs_restart =
                 command.name != "proxy" ||
-                std::ranges::find(kRestartFlags, name) != kRestartFlags.end();
+                std::ranges::find(kFlagsFixedAtTakeover, name) != kFlagsFixedAtTakeover.end();
             waiting[needs_restart ? 1 : 0].push_back(name);
             continue;
         }
@@ -160,7 +160,7 @@ process::ReloadedSettings ConfigReloader::reread() {
 /// Returns the new servers; nullopt if there was a single server without a name at the start, or is
 /// one now: only a restart changes such a server.
 std::optional<std::vector<process::ConfiguredServer>>
-ConfigReloader::servers_of(const RunFlags& flags) const {
+ConfigReloader::reloaded_servers(const RunFlags& flags) const {
     auto servers = flags.servers();
     if (flags_at_start_->servers().empty() || servers.empty()) {
         return std::nullopt;
@@ -206,7 +206,8 @@ int report_run(const RunFlags& flags, const process::ObserverResult& result, boo
     return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
 }
 
-/// Restricts the process, which reads data from unknown senders. Called when everything is open.
+/// Restricts the rights of this process, which reads data from unknown senders. Must be called
+/// after all files and sockets were opened.
 void confine_observer(const RunFlags& flags, std::uint32_t number) {
     constexpr std::uint64_t kMiB = 1U << 20U;
     auto readable = flags.records.map_folders();
@@ -282,7 +283,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     post.waits = greeting->waits;
     settings.set_flags_of_process(greeting->flags);
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
-    const auto mod = flags.records.lookup.read_mod_description();
+    const auto mod = flags.records.maps_and_objects.read_mod_description();
     const auto summary = open_output_file("--summary", flags.records.summary);
     const StartMode begin = post.waits ? StartMode::shared : StartMode::append;
     const auto recordings = flags.recordings();
@@ -297,7 +298,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
                                      .map_folders = flags.records.map_folders(),
                                      .map_cache = flags.records.map_cache,
                                      .inspect = !flags.no_inspect,
-                                     .resync = flags.requests_resync(),
+                                     .resync = flags.requests_full_snapshots(),
                                      .explain = explain_command(flags),
                                      .flight_flag = "--flight 60s,64MiB DIR"};
     options.file = file.get();
@@ -326,10 +327,9 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
 }
 
 /// Returns the options of a live run's supervisor: its observer, its duration, and the effect of
-/// signals. `flags` and `settings` are complete and have to outlive the run.
-/// Errors: UsageError.
-process::SupervisorOptions supervision(const RunFlags& flags, const Settings& settings,
-                                       const Invocation& invocation) {
+/// signals. `flags` and `settings` must be filled in, and outlive the run. Errors: UsageError.
+process::SupervisorOptions make_supervisor_options(const RunFlags& flags, const Settings& settings,
+                                                   const Invocation& invocation) {
     process::SupervisorOptions options;
     const bool reports =
         !flags.records.summary.empty() || flags.http.is_enabled() || flags.records.config.stats;
@@ -375,7 +375,7 @@ int exit_code_of_failed_start(const process::ProcessExit& ending) {
 }
 
 /// The end of the reason why a takeover failed.
-constexpr const char* kCarriesOn = "; the running twscope carries on as before";
+constexpr const char* kTakeoverFailureEnd = "; the running twscope carries on as before";
 
 /// A function that forwards or taps traffic until the end of the run, and calls `started` when it
 /// handles datagrams. Returns the exit code.
@@ -445,7 +445,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
         } catch (const relay::RetryableStartError& error) {
             const std::string why =
                 fmt::format("{}{}", error.what(),
-                            flags.takeover ? kCarriesOn
+                            flags.takeover ? kTakeoverFailureEnd
                             : process::TakeoverSocket::connect(options.takeover_file)
                                 ? "; a twscope is running there: --takeover takes over from it "
                                   "while players play"
@@ -465,7 +465,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
                 "{}; use --client-address transparent, or accept this with --insecure-shared",
                 error.what());
         } catch (const relay::StartError& error) {
-            throw usage_error("{}{}", error.what(), flags.takeover ? kCarriesOn : "");
+            throw usage_error("{}{}", error.what(), flags.takeover ? kTakeoverFailureEnd : "");
         }
     }
 }
@@ -485,7 +485,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     flags.check_flags(
         settings); // also checks the observer's flags, so that errors are printed once
     process::RelayRunOptions options = relay_run_options(flags);
-    options.supervision = supervision(flags, settings, invocation);
+    options.supervision = make_supervisor_options(flags, settings, invocation);
     options.started = [&started] {
         process::notify_service_ready();
         started();
@@ -545,8 +545,8 @@ int print_routes(const ProxyFlags& flags, const Settings& settings) {
     const auto server = process::resolve_answering_addresses(
                             options.server.host, options.server.port, process::AnswersWanted::one)
                             .front();
-    fmt::print("{}",
-               transparent_routes(server, relay::is_local_address(server), options.server.listen));
+    fmt::print("{}", transparent_routing_script(server, relay::is_local_address(server),
+                                                options.server.listen));
     return 0;
 }
 
@@ -561,7 +561,7 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
         sink::print_error("--takeover: {}", error.what());
         return kExitNotYet;
     } catch (const relay::TakeoverError& error) {
-        sink::print_error("--takeover: {}{}", error.what(), kCarriesOn);
+        sink::print_error("--takeover: {}{}", error.what(), kTakeoverFailureEnd);
         return kExitUsage;
     }
 }
@@ -602,7 +602,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     flags.check_flags(
         settings); // also checks the observer's flags, so that errors are printed once
     process::TapRunOptions options = tap_run_options(flags);
-    options.supervision = supervision(flags, settings, invocation);
+    options.supervision = make_supervisor_options(flags, settings, invocation);
     std::optional<process::TapRun> tap;
     try {
         tap.emplace(std::move(options));

@@ -36,7 +36,7 @@ void open_log(const std::string& level) {
     spdlog::set_default_logger(std::move(logger));
 }
 
-void set_colors(sink::Colors colors) {
+void set_log_colors(sink::Colors colors) {
     log_stream().set_colors(colors);
     open_log(spdlog::level::to_string_view(spdlog::get_level()).data());
 }

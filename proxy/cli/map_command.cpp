@@ -128,7 +128,7 @@ UsageError map_file_error(const std::string& file, const map::MapError& error) {
         map::error_info(error.code).sentence, where, file_type_hint(file, FileType::map));
 }
 
-std::string joined_names(const std::set<std::string>& names) {
+std::string join_names(const std::set<std::string>& names) {
     return record::escape_for_terminal(fmt::format("{}", fmt::join(names, ", ")));
 }
 
@@ -157,7 +157,7 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     if (found.players_on_map.empty() && !found.other_maps.empty()) {
         throw usage_error(
             "{} {}: all its positions are on other maps: {}{}", flags.recording_flag(), file,
-            joined_names(found.other_maps),
+            join_names(found.other_maps),
             found.other_maps.contains(name)
                 ? fmt::format("; its {} has another checksum than this file ({})", name, crc)
                 : std::string{});
@@ -170,32 +170,33 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     for (const std::string& player : flags.players) {
         if (!found.players_on_map.contains(player)) {
             throw usage_error("--player {}: not on this map; the players are {}", player,
-                              joined_names(found.players_on_map));
+                              join_names(found.players_on_map));
         }
     }
-    if (found.on_other_maps != 0) {
+    if (found.positions_on_other_maps != 0) {
         sink::print_error("{}: skipped {} on other maps: {}", file,
-                          record::count_with_noun(found.on_other_maps, "position[s]"),
-                          joined_names(found.other_maps));
+                          record::count_with_noun(found.positions_on_other_maps, "position[s]"),
+                          join_names(found.other_maps));
     }
-    if (found.on_unknown_maps != 0) {
-        sink::print_error("{}: {} no map record; taken to be of this map", file,
-                          record::count_with_noun(found.on_unknown_maps, "position[s] [has|have]"));
+    if (found.positions_on_unknown_maps != 0) {
+        sink::print_error(
+            "{}: {} no map record; taken to be of this map", file,
+            record::count_with_noun(found.positions_on_unknown_maps, "position[s] [has|have]"));
     }
     if (found.stopped_ms != 0) {
         sink::print_error("{}: left out {:.1f} s in which the game was paused or over", file,
                           static_cast<double>(found.stopped_ms) / 1000);
     }
-    if (found.left_out != 0) {
+    if (found.num_left_out != 0) {
         sink::print_error("{}: left out {}: too many players, sessions or deaths", file,
-                          record::count_with_noun(found.left_out, "position[s] and deaths"));
+                          record::count_with_noun(found.num_left_out, "position[s] and deaths"));
     }
     drawn.about = fmt::format(" with {} from {} to {}",
                               record::count_with_noun(found.players.size(), "player[s]"),
                               found.begin, found.end);
     if (!flags.heat.empty()) {
         drawn.about +=
-            found.knows_deaths
+            found.are_deaths_known
                 ? ", " + record::count_with_noun(found.deaths.size(), "recorded death[s]")
                 : "; deaths are not known: the recording has no message records or no "
                   "session records";
@@ -205,8 +206,8 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
         throw map_file_error(flags.file, physics.error());
     }
     drawn.overlay = flags.heat.empty()
-                        ? analyze::path_lines(found, flags.color_by)
-                        : analyze::heat_map(found, physics->width(), physics->height());
+                        ? analyze::path_overlay(found, flags.color_by)
+                        : analyze::heat_map_overlay(found, physics->width(), physics->height());
     const map::TileArea all{0, 0, physics->width(), physics->height()};
     const map::TileArea area = flags.whole ? all : map::area_of(drawn.overlay, *physics);
     if (area != all) {
@@ -300,10 +301,11 @@ void check_picture(const MapFlags& flags) {
 
 int run_map(const MapFlags& flags) {
     std::vector<analyze::MapPoint> points;
-    std::vector<map::WorldPos> boxes;
+    std::vector<map::WorldPos> tee_centres;
     for (const std::string& text : flags.at) {
         points.push_back(parse_point(text));
-        boxes.push_back({map::round_to_int(points.back().x), map::round_to_int(points.back().y)});
+        tee_centres.push_back(
+            {map::round_to_int(points.back().x), map::round_to_int(points.back().y)});
     }
     check_picture(flags);
     const std::string name = std::filesystem::path{flags.file}.filename().string();
@@ -323,7 +325,8 @@ int run_map(const MapFlags& flags) {
             return status;
         }
     }
-    const auto description = analyze::map_json(*file, name, {.points = points, .boxes = boxes});
+    const auto description =
+        analyze::map_json(*file, name, {.points = points, .tee_centres = tee_centres});
     const auto physics = file->physics();
     if (flags.json) {
         fmt::print("{}\n", record::json_text(description));
@@ -352,7 +355,7 @@ void add_map_command(Command& command) {
     command.add("--png", &flags.png, "FILE",
                 "Draw the physics layers to this PNG file; - means standard output");
     Flag& layer = command.add("--layer", &flags.layers, "LAYER", "Layers to draw (repeatable)");
-    layer.words = {"all", "game", "front", "tele", "speedup", "switch", "tune"};
+    layer.allowed_words = {"all", "game", "front", "tele", "speedup", "switch", "tune"};
     layer.default_text = "all";
     command.add_number("--scale", &flags.scale, 1, 64,
                        "Pixels per tile (by default, depends on the map's size)");

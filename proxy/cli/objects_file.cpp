@@ -52,7 +52,7 @@ constexpr std::size_t kMaxUuidName = 255;
 constexpr std::size_t kMaxFields = 255;
 
 /// The error for a wrong member of `names`.
-constexpr const char* kNamesAreWrong = R"('names' maps numbers to strings: {"0": "red"})";
+constexpr const char* kInvalidNames = R"('names' maps numbers to strings: {"0": "red"})";
 
 /// The namespace of UUIDs that are made from names (see uuid_of_name).
 constexpr boost::uuids::uuid kNamespace{{0xe0, 0x5d, 0xda, 0xaa, 0xc4, 0xe6, 0x4c, 0xfb, 0xb6, 0x42,
@@ -169,8 +169,8 @@ class JsonReader {
         return found == nullptr ? nullptr : &found->get_object();
     }
 
-    /// Returns readers for a list of objects; none if the key is missing. In errors, an object is
-    /// named by `what` and its index.
+    /// Returns a reader for each object of a list; empty if the key is missing. Errors name an
+    /// object by `what` and its index.
     [[nodiscard]] std::vector<JsonReader> elements(std::string_view key,
                                                    std::string_view what) const {
         std::vector<JsonReader> elements;
@@ -244,7 +244,7 @@ TypeIdentifier parse_identifier(const JsonReader& in, std::string_view number, s
 std::int64_t parse_value(const JsonReader& in, std::string_view text) {
     const auto value = base::parse_number<std::int64_t>(text);
     if (!value) {
-        in.fail("{}", kNamesAreWrong);
+        in.fail("{}", kInvalidNames);
     }
     if (*value < INT32_MIN || *value > UINT32_MAX) {
         in.fail("'names': {} is not a number of 32 bits", *value);
@@ -271,7 +271,7 @@ bool parse_names(const JsonReader& in, std::string_view field, bool is_int,
     for (const auto& member : *members) {
         const std::int64_t value = parse_value(in, member.key());
         if (!member.value().is_string()) {
-            in.fail("{}", kNamesAreWrong);
+            in.fail("{}", kInvalidNames);
         }
         const std::string_view name{member.value().get_string()};
         if (!needs_no_escape(name)) {
@@ -295,9 +295,9 @@ bool has_same_identifier(const MessageSpec& a, const MessageSpec& b) {
            (a.number == 0 || (a.system == b.system && a.dialect == b.dialect));
 }
 
-/// Checks that no spec that the file added has the identifier of `spec`, and that none of these and
-/// of the game's (`known`) has its name in the same protocol. `number`: the member with a spec's
-/// number in its protocol, which is 0 for a spec with a UUID.
+/// Fails if the file has described the identifier of `spec` before, or if another spec of the file
+/// or of the game (`known`) has the same name in the same protocol. `number`: the member with a
+/// spec's number in its protocol, which is 0 for a spec with a UUID.
 template <typename Spec, typename Set>
 void check_is_new(const JsonReader& in, std::string_view what, const Spec& spec,
                   std::uint16_t Spec::*number, const Set& added, std::span<const Spec> known) {
@@ -333,7 +333,7 @@ const FieldSpec* find_field_named(const ObjectSpec* known, std::string_view name
 /// An object that is being read. Its `fields` are set when all its keys were read.
 struct CustomObject : ObjectSpec {
     std::vector<FieldSpec> read_fields{};
-    bool agreed = false; ///< deltas leave out the size of the object's items
+    bool has_agreed_size = false; ///< deltas leave out the size of the object's items
 };
 
 /// Reads a field of an object. Keys that the file leaves out have the values of the known object's
@@ -456,7 +456,8 @@ void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     }
 }
 
-/// Reads what differs for each viewer: the whole object, or a list of fields.
+/// Reads the key `per_viewer`: whether the values of the object, or of which fields, depend on the
+/// viewer.
 void parse_per_viewer(const JsonReader& in, CustomObject& object) {
     const json::value* const value = in.value("per_viewer");
     if (value == nullptr || value->is_bool()) {
@@ -519,20 +520,20 @@ const ObjectSpec* parse_object_identifier(const JsonReader& in, CustomObject& ob
 
 /// True if deltas leave out the object's size. If the entry does not say so, the table of sizes
 /// that servers and clients know (snapshot::AgreedSizes) decides.
-bool parse_agreed(const JsonReader& in, const CustomObject& object) {
+bool parse_has_agreed_size(const JsonReader& in, const CustomObject& object) {
     const bool can_be = object.type != 0 && object.type < snapshot::AgreedSizes{}.size();
-    const bool agreed =
+    const bool has_agreed_size =
         in.has("agreed_size")
             ? in.flag("agreed_size")
             : can_be &&
                   snapshot::agreed_size(object.type, snapshot::agreed_sizes(object.dialect)) != 0;
-    if (agreed && !can_be) {
+    if (has_agreed_size && !can_be) {
         in.fail("'agreed_size' is only for numbers below 64: clients have no room for others");
     }
-    if (agreed && object.size == 0) {
+    if (has_agreed_size && object.size == 0) {
         in.fail("an agreed size needs 'fields': it is the number of their ints");
     }
-    return agreed;
+    return has_agreed_size;
 }
 
 CustomObject parse_object(const JsonReader& in, SpecStorage& storage) {
@@ -542,7 +543,7 @@ CustomObject parse_object(const JsonReader& in, SpecStorage& storage) {
     const ObjectSpec* const known = parse_object_identifier(in, object, storage);
     object.name = known == nullptr || in.has("name") ? storage.keep(in.name("name")) : known->name;
     parse_fields(in, known, object, storage);
-    object.agreed = parse_agreed(in, object);
+    object.has_agreed_size = parse_has_agreed_size(in, object);
     if (known != nullptr) {
         object.kind = known->kind;
         object.merge = known->merge;
@@ -557,13 +558,13 @@ void add_object(const JsonReader& in, wire::ModDescription& mod) {
     const CustomObject object = parse_object(in, mod.storage);
     check_is_new<ObjectSpec>(in, "object", object, &ObjectSpec::type, mod.objects,
                              snapshot::object_table());
-    if (!mod.objects.add(object, object.agreed)) {
+    if (!mod.objects.add(object, object.has_agreed_size)) {
         in.fail("cannot be added: numbers are 1 to 16383, and only those below 64 can have an "
                 "agreed size");
     }
 }
 
-bool takes_the_rest(FieldType type) {
+bool fills_rest_of_message(FieldType type) {
     return type == FieldType::array || type == FieldType::raw_until_end;
 }
 
@@ -589,7 +590,7 @@ MessageField parse_message_field(const JsonReader& in, const std::vector<Message
     if (std::ranges::find(fields, field.name, &MessageField::name) != fields.end()) {
         in.fail("the message already has a field '{}'", field.name);
     }
-    if (before != nullptr && takes_the_rest(before->type)) {
+    if (before != nullptr && fills_rest_of_message(before->type)) {
         in.fail("nothing can follow '{}', which takes all that is left", before->name);
     }
     if (before != nullptr && before->optional && !field.optional) {

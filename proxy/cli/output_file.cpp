@@ -91,7 +91,7 @@ namespace {
 constexpr std::size_t kMaxBytesRead = std::size_t{1} << 18U;
 
 /// Returns the first bytes of a regular file, decompressed if necessary; empty for anything else.
-std::string beginning_of(const std::string& path) {
+std::string read_beginning(const std::string& path) {
     std::error_code ignored;
     if (path == "-" || !std::filesystem::is_regular_file(path, ignored)) {
         return {}; // reading a pipe would consume its data
@@ -99,7 +99,7 @@ std::string beginning_of(const std::string& path) {
     return std::string{store::FileStartReader{path, kMaxBytesRead}.bytes()};
 }
 
-struct FileKind {
+struct FileMark {
     std::string_view mark; ///< what files of this kind begin with
     FileType type;
     std::string_view hint;
@@ -108,7 +108,7 @@ struct FileKind {
 constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";
 constexpr std::string_view kMap = "this is a map; use 'twscope map'";
 constexpr std::string_view kSummary = "this is a summary";
-constexpr std::array<FileKind, 14> kFileKinds{{
+constexpr std::array<FileMark, 14> kFileMarks{{
     {"\xD4\xC3\xB2\xA1", FileType::capture, kCapture},
     {"\xA1\xB2\xC3\xD4", FileType::capture, kCapture},
     {"\x4D\x3C\xB2\xA1", FileType::capture, kCapture},
@@ -126,19 +126,19 @@ constexpr std::array<FileKind, 14> kFileKinds{{
     {"FAILED after ", FileType::summary, kSummary},
 }};
 
-/// Returns the row for files that begin like this; null if the type is unknown.
-const FileKind* find_file_kind(std::string_view begin) {
+/// Returns the row for a file with these first bytes; null if its type is unknown.
+const FileMark* find_file_mark(std::string_view begin) {
     const auto* const kind = std::ranges::find_if(
-        kFileKinds, [&](const FileKind& each) { return begin.starts_with(each.mark); });
-    return kind == kFileKinds.end() ? nullptr : kind;
+        kFileMarks, [&](const FileMark& each) { return begin.starts_with(each.mark); });
+    return kind == kFileMarks.end() ? nullptr : kind;
 }
 
-/// Returns whether a file that begins like this is of the type.
+/// Returns whether a file with these first bytes has the type.
 bool is_of_type(std::string_view begin, FileType type) {
     if (type == FileType::table) {
         return analyze::begins_with_table_header(begin);
     }
-    const FileKind* const kind = find_file_kind(begin);
+    const FileMark* const kind = find_file_mark(begin);
     return kind != nullptr && kind->type == type &&
            (type != FileType::objects || analyze::is_unedited_objects_json(begin));
 }
@@ -161,7 +161,7 @@ void check_replaceable(const std::string& flag, const std::string& path, FileTyp
     constexpr std::array<std::string_view, 7> kContents{
         "a capture",          "a map",    "records", "what --write-objects writes", "a picture",
         "a table of records", "a summary"};
-    const std::string begin = beginning_of(path);
+    const std::string begin = read_beginning(path);
     if (begin.empty() ? is_undecodable(path) : !is_of_type(begin, type)) {
         throw usage_error("{} {}: contains something other than {}; name another "
                           "file, or move this one away",
@@ -170,7 +170,7 @@ void check_replaceable(const std::string& flag, const std::string& path, FileTyp
 }
 
 std::string file_type_hint(const std::string& path, FileType wanted) {
-    const FileKind* const kind = find_file_kind(beginning_of(path));
+    const FileMark* const kind = find_file_mark(read_beginning(path));
     return kind == nullptr || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
 }
 

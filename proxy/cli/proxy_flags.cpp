@@ -113,8 +113,9 @@ std::string describe_client_address_mode(ClientAddressMode wanted, ClientAddress
     }
 }
 
-std::string transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_local,
-                               const std::vector<boost::asio::ip::udp::endpoint>& listen) {
+std::string transparent_routing_script(const boost::asio::ip::udp::endpoint& server,
+                                       bool server_is_local,
+                                       const std::vector<boost::asio::ip::udp::endpoint>& listen) {
     const bool same_port = std::any_of(
         listen.begin(), listen.end(), [&](const auto& own) { return own.port() == server.port(); });
     if (server_is_local && same_port) {
@@ -154,17 +155,17 @@ namespace {
 
 namespace asio = boost::asio;
 
-asio::ip::udp::endpoint listen_endpoint(const std::string& text) {
+asio::ip::udp::endpoint parse_listen_endpoint(const std::string& text) {
     return parse_endpoint(text, "--listen", "0.0.0.0");
 }
 
-relay::ServerOptions server_options(const std::string& text) {
+relay::ServerOptions parse_server_options(const std::string& text) {
     const HostPort where = parse_server(text);
     return {.host = where.host, .port = where.port};
 }
 
 /// Parses NAME=HOST:PORT. The listen addresses are set later.
-process::ConfiguredServer named_server(const std::string& text) {
+process::ConfiguredServer parse_named_server(const std::string& text) {
     const auto equals = text.find('=');
     const std::string name = equals == std::string::npos ? "" : text.substr(0, equals);
     static_assert(bus::kMaxSubjectTokenBytes <= channel::ServerFacts::kMaxNameBytes);
@@ -174,7 +175,7 @@ process::ConfiguredServer named_server(const std::string& text) {
             "most {}: NAME=HOST:PORT, for example ctf=127.0.0.1:8304",
             text, bus::kMaxSubjectTokenBytes);
     }
-    return {.name = name, .where = server_options(text.substr(equals + 1))};
+    return {.name = name, .where = parse_server_options(text.substr(equals + 1))};
 }
 
 /// Returns an address as the system compares it: an IPv4 address within IPv6 becomes the IPv4
@@ -212,7 +213,7 @@ void check_listen_addresses(std::span<const asio::ip::udp::endpoint> listen) {
     }
 }
 
-/// Checks the last server in the list against the servers before it.
+/// Checks that the last server shares neither name nor addresses with the servers before it.
 void check_last_server(std::span<const process::ConfiguredServer> servers) {
     const process::ConfiguredServer& last = servers.back();
     for (const process::ConfiguredServer& each : servers.first(servers.size() - 1)) {
@@ -313,7 +314,8 @@ void ProxyFlags::check_traffic_flags(const Settings& settings) const {
         if (!print_routes) {
             std::ignore = state_folder();
         }
-    } else if (!settings.has_flag("server")) { // otherwise an empty value was reported before
+    } else if (!settings.is_set_by_variable_or_file(
+                   "server")) { // otherwise an empty value was reported before
         throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
     }
 }
@@ -322,10 +324,11 @@ std::vector<std::string> ProxyFlags::describe_traffic() const {
     std::vector<std::string> lines;
     const auto named = servers();
     for (std::size_t i = 0; i < listen.size(); ++i) {
-        lines.push_back(fmt::format(
-            "listening on {}{}, forwarding to {}", listen[i],
-            listen_endpoint(listen[i]).address().is_loopback() ? process::kThisMachineOnly : "",
-            server[named.empty() ? 0 : i]));
+        lines.push_back(fmt::format("listening on {}{}, forwarding to {}", listen[i],
+                                    parse_listen_endpoint(listen[i]).address().is_loopback()
+                                        ? process::kThisMachineOnly
+                                        : "",
+                                    server[named.empty() ? 0 : i]));
     }
     // One client address gets at most half of all sessions.
     const std::size_t per_address = no_admission
@@ -360,14 +363,14 @@ std::vector<process::ConfiguredServer> ProxyFlags::servers() const {
         return {};
     }
     std::vector<process::ConfiguredServer> servers;
-    std::ranges::transform(server, std::back_inserter(servers), named_server);
+    std::ranges::transform(server, std::back_inserter(servers), parse_named_server);
     if (server.size() != listen.size()) {
         throw usage_error("--server: {} named servers, but {} --listen; give each "
                           "server its own, in the same order",
                           server.size(), listen.size());
     }
     for (std::size_t i = 0; i < servers.size(); ++i) {
-        servers[i].where.listen.push_back(listen_endpoint(listen[i]));
+        servers[i].where.listen.push_back(parse_listen_endpoint(listen[i]));
         check_last_server(std::span{servers}.first(i + 1));
     }
     return servers;
@@ -398,10 +401,10 @@ relay::Options ProxyFlags::relay_options() const {
     relay::Options options = forwarding;
     options.impairment = impairment();
     const auto named = servers();
-    options.server =
-        named.empty() ? server_options(server.empty() ? "" : server.front()) : named.front().where;
+    options.server = named.empty() ? parse_server_options(server.empty() ? "" : server.front())
+                                   : named.front().where;
     for (const std::string& where : listen) {
-        const auto endpoint = listen_endpoint(where);
+        const auto endpoint = parse_listen_endpoint(where);
         if (named.empty()) {
             options.server.listen.push_back(endpoint);
         }
@@ -432,7 +435,8 @@ void TapFlags::add_to(Command& command) {
 }
 
 void TapFlags::check_traffic_flags(const Settings& settings) const {
-    if (interface.empty() && !settings.has_flag("interface")) { // an empty value was reported
+    if (interface.empty() &&
+        !settings.is_set_by_variable_or_file("interface")) { // an empty value was reported
         throw UsageError{
             "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
     }

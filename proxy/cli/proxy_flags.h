@@ -21,8 +21,8 @@ namespace tw::cli {
 /// `server_is_local`: the server runs on the proxy's host.
 /// Errors: UsageError if the proxy's own responses would be mistaken for the server's.
 [[nodiscard]] std::string
-transparent_routes(const boost::asio::ip::udp::endpoint& server, bool server_is_local,
-                   const std::vector<boost::asio::ip::udp::endpoint>& listen);
+transparent_routing_script(const boost::asio::ip::udp::endpoint& server, bool server_is_local,
+                           const std::vector<boost::asio::ip::udp::endpoint>& listen);
 
 struct ProxyFlags final : RunFlags {
     std::vector<std::string> server; ///< one server, or several with names
@@ -57,7 +57,7 @@ struct ProxyFlags final : RunFlags {
 
     [[nodiscard]] relay::Impairment impairment() const override;
 
-    [[nodiscard]] bool requests_resync() const override { return resync; }
+    [[nodiscard]] bool requests_full_snapshots() const override { return resync; }
 
     [[nodiscard]] relay::Options relay_options() const;
 

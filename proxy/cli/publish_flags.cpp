@@ -31,8 +31,8 @@ namespace tw::cli {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSchemes{"nats://", "tls://"};
-constexpr std::uint64_t kUsualSpool = std::uint64_t{1} << 30U;
-constexpr std::chrono::seconds kUsualAge = std::chrono::hours{7 * 24};
+constexpr std::uint64_t kDefaultSpoolBytes = std::uint64_t{1} << 30U;
+constexpr std::chrono::seconds kDefaultBusAge = std::chrono::hours{7 * 24};
 
 /// The parts of --bus.
 struct BusUrl {
@@ -70,7 +70,7 @@ void check_readable(const char* flag, const std::string& path) {
     }
 }
 
-/// Folders with many files that are not ours, which must not become the spool.
+/// Folders of the system, and of all users' files, which the observer must not read.
 constexpr std::array<std::string_view, 14> kProtectedFolders{
     "/",     "/boot", "/dev", "/etc", "/home", "/opt", "/proc",
     "/root", "/run",  "/srv", "/sys", "/tmp",  "/usr", "/var"};
@@ -100,13 +100,13 @@ void BusAccessFlags::add_to(Command& command, const std::string& about) {
     command.add("--bus", &url, "URL",
                 about + ": nats://HOST:PORT/STREAM, or tls:// to encrypt; several servers of "
                         "one bus as HOST:PORT,HOST:PORT; see docs/fleet.md");
-    command.add("--bus-file", &file, "FILE",
+    command.add("--bus-file", &secrets_file, "FILE",
                 "Credentials for the bus (.creds) and, after them, certificates (PEM): the "
                 "client's with its key, and those of CAs to verify the bus against");
     const auto add_old = [&](const char* name, std::string& variable, const char* replacement) {
         command.add(name, &variable, "VALUE", {}).replacement = replacement;
     };
-    command.add_list("--nats", urls, "URL,...", {}).replacement = "--bus";
+    command.add_list("--nats", old_urls, "URL,...", {}).replacement = "--bus";
     command.add_switch("--nats-tls", tls, {}).replacement = "the scheme of --bus: tls://HOST:PORT";
     add_old("--nats-stream", old_stream, "the path of --bus: nats://HOST:PORT/STREAM");
     add_old("--nats-creds", credentials, "--bus-file");
@@ -129,11 +129,11 @@ std::string BusAccessFlags::stream_name() const {
 }
 
 bus::BusAccess BusAccessFlags::bus_access() const {
-    if (!url.empty() && !urls.empty()) {
+    if (!url.empty() && !old_urls.empty()) {
         throw UsageError{"--bus and --nats name one thing; give --bus alone"};
     }
     std::vector<std::string> servers;
-    for (const std::string& each : url.empty() ? urls : std::vector{url}) {
+    for (const std::string& each : url.empty() ? old_urls : std::vector{url}) {
         const auto parsed = parse_bus_url(each).urls;
         servers.insert(servers.end(), parsed.begin(), parsed.end());
     }
@@ -141,11 +141,11 @@ bus::BusAccess BusAccessFlags::bus_access() const {
     if (certificate.empty() != key.empty()) {
         throw UsageError{"--nats-tls-cert and --nats-tls-key belong together; give both"};
     }
-    if (!file.empty()) {
-        if (const auto secrets = bus::read_secrets(file); !secrets) {
-            throw usage_error("--bus-file {}: {}", file, secrets.error());
+    if (!secrets_file.empty()) {
+        if (const auto secrets = bus::read_secrets(secrets_file); !secrets) {
+            throw usage_error("--bus-file {}: {}", secrets_file, secrets.error());
         }
-        if (named_files() != std::vector<std::string>{file, {}, {}, {}, {}}) {
+        if (named_files() != std::vector<std::string>{secrets_file, {}, {}, {}, {}}) {
             throw UsageError{"--bus-file holds all that --nats-creds and --nats-tls-... name; give "
                              "it alone"};
         }
@@ -155,7 +155,7 @@ bus::BusAccess BusAccessFlags::bus_access() const {
     check_readable("--nats-tls-cert", certificate);
     check_readable("--nats-tls-key", key);
     return {.urls = std::move(servers),
-            .secrets = file,
+            .secrets = secrets_file,
             .credentials = credentials,
             .tls = tls,
             .authorities = authorities,
@@ -208,7 +208,7 @@ std::uint64_t BusFlags::spool_bytes() const {
     }
     const auto comma = spool.rfind(',');
     const TimeAndSize size = comma == std::string::npos
-                                 ? TimeAndSize{.bytes = kUsualSpool}
+                                 ? TimeAndSize{.bytes = kDefaultSpoolBytes}
                                  : parse_time_and_size("--spool", spool.substr(comma + 1));
     if (size.bytes < bus::SpoolFolder::kLeastBytes || size.time.count() != 0 || comma == 0) {
         throw usage_error("--spool {}: expected a folder and a size of at least 1 MiB, "
@@ -226,7 +226,7 @@ bus::PublishOptions BusFlags::publish_options(const std::string& server,
     return {.access = access.bus_access(),
             .stream = access.stream_name(),
             .server = has_named_servers ? bus::make_all_servers_name(own) : own,
-            .limits = {.age = kept.time.count() == 0 ? kUsualAge : kept.time,
+            .limits = {.age = kept.time.count() == 0 ? kDefaultBusAge : kept.time,
                        .bytes = kept.bytes,
                        .replicas = replicas},
             .spool = spool_folder(),

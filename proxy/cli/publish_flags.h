@@ -23,10 +23,10 @@ void check_bus_name(std::string_view flag, const std::string& name);
 
 /// The flags about access to a message bus, for publishing and collecting.
 struct BusAccessFlags {
-    std::string url{};  ///< nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/STREAM]
-    std::string file{}; ///< a bus::SecretsFile; empty for an anonymous connection
-    // Values of the flags of earlier versions, which `url` and `file` replace.
-    std::vector<std::string> urls{};
+    std::string url{};          ///< nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/STREAM]
+    std::string secrets_file{}; ///< a bus::SecretsFile; empty for an anonymous connection
+    // Values of the flags of earlier versions, which `url` and `secrets_file` replace.
+    std::vector<std::string> old_urls{};
     std::string old_stream{};
     std::string credentials{};
     bool tls = false;
@@ -37,7 +37,7 @@ struct BusAccessFlags {
     /// `about`: the start of the help of --bus.
     void add_to(Command& command, const std::string& about);
 
-    [[nodiscard]] bool is_enabled() const { return !url.empty() || !urls.empty(); }
+    [[nodiscard]] bool is_enabled() const { return !url.empty() || !old_urls.empty(); }
 
     /// Returns how to connect to the bus. Errors: UsageError, also for files that cannot be read.
     [[nodiscard]] bus::BusAccess bus_access() const;
@@ -46,7 +46,7 @@ struct BusAccessFlags {
 
     /// Returns the files that the flags name; an empty path for each flag that was not given.
     [[nodiscard]] std::vector<std::string> named_files() const {
-        return {file, credentials, authorities, certificate, key};
+        return {secrets_file, credentials, authorities, certificate, key};
     }
 
     /// Returns the files that are read at every connection, and their folders, because a renewed

@@ -27,38 +27,38 @@ constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
 
 /// Limits that keep a busy server's recording manageable: a segment fits into memory and covers up
 /// to an hour.
-constexpr store::RetentionLimits kUsualRotation{.age = std::chrono::hours{1},
-                                                .bytes = std::uint64_t{512} << 20U};
+constexpr store::RetentionLimits kDefaultRotation{.age = std::chrono::hours{1},
+                                                  .bytes = std::uint64_t{512} << 20U};
 
 struct Unit {
     std::string_view name;
     std::uint64_t size;
-    bool time;
+    bool is_time;
 };
 
-constexpr std::array kSizeUnits{Unit{"s", 1, true},
-                                Unit{"min", 60, true},
-                                Unit{"h", 3600, true},
-                                Unit{"d", 86400, true},
-                                Unit{"KiB", std::uint64_t{1} << 10U, false},
-                                Unit{"MiB", std::uint64_t{1} << 20U, false},
-                                Unit{"GiB", std::uint64_t{1} << 30U, false},
-                                Unit{"TiB", std::uint64_t{1} << 40U, false}};
+constexpr std::array kLimitUnits{Unit{"s", 1, true},
+                                 Unit{"min", 60, true},
+                                 Unit{"h", 3600, true},
+                                 Unit{"d", 86400, true},
+                                 Unit{"KiB", std::uint64_t{1} << 10U, false},
+                                 Unit{"MiB", std::uint64_t{1} << 20U, false},
+                                 Unit{"GiB", std::uint64_t{1} << 30U, false},
+                                 Unit{"TiB", std::uint64_t{1} << 40U, false}};
 /// The largest number of a unit. A larger one is a typing error and would not fit into 64 bits.
-constexpr std::uint64_t kMaxNumber = 1'000'000;
+constexpr std::uint64_t kMaxUnitNumber = 1'000'000;
 /// The longest time. A longer one is a typing error, and three times as long does not fit into
 /// nanoseconds of 64 bits.
 constexpr std::chrono::seconds kMaxTime = std::chrono::hours{24} * 36525;
 
 /// Returns the unit of size that a user meant by "G", "gb" or "gib"; empty if there is none.
 std::string size_unit_like(std::string_view name) {
-    const auto* const like = std::ranges::find_if(kSizeUnits, [name](const Unit& unit) {
+    const auto* const like = std::ranges::find_if(kLimitUnits, [name](const Unit& unit) {
         const std::string_view letter = unit.name.substr(0, 1);
-        return !unit.time && name != "m" && // "m" may also stand for minutes
+        return !unit.is_time && name != "m" && // "m" may also stand for minutes
                (boost::iequals(name, unit.name) || boost::iequals(name, letter) ||
                 boost::iequals(name, std::string{letter} + "B"));
     });
-    return like == kSizeUnits.end() ? std::string{} : std::string{like->name};
+    return like == kLimitUnits.end() ? std::string{} : std::string{like->name};
 }
 
 /// Returns the error for a wrong time or size. `number` and `name`: the wrong number and unit.
@@ -90,7 +90,7 @@ bool is_folder(const std::string& path) {
     return path.ends_with('/') || std::filesystem::is_directory(path, ignored);
 }
 
-store::SegmentNames names_in_folder(const RecordingKind& kind, const std::string& path) {
+store::SegmentNames segment_names_in_folder(const RecordingKind& kind, const std::string& path) {
     std::string folder = path;
     while (folder.size() > 1 && folder.back() == '/') {
         folder.pop_back();
@@ -100,7 +100,7 @@ store::SegmentNames names_in_folder(const RecordingKind& kind, const std::string
             .suffix = std::string{kind.folder_suffix}};
 }
 
-store::SegmentNames names_beside(const RecordingKind& kind, const std::string& given) {
+store::SegmentNames segment_names_beside(const RecordingKind& kind, const std::string& given) {
     const std::filesystem::path path{given};
     const std::string folder = path.parent_path().string();
     const std::string file = path.filename().string();
@@ -111,7 +111,7 @@ store::SegmentNames names_beside(const RecordingKind& kind, const std::string& g
 }
 
 /// Returns the path without the folders at its end that do not exist yet.
-std::string existing_part(const std::string& path) {
+std::string existing_folder(const std::string& path) {
     std::error_code ignored;
     std::filesystem::path part = std::filesystem::absolute(path, ignored);
     while (part.has_relative_path() && !std::filesystem::exists(part, ignored)) {
@@ -135,9 +135,9 @@ std::unique_ptr<store::OutputFile> open_stream(const RecordingKind& kind, const 
     return open_output_file(kind.flag, path, *kind.format);
 }
 
-std::unique_ptr<store::OutputFile> open_files(const RecordingKind& kind,
-                                              const store::RecordingOptions& options,
-                                              store::Recording::StartMode begin) {
+std::unique_ptr<store::OutputFile> open_recording_files(const RecordingKind& kind,
+                                                        const store::RecordingOptions& options,
+                                                        store::Recording::StartMode begin) {
     try {
         if (options.segments) {
             std::filesystem::create_directory(options.segments->folder);
@@ -161,13 +161,14 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
         std::uint64_t count = 0;
         const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
         const std::string_view name = part.substr(static_cast<std::size_t>(end - part.data()));
-        const auto* const unit = std::find_if(kSizeUnits.begin(), kSizeUnits.end(),
+        const auto* const unit = std::find_if(kLimitUnits.begin(), kLimitUnits.end(),
                                               [&](const Unit& each) { return each.name == name; });
-        if (error != std::errc{} || unit == kSizeUnits.end() || count == 0 || count > kMaxNumber ||
-            (unit->time ? parsed.time.count() != 0 : parsed.bytes != 0)) {
+        if (error != std::errc{} || unit == kLimitUnits.end() || count == 0 ||
+            count > kMaxUnitNumber ||
+            (unit->is_time ? parsed.time.count() != 0 : parsed.bytes != 0)) {
             throw limit_error(flag, text, count, name, expected);
         }
-        if (unit->time) {
+        if (unit->is_time) {
             parsed.time = std::chrono::seconds{count * unit->size};
             if (parsed.time > kMaxTime) {
                 throw usage_error("{} {}: expected a time of at most 100 years", flag, text);
@@ -228,13 +229,13 @@ std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recordin
     if (is_stream(path)) {
         return open_stream(kind, path);
     }
-    return open_files(kind,
-                      {.path = path,
-                       .compressed = is_compressed(kind.flag, path),
-                       .format = kind.format,
-                       .readers = kind.readers,
-                       .frame_text = kOfflineFrameText},
-                      store::Recording::StartMode::empty);
+    return open_recording_files(kind,
+                                {.path = path,
+                                 .compressed = is_compressed(kind.flag, path),
+                                 .format = kind.format,
+                                 .readers = kind.readers,
+                                 .frame_text = kOfflineFrameText},
+                                store::Recording::StartMode::empty);
 }
 
 void RecordingFlags::check_recordings(std::span<const NamedRecording> recordings) const {
@@ -291,10 +292,11 @@ RecordingFlags::disk_options(const NamedRecording& recording) const {
         .least_free = least_free,
         .sync = sync};
     if (folder || !rotate.empty()) {
-        options.segments = folder ? names_in_folder(kind, path) : names_beside(kind, path);
+        options.segments =
+            folder ? segment_names_in_folder(kind, path) : segment_names_beside(kind, path);
     }
     if (folder && rotate.empty()) {
-        options.rotate = kUsualRotation;
+        options.rotate = kDefaultRotation;
     }
     return options;
 }
@@ -314,7 +316,7 @@ RecordingFlags::disk_space_warnings(std::span<const NamedRecording> recordings) 
             const auto facts = disk.file_facts(folder + '/' + segment.file);
             recorded += facts ? facts->size : 0;
         }
-        const std::uint64_t free = disk.free_bytes(existing_part(folder));
+        const std::uint64_t free = disk.free_bytes(existing_folder(folder));
         const bool is_known = free <= UINT64_MAX - recorded;
         if (is_known && free + recorded < planned->keep.bytes + planned->least_free) {
             found.push_back(fmt::format(
@@ -345,7 +347,7 @@ std::string RecordingFlags::describe_place(const NamedRecording& recording) cons
     if (!min_free.empty()) {
         text += ", leaving " + min_free + " free";
     }
-    const std::uint64_t free = store::system_disk().free_bytes(existing_part(path.string()));
+    const std::uint64_t free = store::system_disk().free_bytes(existing_folder(path.string()));
     return free == UINT64_MAX ? text
                               : fmt::format("{}, {} free now", text, record::size_text(free));
 }
@@ -362,20 +364,20 @@ RecordingFlags::open_live_recording(const NamedRecording& recording,
         return nullptr;
     }
     const auto found = disk_options(recording);
-    return found ? open_files(recording.kind, *found, begin)
+    return found ? open_recording_files(recording.kind, *found, begin)
                  : open_stream(recording.kind, recording.path);
 }
 
 namespace {
 
-constexpr std::chrono::seconds kUsualTime{60};
-constexpr std::uint64_t kUsualBytes = std::uint64_t{64} << 20U;
+constexpr std::chrono::seconds kDefaultFlightTime{60};
+constexpr std::uint64_t kDefaultFlightBytes = std::uint64_t{64} << 20U;
 /// The shortest time that the flight recorder keeps: the least time between two of its files.
-constexpr std::chrono::nanoseconds kMinTime{capture::FlightRecorder::kMinFileInterval};
+constexpr std::chrono::nanoseconds kMinFlightTime{capture::FlightRecorder::kMinFileInterval};
 /// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
-constexpr std::uint64_t kMinBytes = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kMinFlightBytes = std::uint64_t{1} << 20U;
 
-/// Returns limits and folder of --flight. An environment variable has both, with a blank between.
+/// Returns limits and folder of --flight. A variable contains both, separated by a blank.
 std::pair<std::string, std::string> flight_values(const std::vector<std::string>& values) {
     if (values.size() > 1) {
         return {values[0], values[1]};
@@ -397,7 +399,7 @@ void FlightRecorderFlags::add_to(Command& command) {
              "Keep the latest datagrams in memory, for example 60s,64MiB, and write them to "
              "this folder as a capture on SIGUSR2, from the live page, or on a --flight-on "
              "finding; it contains passwords, so it requires --show-secrets")
-        .most_values = 2;
+        .max_values = 2;
     command.add_list(
         "--flight-on", triggers, "ID,...",
         "Findings that trigger --flight: ids, or a minimum severity (info, warning, error)");
@@ -423,18 +425,19 @@ FlightRecorderFlags::options(bool show_secrets, std::size_t memory_mib) const {
                          "included, and cannot be redacted; add --show-secrets to allow it"};
     }
     const auto kept = parse_time_and_size("--flight", flight_values(values).first);
-    if (kept.time.count() != 0 && kept.time < kMinTime) {
+    if (kept.time.count() != 0 && kept.time < kMinFlightTime) {
         throw usage_error("--flight {}: keep at least 5 s, the shortest time between files",
                           flight_values(values).first);
     }
-    const std::uint64_t bytes = kept.bytes == 0 ? kUsualBytes : kept.bytes;
-    if (bytes < kMinBytes || bytes > (std::uint64_t{memory_mib} << 20U) / 2) {
+    const std::uint64_t bytes = kept.bytes == 0 ? kDefaultFlightBytes : kept.bytes;
+    if (bytes < kMinFlightBytes || bytes > (std::uint64_t{memory_mib} << 20U) / 2) {
         throw usage_error("--flight {}: keep at least 1 MiB, and at most half of --memory ({} MiB)",
                           values.front(), memory_mib);
     }
     return capture::FlightRecorderOptions{
         .folder = folder(),
-        .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kUsualTime : kept.time}.count(),
+        .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kDefaultFlightTime : kept.time}
+                    .count(),
         .bytes = bytes,
         .triggers = parse_findings("--flight-on", triggers).selected_findings(),
         .includes_all_sessions = writes_all_sessions};

@@ -62,8 +62,8 @@ struct RecordsCommandFlags {
 
 /// Returns the day of the first record, such as "2026-11-21".
 /// Errors: UsageError that names the flag.
-std::string first_day(std::string_view flag, const std::string& given,
-                      const std::vector<std::string>& paths) {
+std::string first_record_day(std::string_view flag, const std::string& given,
+                             const std::vector<std::string>& paths) {
     constexpr std::string_view kDay = "dddd-dd-dd";
     constexpr std::string_view kBefore = R"({"v":1,"t":")";
     const store::FileStartReader begin{RecordsFiles{paths}.files().front(), 2 * kBefore.size()};
@@ -106,7 +106,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
     }
     constexpr std::string_view kClock = "dd:dd";
     std::string text = store::matches_pattern(given.substr(0, kClock.size()), kClock)
-                           ? first_day(flag, given, paths) + 'T' + given
+                           ? first_record_day(flag, given, paths) + 'T' + given
                            : given;
     if (text.size() >= kEarliest.size() && text.back() == 'Z') {
         text.pop_back();
@@ -167,9 +167,9 @@ class LineSelection {
         return wanted_sessions_.empty() && from_.empty() && to_.empty() && !filter_;
     }
 
-    /// Calls `write` with the line if it is selected. A line of the selected time also brings back
-    /// the selected lines before --from that its reader needs: the start and the map of its
-    /// session, each once and marked as repeated.
+    /// Calls `write` with the line if it is selected. Before a session's first line of the selected
+    /// time, calls it with the earlier records of the session's start and map that match the
+    /// filter, marked as repeated.
     void select(std::string_view line, const std::function<void(std::string_view)>& write) {
         const auto head = filter::read_line_head(line);
         if (!head) {
@@ -186,7 +186,7 @@ class LineSelection {
             earlier_.erase(head->session); // a session of another recording had the same number
         }
         if (head->time < from_) {
-            note_earlier(line, *head);
+            store_session_start(line, *head);
             return;
         }
         if (!to_.empty() && head->time >= to_) {
@@ -248,7 +248,7 @@ class LineSelection {
                line.find(fmt::format(R"("event":"{}")", event)) != std::string_view::npos;
     }
 
-    void note_earlier(std::string_view line, const filter::RecordLineHead& head) {
+    void store_session_start(std::string_view line, const filter::RecordLineHead& head) {
         if (is_event(line, head, "close")) {
             earlier_.erase(head.session);
             return;
@@ -266,14 +266,14 @@ class LineSelection {
 
     const RecordsCommandFlags* flags_;
     std::set<std::int64_t> wanted_sessions_; ///< empty for all
-    std::set<std::int64_t> sessions_;        ///< those that were read, if only some are wanted
+    std::set<std::int64_t> sessions_;        ///< sessions that were read; empty if all are wanted
     std::string from_;
     std::string to_;
     std::optional<filter::LineFilter> filter_;
     std::map<std::int64_t, SessionStart> earlier_; ///< lines before --from, by session
     bool has_read_ = false;                        ///< a line was read
     bool has_filtered_ = false; ///< a line of the wanted sessions and time was read
-    bool has_match_ = false;    ///< such a line matches the filter
+    bool has_match_ = false;    ///< a line of the wanted sessions and time matches the filter
 };
 
 /// Recognises lines that are repeated at the start of a segment, when segments are read in order.
@@ -312,7 +312,7 @@ class RepeatedLines {
     /// The record's type is within this many bytes.
     static constexpr std::size_t kHeadBytes = 64;
 
-    std::string recording_; ///< the current one: folder and name of its segments, or its only file
+    std::string recording_; ///< folder and name of the current segments, or the current file
     std::set<std::int64_t> earlier_sessions_; ///< sessions in the files before the current file
     std::set<std::int64_t> sessions_;         ///< sessions in all files so far
 };
@@ -331,8 +331,8 @@ bool is_terminal(const std::string& output) {
 
 /// Returns the keys of a table.
 /// Errors: UsageError for an invalid key.
-std::vector<std::string> columns_of(const RecordsCommandFlags& flags,
-                                    filter::DescribedTypes described) {
+std::vector<std::string> parse_columns(const RecordsCommandFlags& flags,
+                                       filter::DescribedTypes described) {
     std::vector<std::string> columns;
     for (const std::string& given : flags.columns) {
         const std::string name = boost::algorithm::trim_copy(given);
@@ -352,8 +352,8 @@ std::vector<std::string> columns_of(const RecordsCommandFlags& flags,
 
 /// Returns the condition on the rows of a table of items.
 /// Errors: UsageError for an invalid condition, or without a table.
-std::optional<filter::LineFilter> row_filter_of(const RecordsCommandFlags& flags,
-                                                filter::DescribedTypes described) {
+std::optional<filter::LineFilter> parse_row_filter(const RecordsCommandFlags& flags,
+                                                   filter::DescribedTypes described) {
     if (flags.where.empty()) {
         return std::nullopt;
     }
@@ -372,15 +372,15 @@ std::optional<filter::LineFilter> row_filter_of(const RecordsCommandFlags& flags
 
 /// Returns the table that is written instead of records; nullopt if records are written.
 /// Errors: UsageError for an invalid key or condition.
-std::optional<analyze::RecordsCsv> table_of(const RecordsCommandFlags& flags) {
+std::optional<analyze::RecordsCsv> make_table(const RecordsCommandFlags& flags) {
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
     const filter::DescribedTypes described = filter::described_types(mod);
-    auto where = row_filter_of(flags, described);
+    auto where = parse_row_filter(flags, described);
     if (flags.columns.empty()) {
         return std::nullopt;
     }
-    return analyze::RecordsCsv{columns_of(flags, described),
+    return analyze::RecordsCsv{parse_columns(flags, described),
                                {.for_terminal = is_terminal(flags.output),
                                 .no_formulas = flags.no_formulas,
                                 .where = std::move(where)}};
@@ -484,7 +484,7 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
     std::vector<std::string> read = files.files();
     read.push_back(flags.objects_file);
     check_outputs(read, {{"--output", flags.output}});
-    auto table = table_of(flags);
+    auto table = make_table(flags);
     files.check_are_recordings();
     SelectionWriter writer{flags.output, std::move(table)};
     RepeatedLines repetitions;
@@ -518,7 +518,7 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
                 }
             },
         .on_pause = [&] { writer.flush(); },
-        .has_enough = [&] { return writer.is_reader_gone(); }};
+        .should_stop = [&] { return writer.is_reader_gone(); }};
     if (flags.follow) {
         for (const int signal : {SIGINT, SIGTERM}) {
             std::signal(signal, [](int) { interrupted = 1; });

@@ -44,7 +44,7 @@ constexpr std::chrono::milliseconds kPollInterval{100};
 /// Returns the start of a segment, in the format of records, plus kToleranceSeconds seconds:
 /// records of the previous segment are older.
 std::string earliest_record_time(const store::Segment& segment) {
-    constexpr std::int64_t kToleranceSeconds = 2; // names contain whole seconds
+    constexpr std::int64_t kToleranceSeconds = 2; // segment names contain whole seconds
     return base::format_utc(segment.begun + kToleranceSeconds, base::kRecordTimeFormat);
 }
 
@@ -100,7 +100,7 @@ std::string lines_read_text(std::uint64_t lines) {
     return record::count_with_noun(lines, "line[s] [was|were] read");
 }
 
-void report(const std::string& path, const std::string& what) {
+void print_file_problem(const std::string& path, const std::string& what) {
     sink::print_error("{}: {}", path == "-" ? "standard input" : path, what);
 }
 
@@ -108,10 +108,10 @@ void report(const std::string& path, const std::string& what) {
 
 bool report_invalid_lines(const std::string& path, std::uint64_t count) {
     if (count != 0) {
-        report(path,
-               "skipped " +
-                   record::count_with_noun(count, "line[s] that [is|are] not [a record|records]") +
-                   file_type_hint(path, FileType::records));
+        print_file_problem(path, "skipped " +
+                                     record::count_with_noun(
+                                         count, "line[s] that [is|are] not [a record|records]") +
+                                     file_type_hint(path, FileType::records));
     }
     return count == 0;
 }
@@ -126,32 +126,37 @@ bool FileReadResult::report_problems() const {
     const store::FileEnd end = reader.source().file_end();
     const std::uint64_t left_out = reader.source().skipped_bytes();
     if (end == store::FileEnd::window_too_large) {
-        report(path, "was compressed with too large a window (128 MiB at most can be read); "
-                     "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
+        print_file_problem(path,
+                           "was compressed with too large a window (128 MiB at most can be read); "
+                           "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
     } else if (left_out != 0) {
-        report(path,
-               fmt::format("damaged: skipped {} of compressed data; {}{}",
-                           record::count_with_noun(left_out, "byte[s]"),
-                           lines_read_text(reader.num_lines()),
-                           reader.source().has_returned_damaged_text() ? ", and some may be wrong"
-                                                                       : ""));
+        print_file_problem(path, fmt::format("damaged: skipped {} of compressed data; {}{}",
+                                             record::count_with_noun(left_out, "byte[s]"),
+                                             lines_read_text(reader.num_lines()),
+                                             reader.source().has_returned_damaged_text()
+                                                 ? ", and some may be wrong"
+                                                 : ""));
     } else if (end == store::FileEnd::damaged) {
-        report(path, fmt::format("damaged: cannot be decompressed any further; {}, and the last "
-                                 "one may be wrong",
-                                 lines_read_text(reader.num_lines())));
+        print_file_problem(
+            path, fmt::format("damaged: cannot be decompressed any further; {}, and the last "
+                              "one may be wrong",
+                              lines_read_text(reader.num_lines())));
     } else if (end == store::FileEnd::unreadable) {
-        report(path, "cannot be read any further; " + lines_read_text(reader.num_lines()));
+        print_file_problem(path,
+                           "cannot be read any further; " + lines_read_text(reader.num_lines()));
     } else if (end == store::FileEnd::within_frame) {
-        report(path, fmt::format("ends in the middle of compressed data: truncated, or still being "
-                                 "written; {}",
-                                 lines_read_text(reader.num_lines())));
+        print_file_problem(
+            path, fmt::format("ends in the middle of compressed data: truncated, or still being "
+                              "written; {}",
+                              lines_read_text(reader.num_lines())));
     } else if (!reader.unfinished_line().empty()) {
-        report(path, fmt::format("ends in the middle of a line: truncated, or still being written; "
-                                 "{}",
-                                 lines_read_text(reader.num_lines())));
+        print_file_problem(
+            path, fmt::format("ends in the middle of a line: truncated, or still being written; "
+                              "{}",
+                              lines_read_text(reader.num_lines())));
     }
     if (reader.skipped_bytes() != 0) {
-        report(path, "contains lines too long to be records; they are skipped");
+        print_file_problem(path, "contains lines too long to be records; they are skipped");
     }
     const bool damaged = end == store::FileEnd::damaged ||
                          end == store::FileEnd::window_too_large ||
@@ -195,13 +200,13 @@ void RecordsFiles::read_available_lines(const ReadCallbacks& callbacks) {
     const auto use_line = [&](std::string_view line) {
         invalid_lines_ += callbacks.on_line(line) ? 0U : 1U;
     };
-    for (std::string_view line; !callbacks.has_enough() && reader_->next_line(line);) {
+    for (std::string_view line; !callbacks.should_stop() && reader_->next_line(line);) {
         joiner_.add_line(line, use_line);
     }
 }
 
 void RecordsFiles::close_file(const ReadCallbacks& callbacks) {
-    if (!callbacks.has_enough()) {
+    if (!callbacks.should_stop()) {
         joiner_.flush_incomplete_record(
             [&](std::string_view line) { invalid_lines_ += callbacks.on_line(line) ? 0U : 1U; });
         callbacks.on_file_end({current_file_, *reader_, invalid_lines_});
@@ -211,7 +216,7 @@ void RecordsFiles::close_file(const ReadCallbacks& callbacks) {
 
 void RecordsFiles::read_files(const ReadCallbacks& callbacks) {
     for (const std::string& file : files_) {
-        if (callbacks.has_enough()) {
+        if (callbacks.should_stop()) {
             return;
         }
         open_file(file, callbacks);
@@ -262,8 +267,8 @@ void RecordsFiles::report_unfollowed_recordings(const std::vector<store::Segment
     const auto own =
         store::parse_segment_name(std::filesystem::path{files_.back()}.filename().string());
     if (own && recording_names_.size() > 1 && recording_names_.size() != before) {
-        report(folder_, fmt::format("contains {} recordings; following only '{}'",
-                                    recording_names_.size(), own->name));
+        print_file_problem(folder_, fmt::format("contains {} recordings; following only '{}'",
+                                                recording_names_.size(), own->name));
     }
 }
 
@@ -283,7 +288,7 @@ void RecordsFiles::follow_files(const ReadCallbacks& callbacks,
             close_file(callbacks);
         }
     }
-    while (!stopped() && !callbacks.has_enough()) {
+    while (!stopped() && !callbacks.should_stop()) {
         // Looks for the next file first: when it exists, the current file is complete, and the
         // following read gets all of its data.
         std::string next = next_file(list_segments());
@@ -349,10 +354,11 @@ bool read_recording(const std::string& path, bool quiet, EmptyFile empty,
     return is_whole;
 }
 
-/// Leaves out messages, except the one by which 0.7 servers tell a session its player's name.
-class WithoutMessages final : public record::RecordSink {
+/// Passes on all records but messages. Of the messages, only the one with which a 0.7 server tells
+/// a session its player's name is passed on.
+class MessageSkippingSink final : public record::RecordSink {
   public:
-    explicit WithoutMessages(record::RecordSink& next) : next_{&next} {}
+    explicit MessageSkippingSink(record::RecordSink& next) : next_{&next} {}
 
     void on_record(const record::Record& record) override {
         const auto* message = std::get_if<const record::MessageRecord*>(&record);
@@ -373,7 +379,7 @@ bool read_capture(const RecordSource& source, bool quiet,
     captures.set_quiet(quiet);
     LineCallbackOutput lines{on_line};
     sink::JsonLines json{{.raw = true, .objects = source.objects}, lines};
-    WithoutMessages sparse{json};
+    MessageSkippingSink sparse{json};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
         {.objects = source.objects, .memory = &memory}, maps, sparse, numbers};

@@ -64,7 +64,7 @@ class RecordsFiles {
         std::function<void()> on_pause = [] {}; ///< called if there is no more data at the moment
         /// Called before each line. If it returns true, reading stops, and on_file_end is not
         /// called for the current file.
-        std::function<bool()> has_enough = [] { return false; };
+        std::function<bool()> should_stop = [] { return false; };
     };
 
     /// Reads all files to their ends.

@@ -49,8 +49,8 @@ std::string clients_text(const replay::ReplayResult& result) {
     return text + '\n';
 }
 
-/// Describes what a replay did. `withheld`: messages of its scripts that were not sent.
-std::string replay_text(const replay::ReplayResult& result, std::uint64_t withheld) {
+/// Describes what a replay did. `withheld_count`: messages of its scripts that were not sent.
+std::string replay_text(const replay::ReplayResult& result, std::uint64_t withheld_count) {
     const replay::ClientCounts& counts = result.counts;
     const auto& totals = result.totals;
     std::string text = clients_text(result);
@@ -59,7 +59,7 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
                         record::count_with_noun(counts.messages, "message[s]"), result.seconds,
                         record::count_with_noun(counts.resent_chunks, "chunk[s]"),
                         record::count_with_noun(counts.skipped_inputs, "input[s]"),
-                        record::count_with_noun(withheld, "message[s]"));
+                        record::count_with_noun(withheld_count, "message[s]"));
     text +=
         fmt::format("received: {}, {} verified, {} with a wrong checksum, {} undecodable, {} on "
                     "an unknown base\n",
@@ -81,7 +81,7 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
 
 /// The most clients of a server.
 constexpr std::size_t kMaxClients = 128;
-constexpr double kNanoseconds = 1e9;
+constexpr double kNanosecondsPerSecond = 1e9;
 /// The most bytes of a password that fit into a client's info message.
 constexpr std::size_t kMaxPassword = 255;
 
@@ -101,8 +101,8 @@ struct ReplayFlags {
 /// The clients of a capture.
 struct CapturedClients {
     std::vector<replay::ClientScript> scripts;
-    std::uint64_t withheld = 0; ///< messages of the scripts that are not sent
-    bool is_damaged = false;    ///< parts of the capture could not be read
+    std::uint64_t withheld_count = 0; ///< messages of the scripts that are not sent
+    bool is_damaged = false;          ///< parts of the capture could not be read
 };
 
 /// Errors: UsageError, also if no client plays; CaptureError.
@@ -139,7 +139,7 @@ CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& c
                           flags.session ? fmt::format("its session {}", *flags.session) : "it");
     }
     for (const replay::ClientScript& script : clients.scripts) {
-        clients.withheld += script.withheld_count;
+        clients.withheld_count += script.withheld_count;
     }
     return clients;
 }
@@ -169,14 +169,14 @@ int report_clients(const ReplayFlags& flags, const replay::ReplayResult& result,
 /// outlive them.
 replay::ReplayOptions replay_options(const ReplayFlags& flags, const pipeline::Config& config,
                                      inspect::MemoryBudget& memory) {
-    replay::ReplayOptions options{.scripts = {},
-                                  .clients = flags.clients,
-                                  .each = {.password = flags.password,
-                                           .speed = flags.speed,
-                                           .duration = std::llround(flags.duration * kNanoseconds),
-                                           .timeout = std::llround(flags.timeout * kNanoseconds)},
-                                  .inspect =
-                                      config.make_inspect_options(inspect::Observers::none())};
+    replay::ReplayOptions options{
+        .scripts = {},
+        .clients = flags.clients,
+        .each = {.password = flags.password,
+                 .speed = flags.speed,
+                 .duration = std::llround(flags.duration * kNanosecondsPerSecond),
+                 .timeout = std::llround(flags.timeout * kNanosecondsPerSecond)},
+        .inspect = config.make_inspect_options(inspect::Observers::none())};
     options.inspect.memory = &memory;
     return options;
 }
@@ -193,14 +193,14 @@ int run_replay_command(const ReplayFlags& flags) {
     inspect::MemoryBudget memory{flags.memory_mib << 20U};
     pipeline::MapFolders maps{records.map_folders(),
                               {.cache = records.map_cache, .memory = &memory}};
-    const auto mod = records.lookup.read_mod_description();
+    const auto mod = records.maps_and_objects.read_mod_description();
     const pipeline::Config config = records.make_config(*mod, false);
-    check_outputs({flags.capture, records.lookup.objects_file},
+    check_outputs({flags.capture, records.maps_and_objects.objects_file},
                   {{"--output", records.output}, {"--summary", records.summary}});
     check_replaceable("--summary", records.summary, FileType::summary);
     const HostPort server = parse_server(flags.server);
     CapturedClients clients = read_clients(flags, config, memory, maps);
-    // Opening files empties them, so everything was checked before.
+    // Opening the outputs truncates them, so all flags are checked before.
     const auto summary = open_output_file("--summary", records.summary);
     check_replaceable("--output", records.output);
     const auto file =
@@ -220,7 +220,7 @@ int run_replay_command(const ReplayFlags& flags) {
         is_recorded = finish_output("--output", *file);
     }
     sink::print_text(records.output == "-" ? stderr : stdout,
-                     replay_text(result, clients.withheld));
+                     replay_text(result, clients.withheld_count));
     auto checks = fail_on.make_checks(result.totals, "--fail-on");
     analyze::add_expectation_checks(checks, written.expectations().list(), "--expect");
     const int checked = report_result(

@@ -28,7 +28,7 @@ void add_duration_flag(Command& command, double& seconds) {
 }
 
 void add_log_level_flag(Command& command, std::string& level) {
-    command.add("--log-level", &level, "LEVEL", "Log level on standard error").words = {
+    command.add("--log-level", &level, "LEVEL", "Log level on standard error").allowed_words = {
         "error", "warn", "info", "debug", "trace"};
 }
 
@@ -99,7 +99,7 @@ std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) con
     const auto mod = std::make_shared<std::unique_ptr<wire::ModDescription>>();
     const auto described = [this, mod]() -> const wire::ModDescription& {
         if (*mod == nullptr) {
-            *mod = records.lookup.read_mod_description();
+            *mod = records.maps_and_objects.read_mod_description();
         }
         return **mod;
     };
@@ -248,10 +248,11 @@ int check_config(const RunFlags& flags, Settings& settings) {
 }
 
 void RunFlags::check_files(const Settings& settings) const {
-    const std::string none; // replaces a path of segments, which is only the start of their names
+    const std::string none; // instead of --output and --write, if they only begin segments' names
     const bool whole = recording.rotate.empty();
     std::vector<std::string> read = bus.access.named_files();
-    read.insert(read.end(), {records.lookup.objects_file, settings.config_file(), http.token_file});
+    read.insert(read.end(),
+                {records.maps_and_objects.objects_file, settings.config_file(), http.token_file});
     check_distinct_files(read, {{"--output", whole ? records.output : none},
                                 {"--summary", records.summary},
                                 {"--write", whole ? records.capture : none}});
@@ -264,7 +265,7 @@ void RunFlags::check_inspection_flags() const {
          "--demo, --write and --flight need"},
         {!records.output.empty() || bus.is_enabled(), "--output and --bus need"},
         {!records.expect.empty() || !records.fail_on.empty(), "--expect and --fail-on need"},
-        {requests_resync(), "--resync needs"},
+        {requests_full_snapshots(), "--resync needs"},
         {!http.recordings.empty(), "--http-recordings needs"}};
     for (const auto& [is_given, what] : needs) {
         if (no_inspect && is_given) {

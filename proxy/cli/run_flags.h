@@ -105,7 +105,7 @@ struct RunFlags {
     virtual void raise_descriptor_limit(std::size_t /*server_count*/) const {}
 
     /// True if the run requests full snapshots from the server when a session cannot be decoded.
-    [[nodiscard]] virtual bool requests_resync() const { return false; }
+    [[nodiscard]] virtual bool requests_full_snapshots() const { return false; }
 
   protected:
     void add_output_flags(Command& command);

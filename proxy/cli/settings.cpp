@@ -32,7 +32,7 @@ constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10U;
 constexpr const char* kCommandLine = "command line";
 constexpr const char* kEnvironment = "environment";
 
-std::string read_file(const std::string& path) {
+std::string read_config_file(const std::string& path) {
     auto text = base::read_small_file(path, kMaxFileBytes);
     if (!text && text.error() == std::errc::file_too_large) {
         throw usage_error("--config {}: longer than {} bytes", path, kMaxFileBytes);
@@ -69,7 +69,7 @@ class ConfigReader {
     /// Returns the next line with a key; nullopt at the end. The key of a line in a section begins
     /// with "SECTION.".
     /// Errors: UsageError.
-    [[nodiscard]] std::optional<ConfigLine> next() {
+    [[nodiscard]] std::optional<ConfigLine> next_line() {
         for (skip_space(true); !rest_.empty(); skip_space(true)) {
             const std::string text = take_until("=\n#");
             if (text.starts_with('[') && text.ends_with(']')) {
@@ -83,7 +83,7 @@ class ConfigReader {
             ConfigLine line{
                 .key = section_ + text, .number = number_, .has_equals = begins_with('=')};
             if (line.has_equals) {
-                take();
+                take_character();
                 skip_space(false);
                 read_values(line);
             }
@@ -95,7 +95,7 @@ class ConfigReader {
   private:
     [[nodiscard]] bool begins_with(char character) const { return rest_.starts_with(character); }
 
-    void take() {
+    void take_character() {
         number_ += begins_with('\n') ? 1U : 0U;
         rest_.remove_prefix(1);
     }
@@ -115,7 +115,7 @@ class ConfigReader {
                 static_cast<void>(take_until("\n"));
             } else if (begins_with(' ') || begins_with('\t') || begins_with('\r') ||
                        (with_newlines && begins_with('\n'))) {
-                take();
+                take_character();
             } else {
                 return;
             }
@@ -125,7 +125,7 @@ class ConfigReader {
     void read_values(ConfigLine& line) {
         const bool is_list = begins_with('[');
         if (is_list) {
-            take();
+            take_character();
         }
         const bool has_commas = is_list || is_repeatable_(line.key);
         skip_space(is_list);
@@ -133,7 +133,7 @@ class ConfigReader {
             line.values.push_back(take_value(is_list ? ",]\n#" : has_commas ? ",\n#" : "\n#"));
             skip_space(is_list);
             if (has_commas && begins_with(',')) {
-                take();
+                take_character();
                 skip_space(is_list);
             }
         }
@@ -141,7 +141,7 @@ class ConfigReader {
             throw usage_error("--config {}, line {}: the list has no ']'", path_, line.number);
         }
         if (is_list) {
-            take();
+            take_character();
         }
     }
 
@@ -152,9 +152,9 @@ class ConfigReader {
         }
         const char quote = rest_.front();
         std::string value;
-        for (take(); !begins_with(quote); take()) {
+        for (take_character(); !begins_with(quote); take_character()) {
             if (rest_.size() > 1 && rest_[0] == '\\' && rest_[1] == quote) {
-                take(); // the backslash of a quote within the value
+                take_character(); // the backslash of a quote within the value
             }
             if (rest_.empty() || begins_with('\n')) {
                 throw usage_error("--config {}, line {}: the quotes are not closed", path_,
@@ -162,7 +162,7 @@ class ConfigReader {
             }
             value += rest_.front();
         }
-        take();
+        take_character();
         return value;
     }
 
@@ -174,7 +174,7 @@ class ConfigReader {
 };
 
 /// A flag that has no effect without one of certain other flags.
-struct RequiredFlag {
+struct DependentFlag {
     const char* flag;
     std::array<const char*, 3> one_of;
     /// If this is null, `flag` alone is an error. Otherwise `flag` alone is only reported, and only
@@ -182,7 +182,7 @@ struct RequiredFlag {
     const char* reported_beside = nullptr;
 };
 
-constexpr RequiredFlag kRequiredFlags[]{
+constexpr DependentFlag kDependentFlags[]{
     {"--demo-version", {"--demo", "--http-recordings"}},
     {"--items", {"--output", "--bus", "--nats"}, "--items"},
     {"--filter", {"--output", "--bus", "--nats"}, "--items"},
@@ -200,12 +200,12 @@ constexpr RequiredFlag kRequiredFlags[]{
     {"--spool", {"--bus", "--nats"}},
 };
 
-void check_required_flags(Command& command) {
+void check_dependent_flags(Command& command) {
     const auto is_given = [&command](const char* flag) {
         const Flag* const found = flag == nullptr ? nullptr : command.find_flag(flag);
         return found != nullptr && !found->values.empty();
     };
-    for (const RequiredFlag& need : kRequiredFlags) {
+    for (const DependentFlag& need : kDependentFlags) {
         const char* const beside = need.reported_beside;
         if (!is_given(need.flag) || std::ranges::any_of(need.one_of, is_given) ||
             (beside != nullptr && command.find_flag(beside) == nullptr)) {
@@ -237,7 +237,7 @@ std::string variable_name(const Flag& flag) {
 void add_color_flag(Command& command) {
     command
         .add("--color", &command.color, "WHEN", "Colour text on the terminal; auto obeys NO_COLOR")
-        .words = {"auto", "always", "never"};
+        .allowed_words = {"auto", "always", "never"};
 }
 
 Settings::Settings(Command& command) : command_{&command} {
@@ -280,9 +280,9 @@ void Settings::set_flags_of_process(const std::vector<process::GivenFlag>& flags
 }
 
 void Settings::apply_color() const {
-    set_colors(command_->color == "always"  ? sink::Colors::always
-               : command_->color == "never" ? sink::Colors::never
-                                            : sink::Colors::automatic);
+    set_log_colors(command_->color == "always"  ? sink::Colors::always
+                   : command_->color == "never" ? sink::Colors::never
+                                                : sink::Colors::automatic);
 }
 
 void Settings::fill_missing_flags() {
@@ -297,11 +297,11 @@ std::vector<std::string> Settings::try_fill_missing_flags() {
         flag.source = flag.values.empty() ? "" : kCommandLine;
     }
     fill_flags_from_environment();
-    is_read_ = file_.empty();
-    if (!is_read_) {
+    is_file_read_ = file_.empty();
+    if (!is_file_read_) {
         add_problem_of_check(command_->problems, [this] { fill_flags_from_file(); });
     }
-    add_problem_of_check(command_->problems, [this] { check_required_flags(*command_); });
+    add_problem_of_check(command_->problems, [this] { check_dependent_flags(*command_); });
     return std::exchange(command_->problems, {});
 }
 
@@ -325,7 +325,7 @@ std::vector<std::string> Settings::describe_sources() const {
     return lines;
 }
 
-bool Settings::has_flag(const std::string& flag) const {
+bool Settings::is_set_by_variable_or_file(const std::string& flag) const {
     const Flag* const found = command_->find_flag("--" + flag);
     return found != nullptr && !found->source.empty() && found->source != kCommandLine;
 }
@@ -364,7 +364,7 @@ void Settings::fill_flags_from_environment() {
 void Settings::fill_flags_from_file() {
     // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    const std::string content = read_file(file_);
+    const std::string content = read_config_file(file_);
     std::string_view text{content};
     text.remove_prefix(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
     const auto find_flag = [this](std::string_view key) -> Flag* {
@@ -375,10 +375,10 @@ void Settings::fill_flags_from_file() {
     };
     ConfigReader reader{text, file_, [&](const std::string& key) {
                             const Flag* const flag = find_flag(key);
-                            return flag != nullptr && flag->most_values == Flag::kUnlimited;
+                            return flag != nullptr && flag->max_values == Flag::kUnlimited;
                         }};
     std::vector<std::pair<Flag*, ConfigLine>> found;
-    while (const auto line = reader.next()) {
+    while (const auto line = reader.next_line()) {
         Flag* const flag = find_flag(line->key);
         const std::string where = fmt::format("--config {}, line {}", file_, line->number);
         const auto same = std::ranges::find(found, flag, &std::pair<Flag*, ConfigLine>::first);
@@ -408,7 +408,7 @@ void Settings::fill_flags_from_file() {
                              flag->is_switch() ? "true" : "..."));
         flag->source = file_;
     }
-    is_read_ = true;
+    is_file_read_ = true;
 }
 
 void Settings::set_flag(Flag& flag, const Texts& values, const std::string& source,

@@ -56,7 +56,7 @@ class Settings {
 
     /// True if the file given with --config could be read, or no file was given. Otherwise the
     /// flags are not those that the user meant, so checking them would give false errors.
-    [[nodiscard]] bool is_config_file_read() const { return is_read_; }
+    [[nodiscard]] bool is_config_file_read() const { return is_file_read_; }
 
     /// Describes which flags each source has set, one line for each source, and which flags of the
     /// file another source overrides. The lines contain no values, which may be secret.
@@ -72,8 +72,8 @@ class Settings {
     /// Sets the flags to those of another process, and the colours of the log.
     void set_flags_of_process(const std::vector<process::GivenFlag>& flags);
 
-    /// Whether a variable or the file names the flag, also if its value is not valid.
-    [[nodiscard]] bool has_flag(const std::string& flag) const;
+    /// True if a variable or the file sets the flag, even to a value that is not valid.
+    [[nodiscard]] bool is_set_by_variable_or_file(const std::string& flag) const;
 
     /// Returns an error message. If the message begins with a flag, adds the variable or file that
     /// has set the flag.
@@ -101,7 +101,7 @@ class Settings {
     Command* command_;
     std::string file_;
     std::vector<std::string> overridden_; ///< flags of the file that another source has set
-    bool is_read_ = true;
+    bool is_file_read_ = true;
 };
 
 /// Gives a command its flags, and an action that fills in flags which the command line leaves out,

@@ -139,7 +139,7 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
         comparison.count_unpaired_ticks();
         const auto totals = comparison.result().sum_pairs();
         CHECK(fmt::format("{} {} {} {}", totals.common_ticks, totals.different_ticks,
-                          totals.lone_ticks[0], totals.lone_ticks[1]) == row.said);
+                          totals.unpaired_ticks[0], totals.unpaired_ticks[1]) == row.said);
         CHECK(comparison.result().are_games_equal() ==
               (totals.common_ticks != 0 && totals.different_ticks == 0));
     }
@@ -192,7 +192,8 @@ TEST_CASE("too many waiting snapshots are dropped and counted") {
     }
     CHECK(comparison.result().sum_pairs().dropped_snapshots == kMore);
     comparison.count_unpaired_ticks();
-    CHECK(comparison.result().sum_pairs().lone_ticks[1] == GameComparison::kMaxWaitingSnapshots);
+    CHECK(comparison.result().sum_pairs().unpaired_ticks[1] ==
+          GameComparison::kMaxWaitingSnapshots);
 }
 
 TEST_CASE("objects and fields beyond the limit are counted together") {
@@ -242,7 +243,7 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     const analyze::ComparisonReport report{.files = {"one.pcap", "t\x1bwo\xff"},
                                            .readers = {&a, &b},
                                            .pairs = &pairs,
-                                           .found = &comparison.result()};
+                                           .differences = &comparison.result()};
     const std::string text = analyze::comparison_text(report);
     CAPTURE(text);
     CHECK(text.find('\x1b') == std::string::npos);

@@ -330,8 +330,8 @@ TEST_CASE("an error is explained rather than an earlier warning") {
     records.insert(records.end(), kRecords.begin(), kRecords.end());
     const Explanation story = told(records);
     CHECK(story.finding.at("id").as_string() == "snapshot.crc_mismatch");
-    REQUIRE(story.suspect_item_in(story.before) != nullptr);
-    CHECK(story.suspect_item_in(story.before)->at("fields").at("x").as_int64() == 1000);
+    REQUIRE(story.suspect_item_in(story.items_before) != nullptr);
+    CHECK(story.suspect_item_in(story.items_before)->at("fields").at("x").as_int64() == 1000);
     CHECK(story.after_tick == 14);
 }
 
@@ -459,11 +459,12 @@ TEST_CASE(
 TEST_CASE("if an object's size is the cause, it is told what follows, and nothing else") {
     const analyze::SizeDifference pickup{.object = "pickup",
                                          .type_id = 4,
-                                         .agreed = 4,
-                                         .ints = 5,
+                                         .agreed_ints = 4,
+                                         .actual_ints = 5,
                                          .snapshots = 382,
                                          .text = "pickup: 5 ints instead of 4"};
-    const analyze::SizeDifference shorter{.object = "laser", .agreed = 5, .ints = 1, .text = "l"};
+    const analyze::SizeDifference shorter{
+        .object = "laser", .agreed_ints = 5, .actual_ints = 1, .text = "l"};
 
     struct Row {
         std::vector<analyze::SizeDifference> sizes;
@@ -500,7 +501,7 @@ TEST_CASE("if an object's size is the cause, it is told what follows, and nothin
         Explanation story = told(records);
         CHECK(explanation_json(story).at("sizes").as_array().empty());
         CHECK_FALSE(contains(explanation_text(story), "What to change"));
-        story.sizes = row.sizes;
+        story.causing_sizes = row.sizes;
         story.num_other_resized_sessions = row.others;
         std::string text = explanation_text(story);
         CHECK(text.starts_with(row.begin));

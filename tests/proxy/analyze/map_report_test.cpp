@@ -34,12 +34,12 @@ json::object describe(const map::test::Truth& truth, const map::Map& map) {
     for (const auto& row : truth.entry.at("points").as_array()) {
         points.push_back({row.at(0).to_number<double>(), row.at(1).to_number<double>()});
     }
-    std::vector<map::WorldPos> boxes;
+    std::vector<map::WorldPos> tee_centres;
     for (const auto& row : truth.entry.at("boxes").as_array()) {
-        boxes.push_back({row.at(0).to_number<int>(), row.at(1).to_number<int>()});
+        tee_centres.push_back({row.at(0).to_number<int>(), row.at(1).to_number<int>()});
     }
-    const auto description =
-        map_json(map, truth.path.filename().string(), {.points = points, .boxes = boxes});
+    const auto description = map_json(map, truth.path.filename().string(),
+                                      {.points = points, .tee_centres = tee_centres});
     // Compares the parsed text, because programs read the text.
     return json::parse(record::json_text(description)).as_object();
 }
@@ -140,8 +140,8 @@ TEST_CASE("a description counts what the layers hold, and says what is at a posi
     const auto map = map::Map::parse(builder.build());
     REQUIRE(map.has_value());
     const MapPoint points[] = {{40, 40}, {63.5, 40}};
-    const map::WorldPos boxes[] = {{48, 48}, {100, 16}};
-    const json::object got = map_json(*map, "", {.points = points, .boxes = boxes});
+    const map::WorldPos tee_centres[] = {{48, 48}, {100, 16}};
+    const json::object got = map_json(*map, "", {.points = points, .tee_centres = tee_centres});
     CHECK(got.at("groups") == 1);
     CHECK(got.at("layers") == 2);
     CHECK(got.at("physics_layer_counts") == json::parse(R"({"game": 1, "tele": 1})"));

@@ -60,16 +60,16 @@ std::string lines(const map::Overlay& overlay) {
 
 TEST_CASE("lines have the colour of their player, their session or their time") {
     const RecordedPaths paths = two_players();
-    const map::Overlay players = path_lines(paths, PathColor::player);
+    const map::Overlay players = path_overlay(paths, PathColor::player);
     CHECK(legend(players) == "ff3030 ann; 30ff30 bob; ");
     CHECK(lines(players) == "1: 0,0 320,0; 0: 16,80 16,80 80,80; ");
     CHECK(players.title == "Paths by player");
 
-    const map::Overlay sessions = path_lines(paths, PathColor::session);
+    const map::Overlay sessions = path_overlay(paths, PathColor::session);
     CHECK(legend(sessions) == "ff3030 session 1; 30ff30 session 2; ");
     CHECK(lines(sessions) == "0: 0,0 320,0; 0: 16,80 16,80; 1: 16,80 80,80; ");
 
-    const map::Overlay times = path_lines(paths, PathColor::time);
+    const map::Overlay times = path_overlay(paths, PathColor::time);
     REQUIRE(times.colors.size() == 8);
     CHECK(times.colors[0].label == "from 20:15:00");
     CHECK(times.colors[7].label == "from 20:15:07");
@@ -80,11 +80,11 @@ TEST_CASE("lines have the colour of their player, their session or their time") 
 TEST_CASE("times of several days have the date, and merged snapshots are named") {
     RecordedPaths paths = two_players();
     paths.end = "2026-11-22T20:15:07.999000Z";
-    CHECK(path_lines(paths, PathColor::time).colors[0].label == "from 11-21 20:15");
+    CHECK(path_overlay(paths, PathColor::time).colors[0].label == "from 11-21 20:15");
     for (PathPoint& point : paths.paths[0].points) {
         point.session = 0;
     }
-    CHECK(legend(path_lines(paths, PathColor::session)) ==
+    CHECK(legend(path_overlay(paths, PathColor::session)) ==
           "ff3030 session 1; 30ff30 session 2; 40a0ff merged snapshots; ");
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("64 players have colours that differ, and further ones share a grey") 
         paths.players.push_back(fmt::format("player {}", i));
         paths.paths.push_back({.player = i, .points = {{.tick = 0}, {.tick = 10}}});
     }
-    const map::Overlay overlay = path_lines(paths, PathColor::player);
+    const map::Overlay overlay = path_overlay(paths, PathColor::player);
     REQUIRE(overlay.colors.size() == 65);
     CHECK(overlay.colors.back().label == "6 others");
     CHECK(overlay.paths.back().color == 64);
@@ -109,10 +109,10 @@ TEST_CASE("64 players have colours that differ, and further ones share a grey") 
 TEST_CASE("tiles have the time that tees spent in them, and deaths a cross") {
     RecordedPaths paths = two_players();
     paths.deaths = {{80, 80}, {-5, 7}};
-    const map::Overlay overlay = heat_map(paths, 8, 4);
+    const map::Overlay overlay = heat_map_overlay(paths, 8, 4);
     CHECK(overlay.title == "Time in each tile, 2 players");
     paths.players = {"ann"};
-    CHECK(heat_map(paths, 8, 4).title == "Time in each tile, ann");
+    CHECK(heat_map_overlay(paths, 8, 4).title == "Time in each tile, ann");
     // The longest time: 100 ticks at one place, and a part of the 50 ticks to the next position.
     CHECK(legend(overlay) ==
           "3b4cc0 under 1 ms; 2f8fe0 from 1 ms; 25c4b8 from 3 ms; 58d65a from 10 ms; "
@@ -137,7 +137,7 @@ TEST_CASE("tiles have the time that tees spent in them, and deaths a cross") {
     // 15 ticks are exactly 300 ms.
     paths.paths = {{.player = 0, .points = {{.at = {16, 16}}, {.at = {16, 16}, .tick = 15}}}};
     paths.deaths.clear();
-    CHECK(heat_map(paths, 8, 4).colors.back().label == "from 300 ms");
+    CHECK(heat_map_overlay(paths, 8, 4).colors.back().label == "from 300 ms");
 }
 
 TEST_CASE("impossible positions are limited, and a recording without positions has no heat map") {
@@ -148,8 +148,8 @@ TEST_CASE("impossible positions are limited, and a recording without positions h
                     .points = {{.at = {-kFar - 1, kFar}, .tick = -kFar - 1},
                                {.at = {kFar, -kFar - 1}, .tick = kFar},
                                {.at = {1, 1}, .tick = 0}}}};
-    CHECK(heat_map(paths, 8, 4).tiles.size() <= 32);
-    CHECK(analyze::heat_map({}, 8, 4).tiles.empty());
-    CHECK(analyze::path_lines({}, PathColor::time).paths.empty());
-    CHECK(analyze::path_lines({}, PathColor::player).colors.empty());
+    CHECK(heat_map_overlay(paths, 8, 4).tiles.size() <= 32);
+    CHECK(analyze::heat_map_overlay({}, 8, 4).tiles.empty());
+    CHECK(analyze::path_overlay({}, PathColor::time).paths.empty());
+    CHECK(analyze::path_overlay({}, PathColor::player).colors.empty());
 }

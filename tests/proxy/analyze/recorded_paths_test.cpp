@@ -125,7 +125,7 @@ TEST_CASE("a player's path lasts as long as any session shows the player on this
         std::string_view name;
         std::string text;
         std::string_view paths;
-        std::uint64_t on_other_maps = 0;
+        std::uint64_t positions_on_other_maps = 0;
     };
 
     const std::string both = seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
@@ -193,7 +193,7 @@ TEST_CASE("a player's path lasts as long as any session shows the player on this
         CAPTURE(row.name);
         const auto found = read(row.text);
         CHECK(show(found) == row.paths);
-        CHECK(found.on_other_maps == row.on_other_maps);
+        CHECK(found.positions_on_other_maps == row.positions_on_other_maps);
     }
 }
 
@@ -304,9 +304,9 @@ TEST_CASE("merged snapshots are on their own map, also if the next map was annou
     const auto found = read(next);
     CHECK(show(found) == "31 32; ");
     CHECK(show_deaths(found) == "32 ");
-    CHECK(found.on_other_maps == 3);
+    CHECK(found.positions_on_other_maps == 3);
     CHECK(found.other_maps == std::set<std::string>{"a"});
-    CHECK(found.on_unknown_maps == 0);
+    CHECK(found.positions_on_unknown_maps == 0);
 
     // Another version of a map, under the same name.
     CHECK(show(read(map_named("a", "00000007") + world_on("a", 1, 98, 1) + map_named("a", kMap) +
@@ -315,16 +315,16 @@ TEST_CASE("merged snapshots are on their own map, also if the next map was annou
     // The recording begins after the next map was announced, before the last worlds of this map.
     const auto unknown = read(map_named("b", "00000007") + world_on("a", 1, 100, 2) +
                               world_on("a", 1, 102, 3) + world_on("b", 2, 10, 31));
-    CHECK(unknown.on_unknown_maps == 2);
-    CHECK(unknown.on_other_maps == 1);
+    CHECK(unknown.positions_on_unknown_maps == 2);
+    CHECK(unknown.positions_on_other_maps == 1);
 }
 
 TEST_CASE("without a map record, worlds name their map") {
     struct Row {
         std::string_view file;
         std::string_view world;
-        std::uint64_t on_other_maps = 0;
-        std::uint64_t on_unknown_maps = 0;
+        std::uint64_t positions_on_other_maps = 0;
+        std::uint64_t positions_on_unknown_maps = 0;
     };
 
     const Row rows[] = {
@@ -335,15 +335,16 @@ TEST_CASE("without a map record, worlds name their map") {
         CAPTURE(row.world);
         const auto found =
             read(world_on(row.world, 1, 2, 1) + world_on(row.world, 1, 4, 2), 1000, {}, row.file);
-        CHECK(found.on_other_maps == row.on_other_maps);
-        CHECK(found.on_unknown_maps == row.on_unknown_maps);
-        CHECK(found.other_maps.contains(std::string{row.world}) == (row.on_other_maps != 0));
+        CHECK(found.positions_on_other_maps == row.positions_on_other_maps);
+        CHECK(found.positions_on_unknown_maps == row.positions_on_unknown_maps);
+        CHECK(found.other_maps.contains(std::string{row.world}) ==
+              (row.positions_on_other_maps != 0));
     }
     // Only the wanted players' positions are counted.
     const auto of_bob =
         read(map_of(1, "00000007") + seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 1)), 1000,
              {"bob"});
-    CHECK(of_bob.on_other_maps == 1);
+    CHECK(of_bob.positions_on_other_maps == 1);
 }
 
 TEST_CASE("a path lasts to the last snapshot in which its tee stood still") {
@@ -458,10 +459,10 @@ TEST_CASE("a world is on its map also if no tee is seen, as while the game is pa
 
 TEST_CASE("deaths are known if messages were recorded and, with merged snapshots, sessions") {
     const std::string chat = line("message", 1, R"("name":"sv_chat","fields":{})");
-    CHECK_FALSE(read(opened(1) + seen(1, 2, tee(0, "ann", 1))).knows_deaths);
-    CHECK(read(chat + seen(1, 2, tee(0, "ann", 1))).knows_deaths);
-    CHECK_FALSE(read(chat + world(2, tee(0, "ann", 1))).knows_deaths);
-    CHECK(read(opened(1) + chat + world(2, tee(0, "ann", 1))).knows_deaths);
+    CHECK_FALSE(read(opened(1) + seen(1, 2, tee(0, "ann", 1))).are_deaths_known);
+    CHECK(read(chat + seen(1, 2, tee(0, "ann", 1))).are_deaths_known);
+    CHECK_FALSE(read(chat + world(2, tee(0, "ann", 1))).are_deaths_known);
+    CHECK(read(opened(1) + chat + world(2, tee(0, "ann", 1))).are_deaths_known);
 }
 
 TEST_CASE("only the paths and deaths of the wanted players are kept") {

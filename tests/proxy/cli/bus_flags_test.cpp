@@ -39,7 +39,7 @@ TEST_CASE("a file that is renewed by renaming stays readable through its folder,
                         {"/srv/a.pem", "/srv", false}};
     for (const Row& row : rows) {
         CAPTURE(row.file);
-        const BusAccessFlags flags{.urls = {"nats://x"}, .credentials = row.file};
+        const BusAccessFlags flags{.old_urls = {"nats://x"}, .credentials = row.file};
         CHECK(has(flags.readable_files(), row.file));
         CHECK(has(flags.readable_files(), row.folder) == row.readable);
     }
@@ -55,7 +55,8 @@ TEST_CASE("the target of a symbolic link can be renewed, too") {
     fs::create_directories(folder / "archive");
     tw::test::write_text(folder / "archive" / "client1.pem", "of the first year");
     fs::create_symlink("../archive/client1.pem", folder / "live" / "client.pem");
-    const BusAccessFlags flags{.urls = {"nats://x"}, .certificate = folder / "live" / "client.pem"};
+    const BusAccessFlags flags{.old_urls = {"nats://x"},
+                               .certificate = folder / "live" / "client.pem"};
     CHECK(has(flags.readable_files(), folder / "live"));
     CHECK(has(flags.readable_files(), folder / "archive"));
     CHECK_FALSE(has(flags.readable_files(), folder));
@@ -104,10 +105,11 @@ TEST_CASE("one URL contains the servers of a bus and the stream") {
 
 TEST_CASE(
     "flags of earlier versions have the same effect, but cannot be combined with the new ones") {
-    const BusAccessFlags old{.urls = {"nats://a:1", "nats://b:2"}, .old_stream = "games"};
+    const BusAccessFlags old{.old_urls = {"nats://a:1", "nats://b:2"}, .old_stream = "games"};
     CHECK(old.bus_access().urls == std::vector<std::string>{"nats://a:1", "nats://b:2"});
     CHECK(old.stream_name() == "games");
     CHECK_THROWS_AS(
-        static_cast<void>(BusAccessFlags{.url = "nats://a:1", .urls = {"nats://a:1"}}.bus_access()),
+        static_cast<void>(
+            BusAccessFlags{.url = "nats://a:1", .old_urls = {"nats://a:1"}}.bus_access()),
         tw::cli::UsageError);
 }

@@ -30,11 +30,11 @@ struct Sample {
                 }
             },
             "WHICH", "");
-        command.add("--flight", &flight, "LIMITS DIR", "").most_values = 2;
+        command.add("--flight", &flight, "LIMITS DIR", "").max_values = 2;
         command.add_number("--threads", &threads, 1, 64, "");
         command.add_number("--tick", &tick, -1, std::int64_t{1} << 40U, "");
         command.add_time("--duration", seconds, 0.1, 100, "");
-        command.add("--color", &color, "WHEN", "").words = {"auto", "never"};
+        command.add("--color", &color, "WHEN", "").allowed_words = {"auto", "never"};
         command.add_choice("--version", version, "NUMBER", {{"four", 4}, {"six", 6}}, "");
         command.add_switch("-r,--raw", raw, "");
         command.add_switch("-n,--no-messages", messages, "", false);

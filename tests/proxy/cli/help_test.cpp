@@ -47,7 +47,7 @@ TEST_CASE("help shows names, values and defaults the way help2man reads them") {
     };
 
     tw::cli::Flag& which = command.add("--items", &items, "WHICH", "Which");
-    which.words = {"none", "changed", "all"};
+    which.allowed_words = {"none", "changed", "all"};
     tw::cli::Flag& twice = command.add("--twice", &file, "VALUE", "Two");
     twice.default_text = "none";
     const Row rows[] = {

@@ -145,15 +145,16 @@ TEST_CASE("routes contain the server's port, and its address if the server is on
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const Udp::endpoint server{make_address(row.server), 8304};
-        const std::string text = transparent_routes(server, row.here, listen);
+        const std::string text = transparent_routing_script(server, row.here, listen);
         CAPTURE(text);
         CHECK(contains(text, row.rule));
         CHECK(contains(text, "route add local default dev lo table 8303\n"));
         CHECK((!contains(text, "On the server's host")) == row.here);
     }
     const Udp::endpoint same_port{make_address("127.0.0.1"), 8303};
-    CHECK_THROWS_AS(static_cast<void>(transparent_routes(same_port, true, listen)), UsageError);
-    CHECK_NOTHROW(static_cast<void>(transparent_routes(same_port, false, listen)));
+    CHECK_THROWS_AS(static_cast<void>(transparent_routing_script(same_port, true, listen)),
+                    UsageError);
+    CHECK_NOTHROW(static_cast<void>(transparent_routing_script(same_port, false, listen)));
 }
 
 TEST_CASE("a single server needs no name") {
