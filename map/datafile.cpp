@@ -44,17 +44,17 @@ std::optional<ItemView> Datafile::find_item_by_id(std::uint16_t type, std::uint1
 }
 
 BlockInfo Datafile::block_info(std::size_t index) const {
-    const auto field = [this](std::uint64_t table, std::size_t entry) {
+    const auto read_entry = [this](std::uint64_t table, std::size_t entry) {
         return static_cast<std::uint32_t>(
             read_i32(file_, static_cast<std::size_t>(table) + sizeof(std::int32_t) * entry));
     };
-    const std::uint32_t offset = field(block_offsets_at_, index);
+    const std::uint32_t offset = read_entry(block_offsets_at_, index);
     const std::uint32_t end = index + 1 < block_count()
-                                  ? field(block_offsets_at_, index + 1)
+                                  ? read_entry(block_offsets_at_, index + 1)
                                   : static_cast<std::uint32_t>(header_.data_size);
     const std::uint32_t stored = end - offset;
     return {blocks_at_ + offset, stored,
-            header_.version == 4 ? field(block_sizes_at_, index) : stored};
+            header_.version == 4 ? read_entry(block_sizes_at_, index) : stored};
 }
 
 std::span<const std::byte> Datafile::stored_block(std::size_t index) const {
@@ -65,7 +65,7 @@ std::span<const std::byte> Datafile::stored_block(std::size_t index) const {
 SizeFieldCheck Datafile::check_size(std::int32_t value, std::uint64_t full) const {
     const std::uint64_t sizes = header_.version == 4 ? block_count() * 4 : 0;
     if (value >= 0 && static_cast<std::uint64_t>(value) == full) {
-        return SizeFieldCheck::full;
+        return SizeFieldCheck::correct;
     }
     return value >= 0 && static_cast<std::uint64_t>(value) + sizes == full
                ? SizeFieldCheck::shortened
@@ -73,11 +73,11 @@ SizeFieldCheck Datafile::check_size(std::int32_t value, std::uint64_t full) cons
 }
 
 SizeFieldCheck Datafile::check_size_field() const {
-    return check_size(header_.size, file_.size() - trailing_ - 16);
+    return check_size(header_.size, file_.size() - trailing_bytes_ - 16);
 }
 
 SizeFieldCheck Datafile::check_swaplen_field() const {
-    return check_size(header_.swaplen, file_.size() - trailing_ - 16 -
+    return check_size(header_.swaplen, file_.size() - trailing_bytes_ - 16 -
                                            static_cast<std::uint64_t>(header_.data_size));
 }
 
@@ -228,7 +228,7 @@ class DatafileParser {
         return false;
     }
 
-    [[nodiscard]] std::int32_t field(std::uint64_t offset) const {
+    [[nodiscard]] std::int32_t read_field(std::uint64_t offset) const {
         return read_i32(out_.file_, static_cast<std::size_t>(offset));
     }
 
@@ -244,16 +244,16 @@ class DatafileParser {
         if (!header.reversed_magic && std::memcmp(out_.file_.data(), "DATA", 4) != 0) {
             return fail(MapErrc::bad_magic, 0);
         }
-        header.version = field(4);
+        header.version = read_field(4);
         if (header.version != 3 && header.version != 4) {
             return fail(MapErrc::bad_version, 4);
         }
-        header.size = field(8);
-        header.swaplen = field(12);
+        header.size = read_field(8);
+        header.swaplen = read_field(12);
         std::uint64_t at = 16;
         for (std::int32_t* value : {&header.num_item_types, &header.num_items, &header.num_data,
                                     &header.item_size, &header.data_size}) {
-            *value = field(at);
+            *value = read_field(at);
             if (*value < 0) {
                 return fail(MapErrc::negative_header_field, at);
             }
@@ -283,7 +283,7 @@ class DatafileParser {
         if (total > out_.file_.size()) {
             return fail(MapErrc::file_truncated, out_.file_.size());
         }
-        out_.trailing_ = out_.file_.size() - total;
+        out_.trailing_bytes_ = out_.file_.size() - total;
         return true;
     }
 
@@ -293,9 +293,9 @@ class DatafileParser {
         std::uint64_t at = types_at_;
         std::int64_t next = 0;
         for (std::int32_t i = 0; i < out_.header_.num_item_types; ++i, at += kItemTypeBytes) {
-            const std::int32_t type = field(at);
-            const std::int32_t start = field(at + 4);
-            const std::int32_t num = field(at + 8);
+            const std::int32_t type = read_field(at);
+            const std::int32_t start = read_field(at + 4);
+            const std::int32_t num = read_field(at + 8);
             if (type < 0 || type >= kMaxItemTypes) {
                 return fail(MapErrc::item_type_out_of_range, at);
             }
@@ -325,7 +325,7 @@ class DatafileParser {
         const auto bytes = static_cast<std::uint64_t>(out_.header_.item_size);
         out_.ints_.resize(static_cast<std::size_t>(bytes / kIntBytes));
         for (std::size_t i = 0; i < out_.ints_.size(); ++i) {
-            out_.ints_[i] = field(items_at_ + kIntBytes * i);
+            out_.ints_[i] = read_field(items_at_ + kIntBytes * i);
         }
         out_.item_starts_.reserve(count);
         std::uint64_t expected = 0;
@@ -344,12 +344,12 @@ class DatafileParser {
         const auto item = static_cast<std::uint32_t>(index);
         const auto bytes = static_cast<std::uint64_t>(out_.header_.item_size);
         const std::uint64_t offset_at = item_offsets_at_ + kIntBytes * index;
-        const std::int32_t offset = field(offset_at);
+        const std::int32_t offset = read_field(offset_at);
         if (offset < 0 || static_cast<std::uint64_t>(offset) != expected ||
             expected + kItemHeadBytes > bytes) {
             return fail(MapErrc::item_bad_offset, offset_at, MapError::kNoIndex, item);
         }
-        const std::int32_t size = field(items_at_ + expected + 4);
+        const std::int32_t size = read_field(items_at_ + expected + 4);
         if (size < 0 || size % 4 != 0 ||
             static_cast<std::uint64_t>(size) > bytes - expected - kItemHeadBytes) {
             return fail(MapErrc::item_bad_size, items_at_ + expected + 4, MapError::kNoIndex, item);
@@ -387,8 +387,8 @@ class DatafileParser {
         std::int32_t before = 0;
         for (std::size_t i = 0; i < count; ++i) {
             const std::uint64_t at = out_.block_offsets_at_ + kIntBytes * i;
-            const std::int32_t offset = field(at);
-            const std::int32_t next = i + 1 < count ? field(at + kIntBytes) : end;
+            const std::int32_t offset = read_field(at);
+            const std::int32_t next = i + 1 < count ? read_field(at + kIntBytes) : end;
             if (offset < before || offset > end || next < offset || next > end) {
                 return fail(MapErrc::block_bad_offset, at, static_cast<std::uint32_t>(i));
             }
@@ -401,7 +401,7 @@ class DatafileParser {
             }
             std::int32_t size = next - offset;
             if (out_.header_.version == 4) {
-                size = field(out_.block_sizes_at_ + kIntBytes * i);
+                size = read_field(out_.block_sizes_at_ + kIntBytes * i);
             }
             if (size < 0) {
                 return fail(MapErrc::block_negative_size, out_.block_sizes_at_ + kIntBytes * i,
@@ -415,7 +415,7 @@ class DatafileParser {
     }
 
     void check_size_fields() {
-        if (out_.trailing_ > 0) {
+        if (out_.trailing_bytes_ > 0) {
             out_.warnings_.add(WarningId::trailing_bytes);
         }
         const SizeFieldCheck size = out_.check_size_field();

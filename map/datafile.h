@@ -110,9 +110,9 @@ struct BlockInfo {
     std::uint64_t size = 0;   ///< number of bytes after inflating; in version 3 equal to `stored`
 };
 
-/// Tells whether a size field of the header is right. `shortened`: the field leaves out the table
-/// of inflated sizes, as old writers did. See FORMAT.md, section 1.
-enum class SizeFieldCheck : std::uint8_t { full, shortened, wrong };
+/// Whether a size field of the header is correct. `shortened`: the field does not count the table
+/// of inflated sizes, as in old files. See FORMAT.md, section 1.
+enum class SizeFieldCheck : std::uint8_t { correct, shortened, wrong };
 
 /// A parsed datafile. All items are checked and decoded when the file is parsed. A data block is
 /// inflated when block() is called.
@@ -135,7 +135,7 @@ class Datafile {
     [[nodiscard]] std::span<const std::byte> bytes() const { return file_; }
 
     /// Returns the number of bytes after the last block.
-    [[nodiscard]] std::uint64_t trailing_bytes() const { return trailing_; }
+    [[nodiscard]] std::uint64_t trailing_bytes() const { return trailing_bytes_; }
 
     [[nodiscard]] SizeFieldCheck check_size_field() const;
     [[nodiscard]] SizeFieldCheck check_swaplen_field() const;
@@ -182,11 +182,11 @@ class Datafile {
     std::vector<std::byte> file_;
     Limits limits_;
     DatafileHeader header_;
-    std::uint64_t trailing_ = 0;
+    std::uint64_t trailing_bytes_ = 0;
     std::vector<ItemType> types_;
     std::vector<std::int32_t> ints_;         ///< all ints of the file's item section
     std::vector<std::uint32_t> item_starts_; ///< for each item, the index of its first int in ints_
-    // Where the tables of offsets and sizes and the blocks begin, in bytes from the file's start.
+    // Offsets in the file: of the tables of block offsets and block sizes, and of the first block.
     std::uint64_t block_offsets_at_ = 0;
     std::uint64_t block_sizes_at_ = 0;
     std::uint64_t blocks_at_ = 0;

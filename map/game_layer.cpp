@@ -40,7 +40,8 @@ float to_float(double value) noexcept {
     return static_cast<float>(std::isnan(value) ? value : std::clamp(value, -kMax, kMax));
 }
 
-/// The largest index of a meaningless switch tile that the game turns into air when it loads a map.
+/// The game turns some tiles of the switch layer into air when it loads a map; none of them has a
+/// higher index than this.
 constexpr std::uint8_t kLastFilteredSwitch = 107;
 
 constexpr bool is_kept_switch_index(std::uint8_t index) {
@@ -66,11 +67,12 @@ int truncate_to_int(double value) noexcept {
 }
 
 TilePos PhysicsLayers::clamp_to_map(TilePos tile) const noexcept {
-    return {std::clamp(tile.x, 0, planes_.width - 1), std::clamp(tile.y, 0, planes_.height - 1)};
+    return {std::clamp(tile.x, 0, contents_.width - 1),
+            std::clamp(tile.y, 0, contents_.height - 1)};
 }
 
 std::size_t PhysicsLayers::cell_index(TilePos tile) const noexcept {
-    return static_cast<std::size_t>(tile.y) * static_cast<std::size_t>(planes_.width) +
+    return static_cast<std::size_t>(tile.y) * static_cast<std::size_t>(contents_.width) +
            static_cast<std::size_t>(tile.x);
 }
 
@@ -87,8 +89,8 @@ TilePos PhysicsLayers::effect_tile_at(double x, double y) const noexcept {
 }
 
 bool PhysicsLayers::is_outside(WorldPos position) const noexcept {
-    return position.x < 0 || position.y < 0 || position.x / kTileSize >= planes_.width ||
-           position.y / kTileSize >= planes_.height;
+    return position.x < 0 || position.y < 0 || position.x / kTileSize >= contents_.width ||
+           position.y / kTileSize >= contents_.height;
 }
 
 Location PhysicsLayers::locate(WorldPos position) const noexcept {
@@ -108,7 +110,7 @@ std::uint8_t PhysicsLayers::index(Layer layer, TilePos tile) const noexcept {
     }
     const std::size_t at = cell_index(clamp_to_map(tile)) * tile_bytes(layer) +
                            kIdOffset[static_cast<std::size_t>(layer)];
-    return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
+    return std::to_integer<std::uint8_t>(block_of(layer).bytes()[at]);
 }
 
 Location PhysicsLayers::at(TilePos tile) const noexcept {
@@ -118,7 +120,7 @@ Location PhysicsLayers::at(TilePos tile) const noexcept {
     const std::size_t number = cell_index(found.tile);
     const auto byte = [&](Layer layer, std::size_t i) {
         const std::size_t at = number * tile_bytes(layer) + i;
-        return std::to_integer<std::uint8_t>(plane(layer).bytes()[at]);
+        return std::to_integer<std::uint8_t>(block_of(layer).bytes()[at]);
     };
     found.game = byte(Layer::game, 0);
     found.game_flags = byte(Layer::game, 1);
@@ -132,7 +134,7 @@ Location PhysicsLayers::at(TilePos tile) const noexcept {
     if (has(Layer::speedup)) {
         const std::size_t at = number * tile_bytes(Layer::speedup);
         found.speedup = {byte(Layer::speedup, 0), byte(Layer::speedup, 1), byte(Layer::speedup, 2),
-                         read_i16(plane(Layer::speedup).bytes(), at + 4)};
+                         read_i16(block_of(Layer::speedup).bytes(), at + 4)};
     }
     if (has(Layer::switch_)) {
         found.switch_ = {byte(Layer::switch_, 0), byte(Layer::switch_, 1), byte(Layer::switch_, 2),
@@ -210,8 +212,8 @@ bool PhysicsLayers::tee_in_death(WorldPos centre) const noexcept {
 }
 
 bool PhysicsLayers::beyond_border(WorldPos position) const noexcept {
-    return is_beyond_border_tiles(position.x / kTileSize, planes_.width) ||
-           is_beyond_border_tiles(position.y / kTileSize, planes_.height);
+    return is_beyond_border_tiles(position.x / kTileSize, contents_.width) ||
+           is_beyond_border_tiles(position.y / kTileSize, contents_.height);
 }
 
 } // namespace tw::map

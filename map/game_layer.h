@@ -24,29 +24,29 @@ namespace tw::map {
 /// Source:  DDNet CCollision.
 class PhysicsLayers {
   public:
-    /// The inflated records of each layer; empty for an absent layer.
-    struct Planes {
+    /// The tile records of each layer, inflated and unpacked; empty for an absent layer.
+    struct Contents {
         int width = 0, height = 0;
         std::array<Block, kPhysicsLayers> records;
     };
 
     /// Preconditions: width and height are at least 1. The game layer's block and each other
     /// non-empty block have at least width * height records.
-    explicit PhysicsLayers(Planes planes) noexcept : planes_{std::move(planes)} {}
+    explicit PhysicsLayers(Contents planes) noexcept : contents_{std::move(planes)} {}
 
-    [[nodiscard]] int width() const noexcept { return planes_.width; }
+    [[nodiscard]] int width() const noexcept { return contents_.width; }
 
-    [[nodiscard]] int height() const noexcept { return planes_.height; }
+    [[nodiscard]] int height() const noexcept { return contents_.height; }
 
     [[nodiscard]] std::size_t memory_bytes() const noexcept {
         std::size_t bytes = sizeof(*this);
-        for (const Block& block : planes_.records) {
+        for (const Block& block : contents_.records) {
             bytes += block.size();
         }
         return bytes;
     }
 
-    [[nodiscard]] bool has(Layer layer) const noexcept { return plane(layer).size() > 0; }
+    [[nodiscard]] bool has(Layer layer) const noexcept { return block_of(layer).size() > 0; }
 
     /// Returns the tile at a position, which is rounded to integers. For the effects of DDNet's
     /// tiles, the position is truncated instead; see effect_tile_at().
@@ -84,14 +84,14 @@ class PhysicsLayers {
     [[nodiscard]] bool beyond_border(WorldPos position) const noexcept;
 
   private:
-    [[nodiscard]] const Block& plane(Layer layer) const noexcept {
-        return planes_.records[static_cast<std::size_t>(layer)];
+    [[nodiscard]] const Block& block_of(Layer layer) const noexcept {
+        return contents_.records[static_cast<std::size_t>(layer)];
     }
 
     [[nodiscard]] std::size_t cell_index(TilePos tile) const noexcept;
     [[nodiscard]] TilePos clamp_to_map(TilePos tile) const noexcept;
 
-    Planes planes_;
+    Contents contents_;
 };
 
 } // namespace tw::map

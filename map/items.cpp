@@ -45,7 +45,7 @@ std::optional<MapInfo> read_info(const Map& map) {
         return std::nullopt;
     }
     MapInfo info;
-    info.item_ints = item->ints.size();
+    info.num_item_ints = item->ints.size();
     info.version = item->ints[0];
     info.author = block_text(map, item->ints[1], 31);
     info.map_version = block_text(map, item->ints[2], 15);
@@ -97,7 +97,7 @@ std::optional<Envelope> read_envelope(const Map& map, std::size_t index) {
         return std::nullopt;
     }
     Envelope envelope;
-    envelope.item_ints = item->ints.size();
+    envelope.num_item_ints = item->ints.size();
     envelope.version = item->ints[0];
     envelope.channels = item->ints[1];
     envelope.first_point = item->ints[2];

@@ -15,7 +15,7 @@ namespace tw::map {
 
 /// The map's author and other texts, and its console commands.
 struct MapInfo {
-    std::size_t item_ints = 0;
+    std::size_t num_item_ints = 0;
     std::int32_t version = 0;
     std::optional<std::string> author;      ///< at most 31 bytes
     std::optional<std::string> map_version; ///< at most 15 bytes
@@ -32,9 +32,9 @@ struct MapInfo {
 struct Image {
     std::int32_t version = 0;
     std::int32_t width = 0, height = 0;
-    bool external = false;           ///< the image is a file in the client's mapres folder
+    bool external = false;           ///< the image is not in the map, but a file of the client
     std::optional<std::string> name; ///< nullopt if the name is unreadable or unsafe as a file name
-    std::int32_t data = -1;
+    std::int32_t data = -1;          ///< index of the data block with the pixels
     std::optional<std::int32_t> format; ///< in version 2: 1 is RGBA, 0 is RGB
 };
 
@@ -47,7 +47,7 @@ struct Image {
 
 /// An envelope: values that change over time, for example the movement of a quad.
 struct Envelope {
-    std::size_t item_ints = 0;
+    std::size_t num_item_ints = 0;
     std::int32_t version = 0;
     std::int32_t channels = 0; ///< number of values per point: 1 sound, 3 position, 4 colour
     std::int32_t first_point = 0;

@@ -67,7 +67,7 @@ std::optional<MapLayer> decode_layer(Ints ints) {
     if (ints.size() < kLayerHeadInts) {
         return std::nullopt;
     }
-    MapLayer layer{.type = ints[1], .item_ints = ints.size(), .content = {}};
+    MapLayer layer{.type = ints[1], .num_item_ints = ints.size(), .content = {}};
     if (layer.type == kLayerTypeTiles && ints.size() >= kTileLayerInts) {
         layer.content = decode_tiles(ints);
     } else if ((layer.type == kLayerTypeQuads || layer.type == kLayerTypeSounds ||

@@ -66,7 +66,7 @@ struct UnknownLayer {};
 
 struct MapLayer {
     std::int32_t type = 0;
-    std::size_t item_ints = 0;
+    std::size_t num_item_ints = 0;
     std::variant<UnknownLayer, TileLayer, DesignLayer> content;
 };
 

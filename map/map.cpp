@@ -162,7 +162,7 @@ Result<PhysicsLayers> Map::physics(Warnings* warnings) const {
     if (!records) {
         return tl::unexpected{records.error()};
     }
-    PhysicsLayers::Planes planes{.width = game.width, .height = game.height, .records = {}};
+    PhysicsLayers::Contents planes{.width = game.width, .height = game.height, .records = {}};
     const auto tiles =
         static_cast<std::uint64_t>(game.width) * static_cast<std::uint64_t>(game.height);
     planes.records[static_cast<std::size_t>(Layer::game)] = std::move(*records);
@@ -269,7 +269,7 @@ void check_tiles(const MapLayer& item, const TileLayer* game, std::size_t index,
     if (!is_known_tilemap_version(layer.version)) {
         warnings.add(WarningId::tilemap_version, index);
     }
-    if (layer.version >= kNamedTileLayerVersion && item.item_ints < kNamedTileLayerInts) {
+    if (layer.version >= kNamedTileLayerVersion && item.num_item_ints < kNamedTileLayerInts) {
         warnings.add(WarningId::layer_item_short, index);
     }
     if (!layer.name_is_utf8) {

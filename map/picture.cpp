@@ -21,44 +21,44 @@ constexpr int kAreaMargin = 8;
 constexpr int kMinAreaWidth = 64;
 constexpr int kMinAreaHeight = 36;
 
-constexpr std::array kSwatches = {
-    Swatch{Layer::game, 0, 0, 0x1d2127, "air"},
-    Swatch{Layer::game, 1, 1, 0xb08d57, "solid"},
-    Swatch{Layer::game, 2, 2, 0xe0242f, "death"},
-    Swatch{Layer::game, 3, 3, 0x8d99a6, "nohook"},
-    Swatch{Layer::game, 4, 4, 0x6d4b7d, "no laser"},
-    Swatch{Layer::game, 9, 9, 0x2f3c8f, "freeze"},
-    Swatch{Layer::game, 11, 11, 0x55b06a, "unfreeze"},
-    Swatch{Layer::game, 12, 12, 0x16205a, "deep freeze"},
-    Swatch{Layer::game, 13, 13, 0x8fd19e, "deep unfreeze"},
-    Swatch{Layer::game, 144, 144, 0x1f6f8f, "live freeze"},
-    Swatch{Layer::game, 145, 145, 0x7fd0e0, "live unfreeze"},
-    Swatch{Layer::game, 33, 33, 0xf4f4f4, "start"},
-    Swatch{Layer::game, 34, 34, 0xffd83d, "finish"},
-    Swatch{Layer::game, 35, 59, 0xc9b458, "time checkpoint"},
-    Swatch{Layer::game, 60, 62, 0xd9793f, "stopper"},
-    Swatch{Layer::game, 66, 67, 0x9c6b3f, "hook through"},
-    Swatch{Layer::game, 5, 6, 0x9c6b3f, "hook through"},
-    Swatch{Layer::game, 190, 191, 0x3a4048, "entities off"},
-    Swatch{Layer::game, 192, 194, 0x7dff5a, "spawn"},
-    Swatch{Layer::game, 195, 196, 0xff7de9, "flag stand"},
-    Swatch{Layer::game, 197, 202, 0xffa7b5, "pickup"},
-    Swatch{Layer::game, 203, 255, 0xb57dff, "entity"},
-    Swatch{Layer::game, 5, 189, 0x5f7f7a, "other tile"},
-    Swatch{Layer::tele, 27, 27, 0x3fe0ff, "tele out"},
-    Swatch{Layer::tele, 29, 30, 0x39a0c8, "tele checkpoint"},
-    Swatch{Layer::tele, 1, 255, 0x00b3ff, "tele in"},
-    Swatch{Layer::speedup, 1, 255, 0xff9a1f, "speedup"},
-    Swatch{Layer::switch_, 1, 255, 0xc6ff3f, "switch"},
-    Swatch{Layer::tune, 1, 255, 0xf05fb0, "tune zone"},
+constexpr std::array kTileColors = {
+    TileColor{Layer::game, 0, 0, 0x1d2127, "air"},
+    TileColor{Layer::game, 1, 1, 0xb08d57, "solid"},
+    TileColor{Layer::game, 2, 2, 0xe0242f, "death"},
+    TileColor{Layer::game, 3, 3, 0x8d99a6, "nohook"},
+    TileColor{Layer::game, 4, 4, 0x6d4b7d, "no laser"},
+    TileColor{Layer::game, 9, 9, 0x2f3c8f, "freeze"},
+    TileColor{Layer::game, 11, 11, 0x55b06a, "unfreeze"},
+    TileColor{Layer::game, 12, 12, 0x16205a, "deep freeze"},
+    TileColor{Layer::game, 13, 13, 0x8fd19e, "deep unfreeze"},
+    TileColor{Layer::game, 144, 144, 0x1f6f8f, "live freeze"},
+    TileColor{Layer::game, 145, 145, 0x7fd0e0, "live unfreeze"},
+    TileColor{Layer::game, 33, 33, 0xf4f4f4, "start"},
+    TileColor{Layer::game, 34, 34, 0xffd83d, "finish"},
+    TileColor{Layer::game, 35, 59, 0xc9b458, "time checkpoint"},
+    TileColor{Layer::game, 60, 62, 0xd9793f, "stopper"},
+    TileColor{Layer::game, 66, 67, 0x9c6b3f, "hook through"},
+    TileColor{Layer::game, 5, 6, 0x9c6b3f, "hook through"},
+    TileColor{Layer::game, 190, 191, 0x3a4048, "entities off"},
+    TileColor{Layer::game, 192, 194, 0x7dff5a, "spawn"},
+    TileColor{Layer::game, 195, 196, 0xff7de9, "flag stand"},
+    TileColor{Layer::game, 197, 202, 0xffa7b5, "pickup"},
+    TileColor{Layer::game, 203, 255, 0xb57dff, "entity"},
+    TileColor{Layer::game, 5, 189, 0x5f7f7a, "other tile"},
+    TileColor{Layer::tele, 27, 27, 0x3fe0ff, "tele out"},
+    TileColor{Layer::tele, 29, 30, 0x39a0c8, "tele checkpoint"},
+    TileColor{Layer::tele, 1, 255, 0x00b3ff, "tele in"},
+    TileColor{Layer::speedup, 1, 255, 0xff9a1f, "speedup"},
+    TileColor{Layer::switch_, 1, 255, 0xc6ff3f, "switch"},
+    TileColor{Layer::tune, 1, 255, 0xf05fb0, "tune zone"},
 };
-constexpr std::size_t kSwatchCount = std::size(kSwatches);
+constexpr std::size_t kTileColorCount = std::size(kTileColors);
 
-// The palette contains the swatches, the colours of the legend's text and background, and the
+// The palette contains the tile colours, the colours of the legend's text and background, and the
 // colours of the overlay.
-constexpr std::size_t kTextColor = kSwatchCount;
-constexpr std::size_t kGroundColor = kTextColor + 1;
-constexpr std::size_t kOverlayColor = kGroundColor + 1;
+constexpr std::size_t kTextColor = kTileColorCount;
+constexpr std::size_t kBackgroundColor = kTextColor + 1;
+constexpr std::size_t kOverlayColor = kBackgroundColor + 1;
 static_assert(kOverlayColor + kMaxOverlayColors <= 256);
 
 /// Returns a darker shade of a map colour, to distinguish it from the colours of an overlay.
@@ -73,8 +73,8 @@ std::vector<std::uint8_t> make_palette(std::span<const OverlayColor> overlay) {
             palette.push_back(static_cast<std::uint8_t>(rgb >> shift & 0xffU));
         }
     };
-    for (const Swatch& swatch : kSwatches) {
-        add(overlay.empty() ? swatch.rgb : dimmed(swatch.rgb));
+    for (const TileColor& tile_color : kTileColors) {
+        add(overlay.empty() ? tile_color.rgb : dimmed(tile_color.rgb));
     }
     add(0xe6e6e6);
     add(0x101216);
@@ -88,10 +88,10 @@ std::vector<std::uint8_t> make_palette(std::span<const OverlayColor> overlay) {
 /// layer.
 std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> make_tile_colors() {
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors{};
-    for (std::size_t i = kSwatchCount; i-- > 0;) {
-        const Swatch& swatch = kSwatches[i];
-        auto& of_layer = colors.at(static_cast<std::size_t>(swatch.layer));
-        std::fill(of_layer.begin() + swatch.first, of_layer.begin() + swatch.last + 1,
+    for (std::size_t i = kTileColorCount; i-- > 0;) {
+        const TileColor& tile_color = kTileColors[i];
+        auto& of_layer = colors.at(static_cast<std::size_t>(tile_color.layer));
+        std::fill(of_layer.begin() + tile_color.first, of_layer.begin() + tile_color.last + 1,
                   static_cast<std::uint8_t>(i));
     }
     colors[static_cast<std::size_t>(Layer::front)] = colors[static_cast<std::size_t>(Layer::game)];
@@ -125,7 +125,7 @@ class Painter {
         }
     }
 
-    [[nodiscard]] Result<Picture> run();
+    [[nodiscard]] Result<Picture> paint();
 
   private:
     struct LegendEntry {
@@ -165,7 +165,7 @@ class Painter {
         return {(tile.x - area_.x) * scale_, (tile.y - area_.y) * scale_};
     }
 
-    [[nodiscard]] std::vector<LegendEntry> used_swatches() const;
+    [[nodiscard]] std::vector<LegendEntry> used_tile_colors() const;
 
     const PhysicsLayers& physics_;
     const PictureOptions& options_;
@@ -174,7 +174,7 @@ class Painter {
     int zoom_ = 1; ///< magnification of the legend, paths and crosses
     std::span<const OverlayColor> overlay_colors_;
     std::array<std::array<std::uint8_t, 256>, kPhysicsLayers> colors_;
-    std::array<bool, kSwatchCount> used_{};
+    std::array<bool, kTileColorCount> used_{};
     Picture out_;
 };
 
@@ -185,12 +185,12 @@ constexpr int kMaxZoom = 16;
 constexpr int kTextScale = 2;
 constexpr int kLegendRow = 20;
 constexpr int kLegendColumn = 225;
-constexpr int kLegendEdge = 6;
-constexpr int kGlyphStep = (kGlyphWidth + 1) * kTextScale;
+constexpr int kLegendMargin = 6;
+constexpr int kGlyphAdvance = (kGlyphWidth + 1) * kTextScale;
 /// The horizontal distance from the start of a legend column to the label, in pixels at zoom 1.
 constexpr int kLabelOffset = 26;
 /// The maximum number of characters of a label. A longer label would touch the next column.
-constexpr std::size_t kMaxLabel = (kLegendColumn - kLegendEdge - kLabelOffset) / kGlyphStep;
+constexpr std::size_t kMaxLabel = (kLegendColumn - kLegendMargin - kLabelOffset) / kGlyphAdvance;
 
 void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
     const int right = std::min(x + width, out_.width);
@@ -269,7 +269,7 @@ void Painter::draw_cross(int x, int y, int arm, std::uint8_t color) {
         for (int i = -arm; i <= arm; ++i) {
             for (const int side : {-1, 1}) {
                 fill(x + i - edge / 2, y + i * side - edge / 2, thick + edge, thick + edge,
-                     edge != 0 ? static_cast<std::uint8_t>(kGroundColor) : color);
+                     edge != 0 ? static_cast<std::uint8_t>(kBackgroundColor) : color);
             }
         }
     }
@@ -319,16 +319,16 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
                 }
             }
         }
-        x += kGlyphStep * zoom_;
+        x += kGlyphAdvance * zoom_;
     }
 }
 
-/// Returns the swatches that the map uses. If several have the same label, returns only the first
+/// Returns the tile colours that the map uses. If several have the same label, returns only the first
 /// of these.
-std::vector<Painter::LegendEntry> Painter::used_swatches() const {
+std::vector<Painter::LegendEntry> Painter::used_tile_colors() const {
     std::vector<LegendEntry> found;
-    for (std::size_t i = 0; i < kSwatchCount; ++i) {
-        const std::string_view label = kSwatches[i].label;
+    for (std::size_t i = 0; i < kTileColorCount; ++i) {
+        const std::string_view label = kTileColors[i].label;
         if (used_.at(i) && std::ranges::find(found, label, &LegendEntry::label) == found.end()) {
             found.push_back({i, label});
         }
@@ -357,33 +357,33 @@ void Painter::add_legend() {
             overlay.push_back({kOverlayColor + i, overlay_colors_[i].label});
         }
     }
-    const std::vector<LegendEntry> swatches = used_swatches();
+    const std::vector<LegendEntry> map_colors = used_tile_colors();
     const int columns = std::max(out_.width / (kLegendColumn * zoom_), 1);
     const auto rows = [columns](const std::vector<LegendEntry>& entries) {
         return (static_cast<int>(entries.size()) + columns - 1) / columns;
     };
     const int overlay_row = overlay_colors_.empty() ? 0 : 1; // row 0 is for the title
-    const int swatch_row = overlay_row + rows(overlay);
+    const int tile_color_row = overlay_row + rows(overlay);
     const int top = out_.height;
-    out_.height += ((swatch_row + rows(swatches)) * kLegendRow + 8) * zoom_;
+    out_.height += ((tile_color_row + rows(map_colors)) * kLegendRow + 8) * zoom_;
     out_.pixels.resize(static_cast<std::size_t>(out_.width) * static_cast<std::size_t>(out_.height),
-                       static_cast<std::uint8_t>(kGroundColor));
+                       static_cast<std::uint8_t>(kBackgroundColor));
     if (overlay_row != 0) {
-        draw_text(kLegendEdge * zoom_, top + kLegendEdge * zoom_, options_.overlay->title,
-                  static_cast<std::size_t>(out_.width / (kGlyphStep * zoom_)));
+        draw_text(kLegendMargin * zoom_, top + kLegendMargin * zoom_, options_.overlay->title,
+                  static_cast<std::size_t>(out_.width / (kGlyphAdvance * zoom_)));
     }
     const auto draw_entries = [&](const std::vector<LegendEntry>& entries, int row) {
         for (int i = 0; i < static_cast<int>(entries.size()); ++i) {
-            draw_legend_entry((i % columns * kLegendColumn + kLegendEdge) * zoom_,
-                              top + ((row + i / columns) * kLegendRow + kLegendEdge) * zoom_,
+            draw_legend_entry((i % columns * kLegendColumn + kLegendMargin) * zoom_,
+                              top + ((row + i / columns) * kLegendRow + kLegendMargin) * zoom_,
                               entries[static_cast<std::size_t>(i)]);
         }
     };
     draw_entries(overlay, overlay_row);
-    draw_entries(swatches, swatch_row);
+    draw_entries(map_colors, tile_color_row);
 }
 
-Result<Picture> Painter::run() {
+Result<Picture> Painter::paint() {
     const std::int64_t map_width = std::int64_t{area_.width} * scale_;
     const std::int64_t map_height = std::int64_t{area_.height} * scale_;
     const std::int64_t width = std::max<std::int64_t>(map_width, options_.legend ? kMinWidth : 1);
@@ -397,7 +397,7 @@ Result<Picture> Painter::run() {
     out_.height = static_cast<int>(map_height);
     out_.palette = make_palette(overlay_colors_);
     out_.pixels.assign(static_cast<std::size_t>(width * map_height),
-                       static_cast<std::uint8_t>(kGroundColor));
+                       static_cast<std::uint8_t>(kBackgroundColor));
     for (int y = area_.y; y < area_.y + area_.height; ++y) {
         for (int x = area_.x; x < area_.x + area_.width; ++x) {
             draw_tile({x, y});
@@ -414,8 +414,8 @@ Result<Picture> Painter::run() {
 
 } // namespace
 
-std::span<const Swatch> swatches() {
-    return kSwatches;
+std::span<const TileColor> tile_colors() {
+    return kTileColors;
 }
 
 TileArea area_of(const Overlay& overlay, const PhysicsLayers& physics) {
@@ -462,7 +462,7 @@ int largest_scale(const TileArea& area) {
 
 Result<Picture> draw(const PhysicsLayers& physics, const PictureOptions& options) {
     try {
-        return Painter{physics, options}.run();
+        return Painter{physics, options}.paint();
     } catch (const std::bad_alloc&) {
         return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
     }

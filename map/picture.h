@@ -16,7 +16,7 @@ namespace tw::map {
 
 /// The colour of a layer's tiles with the indices `first` to `last`, and its name in the legend.
 /// The front layer has the colours of the game layer.
-struct Swatch {
+struct TileColor {
     Layer layer;
     std::uint8_t first, last;
     std::uint32_t rgb;
@@ -24,7 +24,7 @@ struct Swatch {
 };
 
 /// Returns the colours of all tiles. A tile has the first colour whose range contains its index.
-[[nodiscard]] std::span<const Swatch> swatches();
+[[nodiscard]] std::span<const TileColor> tile_colors();
 
 /// A colour of an overlay, and its name in the legend. The legend omits a colour without a name.
 struct OverlayColor {

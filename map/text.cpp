@@ -3,10 +3,11 @@
 namespace tw::map {
 namespace {
 
+/// The first byte of a UTF-8 sequence.
 struct LeadByte {
-    std::size_t more;
-    char32_t bits;
-    char32_t least;
+    std::size_t num_following; ///< number of further bytes in the sequence
+    char32_t bits;             ///< the highest bits of the code point
+    char32_t min_code_point;   ///< smaller code points must be encoded in fewer bytes
 };
 
 std::optional<LeadByte> decode_lead_byte(unsigned char byte) {
@@ -29,21 +30,21 @@ std::optional<LeadByte> decode_lead_byte(unsigned char byte) {
 
 std::optional<char32_t> take_code_point(std::string_view& text) {
     const auto lead = decode_lead_byte(static_cast<unsigned char>(text.front()));
-    if (!lead || text.size() <= lead->more) {
+    if (!lead || text.size() <= lead->num_following) {
         return std::nullopt;
     }
     char32_t value = lead->bits;
-    for (std::size_t i = 1; i <= lead->more; ++i) {
+    for (std::size_t i = 1; i <= lead->num_following; ++i) {
         const auto byte = static_cast<unsigned char>(text[i]);
         if ((byte & 0xc0U) != 0x80U) {
             return std::nullopt;
         }
         value = value << 6U | (byte & 0x3fU);
     }
-    if (value < lead->least || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
+    if (value < lead->min_code_point || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
         return std::nullopt;
     }
-    text.remove_prefix(lead->more + 1);
+    text.remove_prefix(lead->num_following + 1);
     return value;
 }
 

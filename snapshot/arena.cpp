@@ -84,10 +84,10 @@ Arena::~Arena() {
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;
-    region.memory = map_region(num_regions_ != 0 && pages_freed_ < kPages);
-    region.free = kPages;
-    region.failed_search = kPages + 1;
-    pages_freed_ = 0;
+    region.memory = map_region(num_regions_ != 0 && num_pages_freed_ < kPagesPerRegion);
+    region.num_free = kPagesPerRegion;
+    region.failed_search = kPagesPerRegion + 1;
+    num_pages_freed_ = 0;
     ++num_regions_;
     ++num_empty_;
     return static_cast<std::size_t>(&region - regions_.data());
@@ -96,7 +96,7 @@ std::size_t Arena::add_region() {
 void Arena::return_region(Region& region) {
     std::ignore = ::munmap(region.memory, kRegionBytes);
     region.memory = nullptr;
-    region.free = 0;
+    region.num_free = 0;
     --num_regions_;
 }
 
@@ -104,14 +104,14 @@ void Arena::return_region(Region& region) {
 // returned to the system.
 Arena::AllocatedPages Arena::allocate(std::size_t bytes) {
     const std::size_t pages = std::bit_ceil(bytes / kPageBytes + (bytes % kPageBytes != 0 ? 1 : 0));
-    if (pages > kPages) {
+    if (pages > kPagesPerRegion) {
         throw std::bad_alloc{};
     }
     std::optional<std::size_t> begin;
     std::size_t at = 0;
     for (; at < regions_.size() && !begin; ++at) {
         Region& region = regions_[at];
-        if (region.free < pages || region.failed_search <= pages) {
+        if (region.num_free < pages || region.failed_search <= pages) {
             continue;
         }
         begin = find_free_pages(region.used, pages);
@@ -122,9 +122,9 @@ Arena::AllocatedPages Arena::allocate(std::size_t bytes) {
     const std::size_t index = begin ? at - 1 : add_region();
     Region& region = regions_[index];
     const std::size_t first = begin.value_or(0);
-    num_empty_ -= region.free == kPages ? 1 : 0;
+    num_empty_ -= region.num_free == kPagesPerRegion ? 1 : 0;
     flip_used_bits(region.used, first, pages);
-    region.free -= pages;
+    region.num_free -= pages;
     AllocatedPages run;
     run.memory_ = {region.memory + first * kPageInts, {this, index, pages * kPageInts}};
     return run;
@@ -135,10 +135,10 @@ void Arena::free_pages(std::size_t region_index, std::span<const std::int32_t> m
     const auto first = static_cast<std::size_t>(memory.data() - region.memory) / kPageInts;
     const std::size_t pages = memory.size() / kPageInts;
     flip_used_bits(region.used, first, pages);
-    pages_freed_ += pages;
-    region.free += pages;
-    region.failed_search = kPages + 1;
-    if (region.free == kPages && ++num_empty_ > 1) {
+    num_pages_freed_ += pages;
+    region.num_free += pages;
+    region.failed_search = kPagesPerRegion + 1;
+    if (region.num_free == kPagesPerRegion && ++num_empty_ > 1) {
         --num_empty_;
         return_region(region);
     }

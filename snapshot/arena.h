@@ -44,7 +44,7 @@ using RawVector = std::vector<T, RawAllocator<T>>;
 class Arena {
   public:
     static constexpr std::size_t kPageBytes = 4096;
-    /// Size of a large page on x86-64 and most ARM systems.
+    /// The size of a region: that of a large page on x86-64 and most ARM systems.
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
     /// Consecutive pages of an arena. The destructor frees the pages; the arena must outlive it.
@@ -60,7 +60,7 @@ class Arena {
       private:
         friend class Arena;
 
-        struct Free {
+        struct PageDeleter {
             Arena* arena;
             std::size_t region;
             std::size_t size; ///< number of ints
@@ -71,7 +71,7 @@ class Arena {
         };
 
         // NOLINTNEXTLINE(modernize-avoid-c-arrays): pages of an arena
-        std::unique_ptr<std::int32_t[], Free> memory_;
+        std::unique_ptr<std::int32_t[], PageDeleter> memory_;
     };
 
     Arena() = default;
@@ -83,16 +83,16 @@ class Arena {
     /// or if `bytes` is more than kRegionBytes.
     [[nodiscard]] AllocatedPages allocate(std::size_t bytes);
 
-    /// Returns the number of bytes allocated from the system.
+    /// Returns the number of bytes that all regions together have from the system.
     [[nodiscard]] std::size_t bytes() const { return num_regions_ * kRegionBytes; }
 
   private:
-    static constexpr std::size_t kPages = kRegionBytes / kPageBytes;
+    static constexpr std::size_t kPagesPerRegion = kRegionBytes / kPageBytes;
 
     struct Region {
         std::int32_t* memory = nullptr; ///< null after the memory was returned to the system
-        std::array<std::uint64_t, kPages / 64> used{}; ///< one bit per page
-        std::size_t free = 0;                          ///< number of free pages
+        std::array<std::uint64_t, kPagesPerRegion / 64> used{}; ///< one bit per page
+        std::size_t num_free = 0;                               ///< number of free pages
         /// A search for this many consecutive free pages failed. Searches for as many or more pages
         /// skip the region.
         std::size_t failed_search = 0;
@@ -103,9 +103,9 @@ class Arena {
     void free_pages(std::size_t region_index, std::span<const std::int32_t> memory);
 
     std::vector<Region> regions_;
-    std::size_t num_regions_ = 0; ///< number of regions with memory
-    std::size_t num_empty_ = 0;   ///< number of regions whose pages are all free
-    std::size_t pages_freed_ = 0; ///< number of pages freed since the newest region was added
+    std::size_t num_regions_ = 0;     ///< number of regions with memory
+    std::size_t num_empty_ = 0;       ///< number of regions whose pages are all free
+    std::size_t num_pages_freed_ = 0; ///< number of pages freed since the newest region was added
 };
 
 } // namespace tw::snapshot

@@ -8,10 +8,10 @@ namespace tw::snapshot {
 
 namespace {
 
-// Reading blocks of kBlock bytes is fast because nine of ten values in a delta take one byte. A bit
+// Reading blocks of kBlockBytes bytes is fast because nine of ten values in a delta take one byte. A bit
 // mask marks the bytes of longer values. The one-byte values between longer values are converted to
 // ints, kWideBytes at a time. This may also convert bytes after the last one-byte value.
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kBlockBytes = 64;
 constexpr std::size_t kWideBytes = 16;
 
 std::uint64_t load_word(const std::byte* data) {
@@ -23,7 +23,7 @@ std::uint64_t load_word(const std::byte* data) {
 // Returns 64 bits for 64 bytes. Bit i is set if byte i is not the last byte of its value.
 std::uint64_t continuation_bits(const std::byte* data) {
     std::uint64_t bits = 0;
-    for (unsigned i = 0; i < kBlock; i += 8) {
+    for (unsigned i = 0; i < kBlockBytes; i += 8) {
         // The multiplication copies the lowest bit of byte j to bit 56 + j.
         const std::uint64_t more = load_word(data + i) >> 7U & 0x0101010101010101U;
         bits |= (more * 0x0102040810204080U) >> 56U << i;
@@ -83,7 +83,7 @@ struct BlockReader {
         at = end;
     }
 
-    // Reads the values that begin before `end`, which is at most kBlock. kWideBytes bytes after the
+    // Reads the values that begin before `end`, which is at most kBlockBytes. kWideBytes bytes after the
     // block must be readable, and the output must have space for kWideBytes ints after the values.
     // Returns false if the value at `at` is longer than five bytes, which no known program writes.
     bool read_values(const std::byte* block, std::size_t end) {
@@ -109,8 +109,8 @@ struct BlockReader {
     }
 };
 
-VarintsDecoded decode_slowly(std::span<const std::byte> data, std::span<std::int32_t> out,
-                             VarintsDecoded done) {
+DecodedVarints decode_one_by_one(std::span<const std::byte> data, std::span<std::int32_t> out,
+                                 DecodedVarints done) {
     while (done.bytes < data.size() && done.count < out.size()) {
         const std::size_t used =
             decode_varint(data.data() + done.bytes, data.size() - done.bytes, out[done.count]);
@@ -125,34 +125,35 @@ VarintsDecoded decode_slowly(std::span<const std::byte> data, std::span<std::int
 
 } // namespace
 
-VarintsDecoded decode_varints(std::span<const std::byte> data, std::span<std::int32_t> out) {
+DecodedVarints decode_varints(std::span<const std::byte> data, std::span<std::int32_t> out) {
     // Reading in blocks requires little-endian byte order.
     if (std::endian::native != std::endian::little || out.size() < data.size() + kVarintsSlack) {
-        return decode_slowly(data, out, {});
+        return decode_one_by_one(data, out, {});
     }
     std::size_t begin = 0;
     BlockReader reader{0, out.data()};
     const auto done = [&] {
-        return VarintsDecoded{begin + reader.at, static_cast<std::size_t>(reader.out - out.data())};
+        return DecodedVarints{begin + reader.at, static_cast<std::size_t>(reader.out - out.data())};
     };
-    for (; data.size() - begin >= kBlock + kWideBytes; begin += kBlock, reader.at -= kBlock) {
-        if (!reader.read_values(data.data() + begin, kBlock)) {
-            return decode_slowly(data, out, done());
+    for (; data.size() - begin >= kBlockBytes + kWideBytes;
+         begin += kBlockBytes, reader.at -= kBlockBytes) {
+        if (!reader.read_values(data.data() + begin, kBlockBytes)) {
+            return decode_one_by_one(data, out, done());
         }
     }
     // The last bytes are decoded from a copy with zeros after it. The zeros end a truncated value.
-    std::array<std::byte, 2 * kBlock + kWideBytes> padded{};
+    std::array<std::byte, 2 * kBlockBytes + kWideBytes> padded{};
     const std::size_t size = data.size() - begin;
     std::copy_n(data.data() + begin, size, padded.data());
-    const VarintsDecoded before = done();
+    const DecodedVarints before = done();
     bool regular = true;
-    for (std::size_t offset = 0; offset < size && regular; offset += kBlock) {
-        regular = reader.read_values(padded.data() + offset, std::min(size - offset, kBlock));
-        begin += kBlock;
-        reader.at -= kBlock;
+    for (std::size_t offset = 0; offset < size && regular; offset += kBlockBytes) {
+        regular = reader.read_values(padded.data() + offset, std::min(size - offset, kBlockBytes));
+        begin += kBlockBytes;
+        reader.at -= kBlockBytes;
     }
-    const VarintsDecoded all = done();
-    return regular && all.bytes == data.size() ? all : decode_slowly(data, out, before);
+    const DecodedVarints all = done();
+    return regular && all.bytes == data.size() ? all : decode_one_by_one(data, out, before);
 }
 
 std::uint8_t Cursor::u8() {

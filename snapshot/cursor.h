@@ -48,7 +48,7 @@ inline constexpr std::size_t kMaxVarintBytes = 5;
 inline constexpr std::size_t kVarintsSlack = 16;
 
 /// The result of `decode_varints`.
-struct VarintsDecoded {
+struct DecodedVarints {
     /// The number of bytes read; less than the size of the data if the output is full or the last
     /// value is truncated.
     std::size_t bytes = 0;
@@ -57,7 +57,7 @@ struct VarintsDecoded {
 
 /// Decodes integers until the data ends, the output is full, or a value is truncated. May also
 /// overwrite ints of `out` after the last decoded one, but writes nothing outside of `out`.
-[[nodiscard]] VarintsDecoded decode_varints(std::span<const std::byte> data,
+[[nodiscard]] DecodedVarints decode_varints(std::span<const std::byte> data,
                                             std::span<std::int32_t> out);
 
 /// Returns the size in bytes of the shortest encoding of a value.

@@ -18,7 +18,7 @@ tl::unexpected<DecodeError> error(DecodeErrc code, std::size_t offset,
 Result<void> decode_ints(std::span<const std::byte> body, RawVector<std::int32_t>& ints) {
     // decode_varints needs kVarintsSlack more ints than bytes to be fast.
     ints.resize(std::min(body.size(), kMaxDeltaInts) + kVarintsSlack);
-    const VarintsDecoded decoded = decode_varints(body, ints);
+    const DecodedVarints decoded = decode_varints(body, ints);
     ints.resize(std::min(decoded.count, kMaxDeltaInts)); // drops the ints after the decoded ones
     if (decoded.count > kMaxDeltaInts) {
         return error(DecodeErrc::too_many_ints, kMaxDeltaInts);

@@ -9,8 +9,8 @@ namespace {
 // The number of snapshots per segment. If it is smaller, more space at the ends of segments is
 // wasted. If it is larger, old snapshots are freed later. The waste is smallest at the square root
 // of half the number of snapshots in the history.
-constexpr std::size_t kBlocksOfSegment = 8;
-constexpr std::size_t kMaxSegmentBytes = kBlocksOfSegment * kMaxSnapshotBytes;
+constexpr std::size_t kBlocksPerSegment = 8;
+constexpr std::size_t kMaxSegmentBytes = kBlocksPerSegment * kMaxSnapshotBytes;
 static_assert(kMaxSegmentBytes <= Arena::kRegionBytes);
 
 } // namespace
@@ -25,7 +25,7 @@ void History::open_segment(std::size_t ints) {
         free_unused_memory();
         // The segment has space for as many blocks of usual size as the history has, up to eight.
         const std::size_t usual = size_ == 0 ? ints : kept_ints_ / size_;
-        const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksOfSegment);
+        const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksPerSegment);
         const std::size_t bytes = std::min(sizeof(std::int32_t) * blocks * usual, kMaxSegmentBytes);
         auto pages = arena_->allocate(std::max(sizeof(std::int32_t) * ints, bytes));
         segment_bytes_ += pages.bytes();

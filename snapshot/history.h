@@ -19,7 +19,7 @@
 
 namespace tw::snapshot {
 
-/// Stands in place of an item's index in the base if the base does not contain the item.
+/// Used instead of an index in the base for an item that the base does not contain.
 inline constexpr std::uint16_t kNewItem = 0xFFFF;
 
 /// A set of items of a delta's base. An item is identified by its index in the base.
@@ -64,7 +64,7 @@ class BaseIndex {
     explicit BaseIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
 
     [[nodiscard]] std::size_t find(std::uint32_t key) {
-        std::uint16_t& last = last_of_type_[(key >> 16U) % last_of_type_.size()];
+        std::uint16_t& last = last_found_of_type_[(key >> 16U) % last_found_of_type_.size()];
         if (last >= keys_.size()) {
             return kNewItem; // the base is empty
         }
@@ -86,21 +86,22 @@ class BaseIndex {
     }
 
   private:
-    static constexpr std::size_t kNear = 4;
+    static constexpr std::size_t kSearchRadius = 4;
 
     [[nodiscard]] std::size_t search(std::size_t guess, std::uint32_t key) const {
         auto first = keys_.begin();
         auto last = keys_.end();
-        if (guess >= kNear && guess < keys_.size() - std::min(kNear, keys_.size()) &&
-            keys_[guess - kNear] < key && key < keys_[guess + kNear]) {
-            first += static_cast<std::ptrdiff_t>(guess - kNear);
-            last = first + 2 * kNear;
+        if (guess >= kSearchRadius &&
+            guess < keys_.size() - std::min(kSearchRadius, keys_.size()) &&
+            keys_[guess - kSearchRadius] < key && key < keys_[guess + kSearchRadius]) {
+            first += static_cast<std::ptrdiff_t>(guess - kSearchRadius);
+            last = first + 2 * kSearchRadius;
         }
         return static_cast<std::size_t>(std::lower_bound(first, last, key) - keys_.begin());
     }
 
     std::span<const std::uint32_t> keys_;
-    std::array<std::uint16_t, 64> last_of_type_{};
+    std::array<std::uint16_t, 64> last_found_of_type_{};
     /// The two adjacent keys of the base between which the most recent new item belongs. The next
     /// new item often belongs between the same keys.
     std::pair<std::uint32_t, std::uint32_t> gap_{};
@@ -121,7 +122,7 @@ class History {
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
     /// Creates a history that allocates from its own arena.
-    History() : own_{std::make_unique<Arena>()}, arena_{own_.get()} {}
+    History() : own_arena_{std::make_unique<Arena>()}, arena_{own_arena_.get()} {}
 
     /// Creates a history that allocates from a shared arena. The arena must outlive the history.
     explicit History(Arena& arena) : arena_{&arena} {}
@@ -249,7 +250,7 @@ class History {
     void remove_before(std::int64_t tick);
     void remove_stored(StoredTick& stored);
 
-    std::unique_ptr<Arena> own_;
+    std::unique_ptr<Arena> own_arena_;
     Arena* arena_;
     std::vector<StoredTick>
         ticks_; ///< kTableSize entries; empty until the first snapshot is stored

@@ -22,10 +22,10 @@ constexpr std::optional<std::uint8_t> offset_of(std::span<const FieldSpec> field
     return std::nullopt;
 }
 
-/// An object with a type number. The names of its fields show where its position (for a laser, the
-/// end of its line) and a client id are.
-constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name,
-                              std::span<const FieldSpec> fields) {
+/// Returns an object with a type number. Finds its position (for a laser, the end of its line) and
+/// its client id by the names of fields.
+constexpr ObjectSpec object_with_number(std::uint16_t type, std::string_view name,
+                                        std::span<const FieldSpec> fields) {
     const int size = fields.empty() ? 0 : fields.back().offset + fields.back().count;
     const auto x = offset_of(fields, {"x", "to_x"});
     const auto client = offset_of(fields, {"client_id", "owner"});
@@ -41,10 +41,10 @@ constexpr ObjectSpec numbered(std::uint16_t type, std::string_view name,
     return object;
 }
 
-constexpr ObjectSpec by_uuid(std::string_view name, std::string_view uuid_name,
-                             std::string_view uuid, std::uint8_t min_size,
-                             std::span<const FieldSpec> fields) {
-    ObjectSpec object = numbered(0, name, fields);
+constexpr ObjectSpec object_with_uuid(std::string_view name, std::string_view uuid_name,
+                                      std::string_view uuid, std::uint8_t min_size,
+                                      std::span<const FieldSpec> fields) {
+    ObjectSpec object = object_with_number(0, name, fields);
     object.uuid = parse_uuid(uuid);
     object.uuid_name = uuid_name;
     object.size = std::max(object.size, min_size); // the fields of one object are not known
@@ -52,19 +52,19 @@ constexpr ObjectSpec by_uuid(std::string_view name, std::string_view uuid_name,
     return object;
 }
 
-constexpr ObjectSpec event(ObjectSpec object) {
+constexpr ObjectSpec as_event(ObjectSpec object) {
     object.kind = ObjectKind::event;
     return object;
 }
 
 /// Marks an object whose position is in hundredths of world units.
-constexpr ObjectSpec in_hundredths(ObjectSpec object) {
+constexpr ObjectSpec with_hundredths_position(ObjectSpec object) {
     object.position->per_unit = 100;
     return object;
 }
 
-/// Marks an object whose id is a client id.
-constexpr ObjectSpec of_client(ObjectSpec object) {
+/// Marks an object whose items have a client id as id.
+constexpr ObjectSpec with_client_as_id(ObjectSpec object) {
     object.client = ClientIdSpec{};
     return object;
 }
@@ -75,9 +75,9 @@ constexpr ObjectSpec per_session(ObjectSpec object) {
     return object;
 }
 
-constexpr ObjectSpec form_of(ObjectFamily family, std::uint8_t form, ObjectSpec object) {
+constexpr ObjectSpec as_variant_of(ObjectFamily family, std::uint8_t variant, ObjectSpec object) {
     object.merge.family = family;
-    object.merge.form = form;
+    object.merge.variant = variant;
     return object;
 }
 
@@ -111,97 +111,106 @@ constexpr ObjectSpec covered_by_six(ObjectSpec object) {
 
 // The 0.6 object with type number n is at index n - 1.
 constexpr std::array kObjects{
-    numbered(1, "player_input", kPlayerInput),
-    form_of(ObjectFamily::projectile, 2, numbered(kProjectileType, "projectile", kProjectile)),
-    form_of(ObjectFamily::laser, 1, numbered(kLaserType, "laser", kLaser)),
-    form_of(ObjectFamily::pickup, 1, numbered(4, "pickup", kPickup)),
-    numbered(5, "flag", kFlag),
-    numbered(6, "game_info", kGameInfo),
-    numbered(7, "game_data", kGameData),
-    numbered(8, "character_core", std::span{kCharacter}.first(15)),
-    of_client(numbered(kCharacterType, "character", kCharacter)),
-    numbered(kPlayerInfoType, "player_info", kPlayerInfo),
-    numbered(kClientInfoType, "client_info", kClientInfo),
-    per_session(numbered(kSpectatorInfoType, "spectator_info", kSpectatorInfo)),
-    event(numbered(13, "common", kPlace)),
-    event(numbered(14, "explosion", kPlace)),
-    event(numbered(15, "spawn", kPlace)),
-    event(numbered(16, "hammer_hit", kPlace)),
-    event(numbered(kDeathType, "death", kDeath)),
-    event(numbered(18, "sound_global", kSoundGlobal)),
-    event(numbered(19, "sound_world", kSoundGlobal)),
-    event(numbered(20, "damage_ind", kDamageInd)),
-    by_uuid("my_own_object", "my-own-object@heinrich5991.de",
-            "0dc77a02-bfee-3a53-ac8e-0bb0241bd722", 1, kTest),
-    of_client(by_uuid("ddnet_character", "character@netobj.ddnet.tw",
-                      "76ce455b-f9eb-3a48-add7-e04b941d045c", 0, kDdnetCharacter)),
-    of_client(by_uuid("ddnet_player", "player@netobj.ddnet.tw",
-                      "22ca938d-1380-3e2b-9e7b-d2558ea6be11", 2, kDdnetPlayer)),
-    by_uuid("game_info_ex", "gameinfo@netobj.ddnet.tw", "933dea6a-da79-30ea-a98f-8af03689a945", 0,
-            kGameInfoEx),
-    form_of(ObjectFamily::projectile, 1,
-            in_hundredths(by_uuid("ddrace_projectile", "projectile@netobj.ddnet.tw",
-                                  "0e6db85c-2b61-386f-bbf2-d0d0471b9272", 6, kDdraceProjectile))),
-    form_of(ObjectFamily::laser, 0,
-            by_uuid("ddnet_laser", "laser@netobj.ddnet.tw", "29de68a2-6928-31b8-8360-a2307e0d844f",
-                    7, kDdnetLaser)),
-    form_of(ObjectFamily::projectile, 0,
-            prefer_known_client(in_hundredths(
-                by_uuid("ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
-                        "6550fbce-f317-3b31-8ffe-d2b37f3ab40e", 10, kDdnetProjectile)))),
-    form_of(ObjectFamily::pickup, 0,
-            by_uuid("ddnet_pickup", "pickup@netobj.ddnet.tw",
-                    "ea5e4a51-58fb-3684-96e4-e0d267f4ca65", 5, kDdnetPickup)),
-    per_session(by_uuid("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
-                        "d13307b2-9a19-37cb-8f8c-07c718521883", 4, kDdnetSpectatorInfo)),
-    per_session(by_uuid("spectator_count", "spectator-count@netobj.ddnet.org",
-                        "5e5ca96f-c728-30fd-bfb3-155b07692556", 1, kSpectatorCount)),
-    event(by_uuid("birthday", "birthday@netevent.ddnet.org", "1fd35746-6263-358c-b4d6-6ef60e0efaaa",
-                  2, kPlace)),
-    event(by_uuid("finish", "finish@netevent.ddnet.org", "68bf8939-ef55-3878-9082-13527eb0a597", 2,
-                  kPlace)),
-    by_uuid("my_own_event", "my-own-event@heinrich5991.de", "0c4fd27d-47e3-3871-a226-9f417486a311",
-            1, kTest),
-    of_client(by_uuid("spec_char", "spec-char@netobj.ddnet.tw",
-                      "4b801c74-e24c-3ce0-b92c-b754d02cfc8a", 2, kPlace)),
-    by_uuid("switch_state", "switch-state@netobj.ddnet.tw", "ec15e669-ce11-3367-ae8e-b90e5b27b9d5",
-            0, kSwitchState),
-    by_uuid("entity_ex", "entity-ex@netobj.ddnet.tw", "2de9aec3-32e4-3986-8f7e-e7459da7f535", 3,
-            kEntityEx),
-    by_uuid("map_best_time", "map-best-time@netobj.ddnet.org",
-            "9ebfc6ed-bf50-30ca-988a-0ce8921ad85f", 2, kMapBestTime),
-    event(by_uuid("map_sound_world", "map-sound-world@netevent.ddnet.org",
-                  "54ecad2e-bfad-3be5-8903-621ba052458e", 3, kMapSoundWorld)),
+    object_with_number(1, "player_input", kPlayerInput),
+    as_variant_of(ObjectFamily::projectile, 2,
+                  object_with_number(kProjectileType, "projectile", kProjectile)),
+    as_variant_of(ObjectFamily::laser, 1, object_with_number(kLaserType, "laser", kLaser)),
+    as_variant_of(ObjectFamily::pickup, 1, object_with_number(4, "pickup", kPickup)),
+    object_with_number(5, "flag", kFlag),
+    object_with_number(6, "game_info", kGameInfo),
+    object_with_number(7, "game_data", kGameData),
+    object_with_number(8, "character_core", std::span{kCharacter}.first(15)),
+    with_client_as_id(object_with_number(kCharacterType, "character", kCharacter)),
+    object_with_number(kPlayerInfoType, "player_info", kPlayerInfo),
+    object_with_number(kClientInfoType, "client_info", kClientInfo),
+    per_session(object_with_number(kSpectatorInfoType, "spectator_info", kSpectatorInfo)),
+    as_event(object_with_number(13, "common", kPositionFields)),
+    as_event(object_with_number(14, "explosion", kPositionFields)),
+    as_event(object_with_number(15, "spawn", kPositionFields)),
+    as_event(object_with_number(16, "hammer_hit", kPositionFields)),
+    as_event(object_with_number(kDeathType, "death", kDeath)),
+    as_event(object_with_number(18, "sound_global", kSoundGlobal)),
+    as_event(object_with_number(19, "sound_world", kSoundGlobal)),
+    as_event(object_with_number(20, "damage_ind", kDamageInd)),
+    object_with_uuid("my_own_object", "my-own-object@heinrich5991.de",
+                     "0dc77a02-bfee-3a53-ac8e-0bb0241bd722", 1, kTest),
+    with_client_as_id(object_with_uuid("ddnet_character", "character@netobj.ddnet.tw",
+                                       "76ce455b-f9eb-3a48-add7-e04b941d045c", 0, kDdnetCharacter)),
+    with_client_as_id(object_with_uuid("ddnet_player", "player@netobj.ddnet.tw",
+                                       "22ca938d-1380-3e2b-9e7b-d2558ea6be11", 2, kDdnetPlayer)),
+    object_with_uuid("game_info_ex", "gameinfo@netobj.ddnet.tw",
+                     "933dea6a-da79-30ea-a98f-8af03689a945", 0, kGameInfoEx),
+    as_variant_of(ObjectFamily::projectile, 1,
+                  with_hundredths_position(object_with_uuid(
+                      "ddrace_projectile", "projectile@netobj.ddnet.tw",
+                      "0e6db85c-2b61-386f-bbf2-d0d0471b9272", 6, kDdraceProjectile))),
+    as_variant_of(ObjectFamily::laser, 0,
+                  object_with_uuid("ddnet_laser", "laser@netobj.ddnet.tw",
+                                   "29de68a2-6928-31b8-8360-a2307e0d844f", 7, kDdnetLaser)),
+    as_variant_of(ObjectFamily::projectile, 0,
+                  prefer_known_client(with_hundredths_position(object_with_uuid(
+                      "ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
+                      "6550fbce-f317-3b31-8ffe-d2b37f3ab40e", 10, kDdnetProjectile)))),
+    as_variant_of(ObjectFamily::pickup, 0,
+                  object_with_uuid("ddnet_pickup", "pickup@netobj.ddnet.tw",
+                                   "ea5e4a51-58fb-3684-96e4-e0d267f4ca65", 5, kDdnetPickup)),
+    per_session(object_with_uuid("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
+                                 "d13307b2-9a19-37cb-8f8c-07c718521883", 4, kDdnetSpectatorInfo)),
+    per_session(object_with_uuid("spectator_count", "spectator-count@netobj.ddnet.org",
+                                 "5e5ca96f-c728-30fd-bfb3-155b07692556", 1, kSpectatorCount)),
+    as_event(object_with_uuid("birthday", "birthday@netevent.ddnet.org",
+                              "1fd35746-6263-358c-b4d6-6ef60e0efaaa", 2, kPositionFields)),
+    as_event(object_with_uuid("finish", "finish@netevent.ddnet.org",
+                              "68bf8939-ef55-3878-9082-13527eb0a597", 2, kPositionFields)),
+    object_with_uuid("my_own_event", "my-own-event@heinrich5991.de",
+                     "0c4fd27d-47e3-3871-a226-9f417486a311", 1, kTest),
+    with_client_as_id(object_with_uuid("spec_char", "spec-char@netobj.ddnet.tw",
+                                       "4b801c74-e24c-3ce0-b92c-b754d02cfc8a", 2, kPositionFields)),
+    object_with_uuid("switch_state", "switch-state@netobj.ddnet.tw",
+                     "ec15e669-ce11-3367-ae8e-b90e5b27b9d5", 0, kSwitchState),
+    object_with_uuid("entity_ex", "entity-ex@netobj.ddnet.tw",
+                     "2de9aec3-32e4-3986-8f7e-e7459da7f535", 3, kEntityEx),
+    object_with_uuid("map_best_time", "map-best-time@netobj.ddnet.org",
+                     "9ebfc6ed-bf50-30ca-988a-0ce8921ad85f", 2, kMapBestTime),
+    as_event(object_with_uuid("map_sound_world", "map-sound-world@netevent.ddnet.org",
+                              "54ecad2e-bfad-3be5-8903-621ba052458e", 3, kMapSoundWorld)),
     // The next two objects are obsolete, but old servers still send them.
-    of_client(by_uuid("auth_info", "auth-info@netobj.ddnet.tw",
-                      "e525322e-d4d3-3397-9577-3a6b992435fb", 1, kAuthInfo)),
-    of_client(by_uuid("character_display_info", "character-display-info@netobj.ddnet.tw",
-                      "e7b431e5-dee0-3e5f-9224-2c95efb38878", 5, {})),
+    with_client_as_id(object_with_uuid("auth_info", "auth-info@netobj.ddnet.tw",
+                                       "e525322e-d4d3-3397-9577-3a6b992435fb", 1, kAuthInfo)),
+    with_client_as_id(object_with_uuid("character_display_info",
+                                       "character-display-info@netobj.ddnet.tw",
+                                       "e7b431e5-dee0-3e5f-9224-2c95efb38878", 5, {})),
     // The objects of 0.7, sorted by type number from 1 on. Types 13 to 15 occur in demos only.
-    also_in_six(numbered(1, "player_input", seven::kPlayerInput)),
-    also_in_six(form_of(ObjectFamily::projectile, 2, numbered(2, "projectile", kProjectile))),
-    also_in_six(form_of(ObjectFamily::laser, 1, numbered(3, "laser", kLaser))),
-    also_in_six(form_of(ObjectFamily::pickup, 1, numbered(4, "pickup", seven::kPickup))),
-    also_in_six(numbered(5, "flag", kFlag)),
-    covered_by_six(numbered(6, "game_data", seven::kGameData)),
-    also_in_six(numbered(7, "game_data_team", seven::kGameDataTeam), "game_data"),
-    also_in_six(numbered(8, "game_data_flag", seven::kGameDataFlag), "game_data"),
-    also_in_six(numbered(9, "character_core", std::span{seven::kCharacter}.first(15))),
-    also_in_six(of_client(numbered(kSevenCharacterType, "character", seven::kCharacter))),
-    also_in_six(of_client(numbered(kSevenPlayerInfoType, "player_info", seven::kPlayerInfo))),
-    also_in_six(per_session(of_client(numbered(12, "spectator_info", seven::kSpectatorInfo)))),
-    covered_by_six(of_client(numbered(13, "de_client_info", seven::kDeClientInfo))),
-    covered_by_six(numbered(14, "de_game_info", seven::kDeGameInfo)),
-    covered_by_six(numbered(15, "de_tune_params", seven::kDeTuneParams)),
-    also_in_six(event(numbered(16, "common", kPlace))),
-    also_in_six(event(numbered(17, "explosion", kPlace))),
-    also_in_six(event(numbered(18, "spawn", kPlace))),
-    also_in_six(event(numbered(19, "hammer_hit", kPlace))),
-    also_in_six(event(numbered(kSevenDeathType, "death", kDeath))),
-    also_in_six(event(numbered(21, "sound_world", kSoundGlobal))),
-    also_in_six(event(numbered(22, "damage", seven::kDamage)), "damage_ind"),
-    of_client(of_seven(numbered(23, "player_info_race", seven::kPlayerInfoRace))),
-    of_seven(numbered(24, "game_data_race", seven::kGameDataRace)),
+    also_in_six(object_with_number(1, "player_input", seven::kPlayerInput)),
+    also_in_six(as_variant_of(ObjectFamily::projectile, 2,
+                              object_with_number(2, "projectile", kProjectile))),
+    also_in_six(as_variant_of(ObjectFamily::laser, 1, object_with_number(3, "laser", kLaser))),
+    also_in_six(
+        as_variant_of(ObjectFamily::pickup, 1, object_with_number(4, "pickup", seven::kPickup))),
+    also_in_six(object_with_number(5, "flag", kFlag)),
+    covered_by_six(object_with_number(6, "game_data", seven::kGameData)),
+    also_in_six(object_with_number(7, "game_data_team", seven::kGameDataTeam), "game_data"),
+    also_in_six(object_with_number(8, "game_data_flag", seven::kGameDataFlag), "game_data"),
+    also_in_six(object_with_number(9, "character_core", std::span{seven::kCharacter}.first(15))),
+    also_in_six(
+        with_client_as_id(object_with_number(kSevenCharacterType, "character", seven::kCharacter))),
+    also_in_six(with_client_as_id(
+        object_with_number(kSevenPlayerInfoType, "player_info", seven::kPlayerInfo))),
+    also_in_six(per_session(
+        with_client_as_id(object_with_number(12, "spectator_info", seven::kSpectatorInfo)))),
+    covered_by_six(
+        with_client_as_id(object_with_number(13, "de_client_info", seven::kDeClientInfo))),
+    covered_by_six(object_with_number(14, "de_game_info", seven::kDeGameInfo)),
+    covered_by_six(object_with_number(15, "de_tune_params", seven::kDeTuneParams)),
+    also_in_six(as_event(object_with_number(16, "common", kPositionFields))),
+    also_in_six(as_event(object_with_number(17, "explosion", kPositionFields))),
+    also_in_six(as_event(object_with_number(18, "spawn", kPositionFields))),
+    also_in_six(as_event(object_with_number(19, "hammer_hit", kPositionFields))),
+    also_in_six(as_event(object_with_number(kSevenDeathType, "death", kDeath))),
+    also_in_six(as_event(object_with_number(21, "sound_world", kSoundGlobal))),
+    also_in_six(as_event(object_with_number(22, "damage", seven::kDamage)), "damage_ind"),
+    with_client_as_id(of_seven(object_with_number(23, "player_info_race", seven::kPlayerInfoRace))),
+    of_seven(object_with_number(24, "game_data_race", seven::kGameDataRace)),
 };
 
 constexpr bool agrees_with_sizes() {

@@ -19,7 +19,7 @@ constexpr FieldSpec to_field(const FieldSpec& field) {
 }
 
 /// Returns the fields of an object, which are given in the order of their ints. A text stands for
-/// an integer of this name.
+/// an integer field with this name.
 template <typename... Fields>
 constexpr std::array<FieldSpec, sizeof...(Fields)> layout(const Fields&... fields) {
     std::array<FieldSpec, sizeof...(Fields)> all{to_field(fields)...};
@@ -122,7 +122,7 @@ inline constexpr auto kClientInfo =
 inline constexpr auto kSpectatorInfo =
     layout(with_names("spectator_id", names::spectator_special), "x", "y");
 
-inline constexpr auto kPlace = layout("x", "y");
+inline constexpr auto kPositionFields = layout("x", "y");
 
 inline constexpr auto kDeath = layout("x", "y", with_merge(FieldMerge::client_id, "client_id"));
 

@@ -12,12 +12,12 @@ constexpr std::size_t kProjectileVelY = 3;
 // A bit of a projectile's vel_y. DDNet sets it if the item has the layout of a DDNet projectile
 // ("is_ddnet" of legacyprojectileflag). In a plain projectile, vel_y is at most 100, so a positive
 // vel_y never has this bit.
-constexpr std::int32_t kDisguiseBit = 1 << 9;
-constexpr PositionSpec kDisguisedPosition{.x = 0, .y = 1, .per_unit = 100};
+constexpr std::int32_t kDdnetLayoutBit = 1 << 9;
+constexpr PositionSpec kDdnetLayoutPosition{.x = 0, .y = 1, .per_unit = 100};
 
 bool has_ddnet_layout(const ObjectSpec& object, std::span<const std::int32_t> data) {
     return object.type == kProjectileType && data.size() > kProjectileVelY &&
-           data[kProjectileVelY] >= 0 && (data[kProjectileVelY] & kDisguiseBit) != 0;
+           data[kProjectileVelY] >= 0 && (data[kProjectileVelY] & kDdnetLayoutBit) != 0;
 }
 
 } // namespace
@@ -54,7 +54,7 @@ std::optional<PositionSpec> position_of(const ObjectSpec& object,
     if (!object.position || std::max(object.position->x, object.position->y) >= data.size()) {
         return std::nullopt;
     }
-    return has_ddnet_layout(object, data) ? kDisguisedPosition : *object.position;
+    return has_ddnet_layout(object, data) ? kDdnetLayoutPosition : *object.position;
 }
 
 std::optional<std::uint16_t> client_of(const ObjectSpec& object, ItemKey key,

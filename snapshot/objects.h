@@ -93,7 +93,8 @@ enum class ObjectFamily : std::uint8_t { none, projectile, laser, pickup };
 struct MergeSpec {
     bool per_session = false; ///< the object is about the receiving client, so it is not merged
     ObjectFamily family = ObjectFamily::none;
-    std::uint8_t form = 0; ///< which variant of its family's object; variant 0 has the most fields
+    /// Tells the objects of a family apart. The object with variant 0 has the most fields.
+    std::uint8_t variant = 0;
     bool prefer_known_client = false; ///< prefer an item whose client id is not -1
     /// 0.7 only: name of the equivalent 0.6 object, used if 0.6 and 0.7 snapshots are merged.
     std::string_view six_name{};

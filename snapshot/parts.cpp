@@ -18,10 +18,10 @@ bool PartAssembler::Slot::agrees_with(const Part& part) const {
     return num_parts == part.num_parts && crc == part.crc && delta_tick == part.delta_tick;
 }
 
-bool PartAssembler::Slot::holds(const Part& part) const {
+bool PartAssembler::Slot::contains_same_part(const Part& part) const {
     const auto index = static_cast<std::size_t>(part.part);
     const bool is_last = part.part == num_parts - 1;
-    return have[index] && (!is_last || last_size == part.data.size()) &&
+    return received[index] && (!is_last || last_part_size == part.data.size()) &&
            std::equal(part.data.begin(), part.data.end(),
                       body.begin() + static_cast<std::ptrdiff_t>(index * kMaxPartSize));
 }
@@ -32,8 +32,8 @@ void PartAssembler::Slot::restart(const Part& part) {
     delta_tick = part.delta_tick;
     crc = part.crc;
     num_parts = part.num_parts;
-    last_size = 0;
-    have.reset();
+    last_part_size = 0;
+    received.reset();
     marked.reset();
     body.clear();
 }
@@ -46,10 +46,10 @@ void PartAssembler::Slot::insert(const Part& part) {
     }
     std::copy(part.data.begin(), part.data.end(),
               body.begin() + static_cast<std::ptrdiff_t>(begin));
-    have.set(index);
+    received.set(index);
     marked.set(index, part.marked);
     if (part.part == num_parts - 1) {
-        last_size = part.data.size();
+        last_part_size = part.data.size();
     }
 }
 
@@ -60,8 +60,8 @@ Part PartAssembler::Slot::part(std::size_t index) const {
             .num_parts = num_parts,
             .part = static_cast<std::int32_t>(index),
             .crc = crc,
-            .data =
-                std::span{body}.subspan(index * kMaxPartSize, is_last ? last_size : kMaxPartSize),
+            .data = std::span{body}.subspan(index * kMaxPartSize,
+                                            is_last ? last_part_size : kMaxPartSize),
             .marked = marked[index]};
 }
 
@@ -72,13 +72,13 @@ bool PartAssembler::is_too_old(Tick tick) const {
 void PartAssembler::abandon(Slot& slot) {
     if (slot.state == Slot::State::open) {
         std::size_t missing = 0;
-        while (slot.have[missing]) {
+        while (slot.received[missing]) {
             ++missing; // the loop ends, because at least one part of an open slot is missing
         }
         lost_[num_lost_++] = {.tick = slot.tick,
                               .delta_tick = slot.delta_tick,
                               .num_parts = slot.num_parts,
-                              .have = static_cast<std::int32_t>(slot.have.count()),
+                              .num_received = static_cast<std::int32_t>(slot.received.count()),
                               .first_missing = static_cast<std::int32_t>(missing)};
     }
     slot.state = Slot::State::unused;
@@ -132,13 +132,13 @@ PartStatus PartAssembler::add_single(const Part& part) {
                   .num_parts = 1,
                   .body = part.data,
                   .marked = part.marked ? 1U : 0U,
-                  .contradicts = slot != nullptr};
+                  .contradicts_earlier_parts = slot != nullptr};
     return PartStatus::complete;
 }
 
 PartStatus PartAssembler::finish_delta(const Slot& slot) {
     const std::size_t size =
-        static_cast<std::size_t>(slot.num_parts - 1) * kMaxPartSize + slot.last_size;
+        static_cast<std::size_t>(slot.num_parts - 1) * kMaxPartSize + slot.last_part_size;
     assembled_ = {.tick = slot.tick,
                   .delta_tick = slot.delta_tick,
                   .crc = slot.crc,
@@ -171,15 +171,15 @@ PartStatus PartAssembler::add(const Part& part) {
             return PartStatus::too_old;
         }
         slot->restart(part);
-    } else if (slot->agrees_with(part) && slot->holds(part)) {
+    } else if (slot->agrees_with(part) && slot->contains_same_part(part)) {
         return PartStatus::duplicate;
-    } else if (!slot->agrees_with(part) || slot->have[static_cast<std::size_t>(part.part)]) {
+    } else if (!slot->agrees_with(part) || slot->received[static_cast<std::size_t>(part.part)]) {
         abandon(*slot);
         slot->restart(part);
         status = PartStatus::inconsistent;
     }
     slot->insert(part);
-    if (slot->have.count() < static_cast<std::size_t>(slot->num_parts)) {
+    if (slot->received.count() < static_cast<std::size_t>(slot->num_parts)) {
         return status;
     }
     slot->state = Slot::State::complete;

@@ -43,7 +43,7 @@ struct AssembledDelta {
     std::bitset<kMaxParts> marked; ///< bit i is set if Part::marked of part i was set
     /// The delta has a single part, but earlier parts of this tick belonged to a delta of several
     /// parts.
-    bool contradicts = false;
+    bool contradicts_earlier_parts = false;
 };
 
 enum class PartStatus : std::uint8_t {
@@ -56,7 +56,7 @@ enum class PartStatus : std::uint8_t {
     /// The part was ignored: num_parts, part or size is invalid, or a part that is not the last one
     /// is shorter than kMaxPartSize. (Clients accept a short part and decode stale bytes after it.)
     out_of_range,
-    /// The part was stored and replaced all earlier parts of its tick, because it contradicts them
+    /// The part was stored and replaced all earlier parts of its tick, because it contradicts_earlier_parts them
     /// (num_parts, crc, base or content).
     inconsistent,
 };
@@ -66,7 +66,7 @@ struct LostDelta {
     Tick tick = 0;
     Tick delta_tick = kNoBase;
     std::int32_t num_parts = 0;
-    std::int32_t have = 0;          ///< number of parts that arrived
+    std::int32_t num_received = 0;  ///< number of parts that arrived
     std::int32_t first_missing = 0; ///< number of the first missing part
 };
 
@@ -98,7 +98,7 @@ class PartAssembler {
     void for_each_part_of_incomplete_tick(Visit&& visit) const {
         for (const Slot& slot : slots_) {
             for (std::size_t i = 0; slot.state == Slot::State::open && i < kMaxParts; ++i) {
-                if (slot.have[i]) {
+                if (slot.received[i]) {
                     visit(slot.part(i));
                 }
             }
@@ -115,13 +115,13 @@ class PartAssembler {
         Tick delta_tick = kNoBase;
         std::int32_t crc = 0;
         std::int32_t num_parts = 0;
-        std::size_t last_size = 0;
-        std::bitset<kMaxParts> have;
+        std::size_t last_part_size = 0;
+        std::bitset<kMaxParts> received;
         std::bitset<kMaxParts> marked;
         std::vector<std::byte> body;
 
         [[nodiscard]] bool agrees_with(const Part& part) const;
-        [[nodiscard]] bool holds(const Part& part) const;
+        [[nodiscard]] bool contains_same_part(const Part& part) const;
         void restart(const Part& part);
         void insert(const Part& part);
         /// Returns the part with the given number. Precondition: the part was received.

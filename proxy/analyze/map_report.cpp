@@ -96,7 +96,7 @@ json::value info_json(const map::Map& map) {
     if (!info) {
         return {};
     }
-    json::object out{{"ints", info->item_ints},
+    json::object out{{"ints", info->num_item_ints},
                      {"version", info->version},
                      {"author", string_or_null(info->author)},
                      {"map_version", string_or_null(info->map_version)},
@@ -130,7 +130,7 @@ json::object envelopes_json(const map::Map& map) {
     for (std::size_t i = 0; i < map.count_items(map::kItemTypeEnvelope); ++i) {
         if (const auto envelope = map::read_envelope(map, i)) {
             versions.insert(envelope->version);
-            ints.insert(envelope->item_ints);
+            ints.insert(envelope->num_item_ints);
             ++channels[envelope->channels];
             points_needed =
                 std::max(points_needed, std::int64_t{envelope->first_point} + envelope->num_points);
@@ -166,7 +166,7 @@ void add_layers(json::object& out, const map::Map& map) {
         }
         ++types[layer->type];
         if (const auto* const tiles = std::get_if<map::TileLayer>(&layer->content)) {
-            ++forms[{tiles->version, layer->item_ints}];
+            ++forms[{tiles->version, layer->num_item_ints}];
             if (const auto kind = map::physics_layer_of(tiles->flags)) {
                 ++physics[map::layer_name(*kind)];
             }
@@ -273,7 +273,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     const auto& layer = std::get<map::TileLayer>(item->content);
     const std::int32_t own = map::tile_block(layer, kind).value_or(-1);
     json::object out = place_json(place, layer);
-    out["item_ints"] = item->item_ints;
+    out["item_ints"] = item->num_item_ints;
     out["name"] = string_or_null(layer.name);
     out["data_bytes"] = declared_bytes(map, own);
     out["own_data_index"] = own;

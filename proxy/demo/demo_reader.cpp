@@ -228,7 +228,7 @@ DemoResult<std::span<const std::int32_t>> DemoChunkDecoder::decode_ints(const De
     if (!bytes) {
         return tl::unexpected{bytes.error()};
     }
-    const snapshot::VarintsDecoded decoded = snapshot::decode_varints(*bytes, ints_);
+    const snapshot::DecodedVarints decoded = snapshot::decode_varints(*bytes, ints_);
     if (decoded.bytes != bytes->size()) {
         return tl::unexpected{DemoError{DemoErrc::payload_ints_cut, chunk.offset}};
     }

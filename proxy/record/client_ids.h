@@ -42,7 +42,7 @@ find_packed_owner(const snapshot::ObjectSpec& object, std::span<const std::int32
     constexpr std::size_t kData = 3;
     constexpr std::uint8_t kHundredths = 100;
     const bool is_older =
-        object.merge.family == snapshot::ObjectFamily::projectile && object.merge.form != 0;
+        object.merge.family == snapshot::ObjectFamily::projectile && object.merge.variant != 0;
     const auto position = is_older ? snapshot::position_of(object, data) : std::nullopt;
     return position && position->per_unit == kHundredths && data.size() > kData
                ? std::optional{kData}

@@ -98,12 +98,12 @@ json::object layer_json(const map::PhysicsLayers& physics, map::Layer layer) {
 
 json::array swatches_json() {
     json::array rows;
-    for (const map::Swatch& swatch : map::swatches()) {
-        rows.push_back(json::object{{"layer", map::layer_name(swatch.layer)},
-                                    {"first", swatch.first},
-                                    {"last", swatch.last},
-                                    {"color", fmt::format("#{:06x}", swatch.rgb)},
-                                    {"label", swatch.label}});
+    for (const map::TileColor& color : map::tile_colors()) {
+        rows.push_back(json::object{{"layer", map::layer_name(color.layer)},
+                                    {"first", color.first},
+                                    {"last", color.last},
+                                    {"color", fmt::format("#{:06x}", color.rgb)},
+                                    {"label", color.label}});
     }
     return rows;
 }

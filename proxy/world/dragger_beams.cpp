@@ -28,7 +28,7 @@ bool is_beam(const ObjectSpec& object, std::span<const std::int32_t> data) {
 
 bool is_laser_of_kind(const ObjectSpec& object, std::span<const std::int32_t> data,
                       std::int32_t kind) {
-    return object.merge.family == ObjectFamily::laser && object.merge.form == 0 &&
+    return object.merge.family == ObjectFamily::laser && object.merge.variant == 0 &&
            data.size() > kKind && data[kKind] == kind;
 }
 

@@ -147,7 +147,7 @@ constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
 /// says so: a pickup or laser in an old form. For the newest form, see has_stand_in_flag().
 bool may_be_stand_in(const ObjectSpec& object) {
     const auto& merge = object.merge;
-    return merge.form != 0 &&
+    return merge.variant != 0 &&
            (merge.family == ObjectFamily::pickup || merge.family == ObjectFamily::laser);
 }
 
@@ -278,7 +278,7 @@ std::optional<std::uint16_t> find_server_id_of_viewer(const SnapshotView& items,
 }
 
 bool has_stand_in_flag(const ObjectSpec& object, std::span<const std::int32_t> data) {
-    return object.merge.family == ObjectFamily::pickup && object.merge.form == 0 &&
+    return object.merge.family == ObjectFamily::pickup && object.merge.variant == 0 &&
            data.size() > kPickupFlags &&
            (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
 }

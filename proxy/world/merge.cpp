@@ -52,8 +52,8 @@ bool is_door(const ObjectSpec& object, Ints data) {
 
 /// Returns whether the item may be switched off in some views and on in others.
 bool may_be_switched(const ObjectSpec& object, Ints data) {
-    const bool is_old_form = object.merge.family == ObjectFamily::laser && object.merge.form != 0 &&
-                             data.size() >= kEnds;
+    const bool is_old_form = object.merge.family == ObjectFamily::laser &&
+                             object.merge.variant != 0 && data.size() >= kEnds;
     return is_old_form || is_laser_of_kind(object, data, kLight);
 }
 
@@ -427,8 +427,8 @@ void ViewMerger::drop_older_object_forms() {
         if (is_form(item)) {
             auto& form = forms.at(static_cast<std::size_t>(item.object->merge.family));
             is_mixed =
-                is_mixed || form.value_or(item.object->merge.form) != item.object->merge.form;
-            form = item.object->merge.form;
+                is_mixed || form.value_or(item.object->merge.variant) != item.object->merge.variant;
+            form = item.object->merge.variant;
         }
     }
     if (!is_mixed) {
@@ -443,7 +443,7 @@ void ViewMerger::drop_older_object_forms() {
             continue;
         }
         const auto [known, added] = best.try_emplace(key_of(item), item);
-        if (!added && item.object->merge.form < known->second.object->merge.form) {
+        if (!added && item.object->merge.variant < known->second.object->merge.variant) {
             known->second = item;
         }
     }

@@ -21,7 +21,7 @@ using tw::fuzz::Input;
 /// Returns a map of at most 16 x 16 tiles with a game layer. The bits of a byte choose the other layers.
 PhysicsLayers random_map(Input& in) {
     constexpr int kSides = 16;
-    PhysicsLayers::Planes planes;
+    PhysicsLayers::Contents planes;
     planes.width = 1 + in.take<std::uint8_t>() % kSides;
     planes.height = 1 + in.take<std::uint8_t>() % kSides;
     const auto layers = in.take<std::uint8_t>() | 1U;

@@ -48,7 +48,7 @@ TEST_CASE("who made a map is read, cut to its length, and absent where it is no 
     writer.add_item(kItemTypeInfo, 0, Ints{1, author, version, credits, -1});
     const auto info = read_info(parse(writer));
     REQUIRE(info.has_value());
-    CHECK(info->item_ints == 5);
+    CHECK(info->num_item_ints == 5);
     CHECK(info->author == "Ann");
     CHECK(info->map_version == "a version that ");
     CHECK_FALSE(info->credits.has_value());
@@ -104,7 +104,7 @@ TEST_CASE("an envelope is read if its item has the ints up to the number of poin
     CHECK_FALSE(read_envelope(map, 2).has_value());
     const auto envelope = read_envelope(map, 1);
     REQUIRE(envelope.has_value());
-    CHECK(envelope->item_ints == 4);
+    CHECK(envelope->num_item_ints == 4);
     CHECK(envelope->version == 2);
     CHECK(envelope->channels == 4);
     CHECK(envelope->first_point == 5);

@@ -20,7 +20,7 @@ Read read_as(const Ints& ints) {
     if (!layer) {
         return Read::nothing;
     }
-    CHECK(layer->item_ints == ints.size());
+    CHECK(layer->num_item_ints == ints.size());
     CHECK(layer->type == ints[1]);
     return static_cast<Read>(layer->content.index() + 1);
 }

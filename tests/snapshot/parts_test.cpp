@@ -144,7 +144,7 @@ TEST_CASE("a part that contradicts the earlier ones replaces them") {
               PartStatus::inconsistent);
         REQUIRE(script.parts.lost().size() == 1);
         CHECK(script.parts.lost()[0].num_parts == 3);
-        CHECK(script.parts.lost()[0].have == 2);
+        CHECK(script.parts.lost()[0].num_received == 2);
         CHECK(script.add(100, row.num_parts, row.part, row.size, row.crc) == PartStatus::duplicate);
     }
 }
@@ -152,18 +152,18 @@ TEST_CASE("a part that contradicts the earlier ones replaces them") {
 TEST_CASE("a delta in one part contradicts parts of its tick, and is taken") {
     Script script;
     CHECK(script.add(98, 1, 0, 10) == PartStatus::complete);
-    CHECK_FALSE(script.parts.assembled().contradicts);
+    CHECK_FALSE(script.parts.assembled().contradicts_earlier_parts);
     CHECK(script.add(100, 3, 1) == PartStatus::incomplete);
     CHECK(script.add(102, 1, 0, 10) == PartStatus::complete);
-    CHECK_FALSE(script.parts.assembled().contradicts);
+    CHECK_FALSE(script.parts.assembled().contradicts_earlier_parts);
     CHECK(script.add(100, 1, 0, 10) == PartStatus::complete);
-    CHECK(script.parts.assembled().contradicts);
+    CHECK(script.parts.assembled().contradicts_earlier_parts);
     CHECK(script.parts.assembled().body.size() == 10);
     REQUIRE(script.parts.lost().size() == 1);
     CHECK(script.parts.lost()[0].num_parts == 3);
     CHECK(script.add(104, 2, 0) == PartStatus::incomplete);
     CHECK(script.add(104, 2, 1, 10) == PartStatus::complete);
-    CHECK_FALSE(script.parts.assembled().contradicts);
+    CHECK_FALSE(script.parts.assembled().contradicts_earlier_parts);
 }
 
 TEST_CASE("ticks are given up when they are too old or too many") {
@@ -174,7 +174,7 @@ TEST_CASE("ticks are given up when they are too old or too many") {
     CHECK(script.add(101 + kMaxPartAge, 1, 0, 5) == PartStatus::complete);
     REQUIRE(script.parts.lost().size() == 1);
     CHECK(script.parts.lost()[0].tick == 100);
-    CHECK(script.parts.lost()[0].have == 1);
+    CHECK(script.parts.lost()[0].num_received == 1);
     CHECK(script.add(100, 3, 1) == PartStatus::too_old);
     CHECK(script.parts.lost().empty());
 

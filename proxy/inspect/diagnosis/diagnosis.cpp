@@ -280,7 +280,7 @@ void report_lost_deltas(std::span<const snapshot::LostDelta> lost, Reporter& rep
         reporter.report_finding({.id = record::FindingId::snapshot_part_missing,
                                  .tick = delta.tick,
                                  .delta_tick = delta.delta_tick,
-                                 .value = delta.have,
+                                 .value = delta.num_received,
                                  .limit = delta.num_parts,
                                  .part = delta.first_missing});
     }

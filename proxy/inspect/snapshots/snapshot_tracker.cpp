@@ -136,7 +136,7 @@ SnapMessageOutcome SnapshotTracker::add_part(const snapshot::Part& part, Reporte
     report_lost_deltas(parts_.lost(), reporter);
     const bool complete = status == snapshot::PartStatus::complete;
     if (status == snapshot::PartStatus::inconsistent ||
-        (complete && parts_.assembled().contradicts)) {
+        (complete && parts_.assembled().contradicts_earlier_parts)) {
         reporter.report_finding(
             {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
     }

@@ -175,7 +175,7 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
                         {"another field missing", ItemSightings::int_bit(2), true},
                         {"x missing", ItemSightings::int_bit(0), false},
                         {"y missing", ItemSightings::int_bit(1), false}};
-    map::PhysicsLayers::Planes planes;
+    map::PhysicsLayers::Contents planes;
     planes.width = 1;
     planes.height = 1;
     auto& game = planes.records[static_cast<std::size_t>(map::Layer::game)];

@@ -24,7 +24,7 @@ inline std::shared_ptr<const map::PhysicsLayers> sample_map() {
     constexpr std::size_t kTile = 5;
     const std::array<std::vector<int>, map::kPhysicsLayers> records{
         {{34, 0, 0, 0}, {9, 0, 0, 0}, {7, 26}, {20, 0, 28, 0, 90, 0}, {3, 22, 0, 4}, {5, 68}}};
-    map::PhysicsLayers::Planes planes;
+    map::PhysicsLayers::Contents planes;
     planes.width = 4;
     planes.height = 4;
     for (std::size_t layer = 0; layer < records.size(); ++layer) {

@@ -22,7 +22,7 @@ namespace json = boost::json;
 namespace {
 
 map::PhysicsLayers small_map() {
-    map::PhysicsLayers::Planes planes;
+    map::PhysicsLayers::Contents planes;
     planes.width = 2;
     planes.height = 2;
     const auto fill = [](map::Block& block, std::initializer_list<unsigned> bytes) {
@@ -51,7 +51,7 @@ TEST_CASE("map_json() contains the layers' tiles, names and colours") {
     CHECK(layers.at("tele").at("tiles") == "ABoAAA==");
     CHECK(layers.at("tele").at("numbers") == "AAcAAA==");
     const json::array& swatches = map.at("swatches").as_array();
-    CHECK(swatches.size() == map::swatches().size());
+    CHECK(swatches.size() == map::tile_colors().size());
     CHECK(swatches.at(1).at("label") == "solid");
     CHECK(swatches.at(1).at("color") == "#b08d57");
 }
