@@ -1,6 +1,7 @@
 #include "proxy/capture/capture_sink.h"
 
 #include "proxy/record/terminal_text.h"
+#include "proxy/wire/text.h"
 
 #include <algorithm>
 
@@ -11,14 +12,10 @@ namespace tw::capture {
 
 namespace {
 
-std::string_view as_text(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 class CaptureBlockFormat final : public store::RecordingFormat {
   public:
     [[nodiscard]] std::string file_header() const override {
-        return std::string{as_text(CaptureEncoder::encode_start())};
+        return std::string{wire::as_text(CaptureEncoder::encode_start())};
     }
 
     [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
@@ -82,7 +79,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
                                        loss.cause));
         std::vector<std::byte> block;
         blocks.append_remaining_comments(now, block);
-        return std::string{as_text(block)};
+        return std::string{wire::as_text(block)};
     }
 
     [[nodiscard]] std::string_view unit_name() const override { return "a pcapng capture"; }
@@ -127,8 +124,7 @@ void CaptureBlockBuffer::discard_comments() {
 CaptureSink::CaptureSink(sink::Output& output, DatagramChoice choice)
     : output_{&output}, choice_{choice}, segment_{output.current_segment()},
       block_buffer_{[this](std::span<const std::byte> blocks) {
-          output_->write_to_segment(segment_,
-                                    {reinterpret_cast<const char*>(blocks.data()), blocks.size()});
+          output_->write_to_segment(segment_, wire::as_text(blocks));
           return true;
       }} {}
 

@@ -3,6 +3,7 @@
 #include "map/datafile.h"
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/wire/huffman.h"
+#include "proxy/wire/text.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
@@ -33,8 +34,7 @@ std::uint32_t big_endian_at(BytesView bytes, std::size_t at) {
 std::string read_text(BytesView bytes, std::size_t at, std::size_t size) {
     const BytesView field = bytes.subspan(at, size);
     const auto end = std::ranges::find(field, std::byte{0});
-    return {reinterpret_cast<const char*>(field.data()),
-            static_cast<std::size_t>(end - field.begin())};
+    return std::string{wire::as_text({field.begin(), end})};
 }
 
 auto error(DemoErrc code, std::size_t offset) {

@@ -457,8 +457,7 @@ Value value_of(const FieldValue& value, ReadContext reading) {
     case FieldValue::Kind::boolean:
         return Value::of(value.integer != 0);
     case FieldValue::Kind::string:
-        return Value::of(std::string_view{reinterpret_cast<const char*>(value.bytes.data()),
-                                          value.bytes.size()});
+        return Value::of(wire::as_text(value.bytes));
     case FieldValue::Kind::raw:
         return hex_value(value.bytes, reading.buffer);
     case FieldValue::Kind::uuid: {

@@ -4,8 +4,8 @@
 #include "proxy/base/log.h"
 #include "proxy/pipeline/pipeline.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/wire/client_trust.h"
 #include "proxy/wire/connless.h"
-#include "proxy/wire/proof.h"
 
 #include <algorithm>
 #include <array>

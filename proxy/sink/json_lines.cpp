@@ -81,10 +81,6 @@ namespace {
 
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-std::string_view as_chars(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// The closing brackets of the JSON arrays and objects that are open while a flat list of fields is
 /// written.
 class BracketStack {
@@ -342,7 +338,7 @@ void JsonLines::put_field(const FieldValue& value) {
         if (value.secrecy == wire::Secrecy::secret && !options_.show_secrets) {
             put(std::string{wire::unredacted_part(value)}.append(wire::kRedacted));
         } else {
-            put(as_chars(value.bytes));
+            put(wire::as_text(value.bytes));
         }
         break;
     case FieldValue::Kind::raw:

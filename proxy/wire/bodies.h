@@ -118,6 +118,7 @@ struct ClientInfoBody {
 
 [[nodiscard]] std::optional<ClientInfoBody> decode_client_info(std::span<const std::byte> body);
 
+/// A 0.7 message about a player who changes the team.
 struct TeamBody {
     std::int32_t client_id = 0;
     std::int32_t team = 0;

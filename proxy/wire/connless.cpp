@@ -1,6 +1,7 @@
 #include "proxy/wire/connless.h"
 
 #include "proxy/wire/message_layouts.h"
+#include "proxy/wire/text.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMarkSize = 4; ///< number of ff bytes before each magic
 constexpr std::size_t kMagicSize = kConnlessPrefixSize - kMarkSize;
-constexpr std::byte kMark{0xff};
+constexpr std::byte kMarkByte{0xff};
 
 using namespace table;
 
@@ -79,25 +80,24 @@ constexpr ConnlessSpec kTable[] = {
     {"gie3", "get_info", kSevenGetInfo},
     {"inf3", "info", kSevenInfo},
 };
-constexpr std::size_t kOfSixAlone = 7;
-constexpr std::size_t kOfSevenAlone = 2;
+constexpr std::size_t kNumSixOnly = 7;
+constexpr std::size_t kNumSevenOnly = 2;
 
 } // namespace
 
 std::span<const ConnlessSpec> connless_table(Dialect dialect) {
     constexpr std::span<const ConnlessSpec> kAll{kTable};
-    return dialect == Dialect::six ? kAll.first(kAll.size() - kOfSevenAlone)
-                                   : kAll.subspan(kOfSixAlone);
+    return dialect == Dialect::six ? kAll.first(kAll.size() - kNumSevenOnly)
+                                   : kAll.subspan(kNumSixOnly);
 }
 
 const ConnlessSpec* find_connless(std::span<const std::byte> payload, Dialect dialect) {
     if (payload.size() < kConnlessPrefixSize ||
         !std::all_of(payload.begin(), payload.begin() + kMarkSize,
-                     [](std::byte byte) { return byte == kMark; })) {
+                     [](std::byte byte) { return byte == kMarkByte; })) {
         return nullptr;
     }
-    const auto bytes = payload.subspan(kMarkSize, kMagicSize);
-    const std::string_view magic{reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    const std::string_view magic = as_text(payload.subspan(kMarkSize, kMagicSize));
     const auto table = connless_table(dialect);
     const auto found = std::find_if(table.begin(), table.end(), [magic](const ConnlessSpec& spec) {
         return spec.magic == magic;
@@ -136,7 +136,7 @@ constexpr std::uint32_t kPlainTokens = 0xff;
 /// Returns the magic of a connless 0.6 packet; empty if the datagram is not such a packet.
 std::string_view magic_of(std::span<const std::byte> datagram) {
     constexpr std::string_view kMarkText = "\xff\xff\xff\xff";
-    const std::string_view text = text_of(datagram);
+    const std::string_view text = as_text(datagram);
     return text.size() > kHead && text.substr(kConnlessHeaderSize, kMarkText.size()) == kMarkText
                ? text.substr(kConnlessHeaderSize + kMarkText.size(), kMarkText.size())
                : std::string_view{};
@@ -144,7 +144,7 @@ std::string_view magic_of(std::span<const std::byte> datagram) {
 
 /// Returns the token in an info answer. In 0.6 this is a text of decimal digits.
 std::string_view token_text_of(std::span<const std::byte> answer) {
-    const std::string_view rest = text_of(answer).substr(kHead);
+    const std::string_view rest = as_text(answer).substr(kHead);
     return rest.substr(0, rest.find('\0'));
 }
 
@@ -173,7 +173,7 @@ std::optional<InfoRequest> read_info_request(std::span<const std::byte> datagram
         return std::nullopt;
     }
     const auto byte = [&](std::size_t i) { return std::to_integer<std::uint32_t>(datagram[i]); };
-    const std::string_view header = text_of(datagram.first(kConnlessHeaderSize));
+    const std::string_view header = as_text(datagram.first(kConnlessHeaderSize));
     if (header == "\xff\xff\xff\xff\xff\xff") {
         return InfoRequest{.kind = InfoRequestKind::plain, .token = byte(kHead)};
     }

@@ -97,7 +97,7 @@ using huffman::SymbolCode;
 /// just fits into the L1 cache (32 KiB). Larger tables are slower because of cache misses.
 constexpr std::uint32_t kTableBits = 13;
 constexpr std::uint32_t kLongestCode = 15;
-constexpr std::uint32_t kSecondBits = kLongestCode - kTableBits;
+constexpr std::uint32_t kSecondTableBits = kLongestCode - kTableBits;
 
 /// The symbols whose codes lie completely within a window, packed into one word. The decoder
 /// therefore needs one load of an entry and one store of eight bytes per window.
@@ -112,7 +112,7 @@ class Entry {
     /// The most symbols of an entry. A symbol is a byte, and an entry is written as eight bytes.
     static constexpr std::uint32_t kMaxSymbols = 8;
 
-    static Entry long_code(std::size_t second_step) {
+    static Entry of_long_code(std::size_t second_step) {
         Entry entry;
         entry.word_ = static_cast<std::uint32_t>(second_step << 16U);
         return entry;
@@ -142,13 +142,13 @@ class Entry {
 
 struct DecoderTables {
     std::array<Entry, std::size_t{1} << kTableBits> first;
-    /// 2^kSecondBits entries for each window that is the beginning of longer codes.
+    /// 2^kSecondTableBits entries for each window that is the beginning of longer codes.
     std::vector<Entry> second;
 };
 
 /// Appends to `tables.second` the entries for the codes whose first kTableBits bits lead to `node`.
 void append_long_code_entries(const HuffmanTree& tree, std::uint16_t node, DecoderTables& tables) {
-    for (std::uint32_t window = 0; window < 1U << kSecondBits; ++window) {
+    for (std::uint32_t window = 0; window < 1U << kSecondTableBits; ++window) {
         std::uint16_t leaf = node;
         std::uint32_t length = kTableBits;
         while (leaf >= kNumSymbols) {
@@ -189,7 +189,7 @@ DecoderTables build_tables(const HuffmanTree& tree) {
             for (std::uint32_t used = 0; used < kTableBits; ++used) {
                 node = tree.children[node][window >> used & 1U];
             }
-            entry = Entry::long_code(tables.second.size());
+            entry = Entry::of_long_code(tables.second.size());
             append_long_code_entries(tree, node, tables);
         }
     }
@@ -230,8 +230,8 @@ struct DecoderState {
     [[nodiscard]] std::ptrdiff_t bits_left() const { return (end - next) * 8 + available; }
 };
 
-constexpr std::uint32_t kMask = (1U << kTableBits) - 1;
-constexpr std::uint32_t kSecondMask = (1U << kSecondBits) - 1;
+constexpr std::uint32_t kTableMask = (1U << kTableBits) - 1;
+constexpr std::uint32_t kSecondTableMask = (1U << kSecondTableBits) - 1;
 
 /// How many windows the decoder looks up between two calls of fill_bits(), which provides at least
 /// 56 bits. The bits also suffice if the fourth window begins a longer code.
@@ -255,7 +255,7 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
     at.available |= 56U;
 }
 
-[[gnu::always_inline]] inline void take_symbols(DecoderState& at, Entry entry) {
+[[gnu::always_inline]] inline void write_symbols(DecoderState& at, Entry entry) {
     store_word(at.to, entry.symbols());
     at.to += entry.count();
     at.bits >>= entry.bits();
@@ -263,11 +263,11 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 }
 
 /// Decodes a code longer than the window. Returns true for the end symbol.
-[[gnu::always_inline]] inline bool take_long_code(DecoderState& at, const DecoderTables& table,
-                                                  Entry begin) {
-    const Entry entry = table.second[begin.symbols() + (at.bits >> kTableBits & kSecondMask)];
+[[gnu::always_inline]] inline bool decode_long_code(DecoderState& at, const DecoderTables& table,
+                                                    Entry begin) {
+    const Entry entry = table.second[begin.symbols() + (at.bits >> kTableBits & kSecondTableMask)];
     if (entry.count() != 0) {
-        take_symbols(at, entry);
+        write_symbols(at, entry);
         return false;
     }
     at.bits >>= kLongestCode;
@@ -284,12 +284,12 @@ bool decompress_unchecked(DecoderState& position, const std::byte* readable) {
     while (!ended && needs_no_checks(at, readable)) {
         fill_bits(at);
         for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
-            const Entry entry = table.first[at.bits & kMask];
+            const Entry entry = table.first[at.bits & kTableMask];
             if (entry.count() == 0) [[unlikely]] {
-                ended = take_long_code(at, table, entry);
+                ended = decode_long_code(at, table, entry);
                 break;
             }
-            take_symbols(at, entry);
+            write_symbols(at, entry);
         }
     }
     position = at;
@@ -314,17 +314,18 @@ void decompress_unchecked(StatePair& pair) {
         fill_bits(left);
         fill_bits(right);
         for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
-            const Entry of_left = table.first[left.bits & kMask];
-            const Entry of_right = table.first[right.bits & kMask];
+            const Entry of_left = table.first[left.bits & kTableMask];
+            const Entry of_right = table.first[right.bits & kTableMask];
             if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {
                 // If only one payload has a long code, the other one's window is looked up again
                 // after the next fill_bits().
-                pair.left_ended = of_left.count() == 0 && take_long_code(left, table, of_left);
-                pair.right_ended = of_right.count() == 0 && take_long_code(right, table, of_right);
+                pair.left_ended = of_left.count() == 0 && decode_long_code(left, table, of_left);
+                pair.right_ended =
+                    of_right.count() == 0 && decode_long_code(right, table, of_right);
                 break;
             }
-            take_symbols(left, of_left);
-            take_symbols(right, of_right);
+            write_symbols(left, of_left);
+            write_symbols(right, of_right);
         }
         if (pair.left_ended || pair.right_ended) [[unlikely]] {
             break;
@@ -355,7 +356,7 @@ std::optional<std::uint16_t> read_symbol(DecoderState& at) {
     return node;
 }
 
-DecoderState begin_state(const HuffmanPayload& payload) {
+DecoderState make_state(const HuffmanPayload& payload) {
     const auto [in, out] = payload;
     return {in.data(), in.data() + in.size(), out.data(), out.data() + out.size()};
 }
@@ -400,13 +401,13 @@ Result<std::size_t> decompress_rest(DecoderState at, const HuffmanPayload& paylo
 
 Result<std::size_t> huffman_decompress(std::span<const std::byte> in, std::span<std::byte> out) {
     const HuffmanPayload payload{in, out};
-    return decompress_rest(begin_state(payload), payload);
+    return decompress_rest(make_state(payload), payload);
 }
 
 std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left,
                                                       const HuffmanPayload& right) {
-    DecoderState of_left = begin_state(left);
-    DecoderState of_right = begin_state(right);
+    DecoderState of_left = make_state(left);
+    DecoderState of_right = make_state(right);
     StatePair pair{of_left, of_right};
     decompress_unchecked(pair);
     const auto result = [](const DecoderState& at, bool ended, const HuffmanPayload& payload) {

@@ -14,14 +14,14 @@
 /// Functions and constants that describe messages in the message table.
 namespace tw::wire::table {
 
-// How receivers sanitise a string. The values are combinations of the flags in text.h.
+// How receivers sanitise a string: combinations of the flags in text.h.
 
-/// For texts of several lines: control characters become spaces, except CR, LF and TAB.
-inline constexpr std::uint8_t kLines = 1;
-/// For texts of one line: all control characters become spaces.
-inline constexpr std::uint8_t kOneLine = 2;
-/// Like kOneLine, but leading white space is removed, too.
-inline constexpr std::uint8_t kStrict = 6;
+/// Control characters become spaces, except CR, LF and TAB.
+inline constexpr std::uint8_t kMultiLine = 1;
+/// All control characters become spaces.
+inline constexpr std::uint8_t kSingleLine = 2;
+/// Like kSingleLine, but leading white space is removed, too.
+inline constexpr std::uint8_t kTrimmedLine = 6;
 
 inline constexpr std::int64_t kMaxClientId = 127;        ///< DDNet's MAX_CLIENTS - 1
 inline constexpr std::int64_t kMaxClients = 128;         ///< DDNet's MAX_CLIENTS
@@ -40,15 +40,15 @@ constexpr MessageField to_field(const MessageField& field) {
     return field;
 }
 
-/// Returns the fields of a message, which are given in order. A text stands for an integer of this
-/// name.
+/// Returns the fields of a message, which are given in order. A text stands for an integer field
+/// with this name.
 template <typename... Fields>
 constexpr std::array<MessageField, sizeof...(Fields)> layout(const Fields&... fields) {
     return {to_field(fields)...};
 }
 
-constexpr MessageField ranged(std::string_view name, std::int64_t min, std::int64_t max,
-                              const snapshot::NameTable* names = nullptr) {
+constexpr MessageField ranged_integer(std::string_view name, std::int64_t min, std::int64_t max,
+                                      const snapshot::NameTable* names = nullptr) {
     return {.name = name, .type = FieldType::integer, .min = min, .max = max, .names = names};
 }
 
@@ -57,7 +57,7 @@ constexpr MessageField flags(std::string_view name, const snapshot::NameTable* n
 }
 
 constexpr MessageField client_id(std::string_view name) {
-    return ranged(name, 0, kMaxClientId);
+    return ranged_integer(name, 0, kMaxClientId);
 }
 
 constexpr MessageField boolean(std::string_view name) {
@@ -72,12 +72,12 @@ constexpr MessageField text(std::string_view name, std::uint8_t sanitize = 0) {
     return {.name = name, .type = FieldType::string, .sanitize = sanitize};
 }
 
-/// In connless packets of 0.6: a number as decimal digits.
+/// A number as decimal digits, in connless packets of 0.6.
 constexpr MessageField decimal(std::string_view name) {
     return {.name = name, .type = FieldType::decimal_string};
 }
 
-/// In connless packets of 0.6: a port or another number of two bytes.
+/// A port or another number of two bytes, in connless packets of 0.6.
 constexpr MessageField port(std::string_view name) {
     return {.name = name, .type = FieldType::u16_be, .min = 0, .max = 0xffff};
 }
@@ -105,7 +105,7 @@ constexpr MessageField array_of(MessageField field, std::uint8_t count) {
 
 constexpr MessageField integers_until_end(std::string_view name, std::int64_t min = INT32_MIN,
                                           std::int64_t max = INT32_MAX) {
-    return array_of(ranged(name, min, max), MessageField::kUntilEnd);
+    return array_of(ranged_integer(name, min, max), MessageField::kUntilEnd);
 }
 
 constexpr MessageField strings_until_end(std::string_view name, std::uint8_t sanitize) {
@@ -155,24 +155,25 @@ constexpr MessageField always_shown(MessageField field) {
 }
 
 /// The names of the messages in MessageId, except `other`, in the same order.
-inline constexpr std::string_view kInterpreted[] = {
+inline constexpr std::string_view kInterpretedNames[] = {
 #define TW_NAME(name) #name,
     TW_INTERPRETED_MESSAGES(TW_NAME)
 #undef TW_NAME
 };
 
 constexpr MessageId id_of(std::string_view name) {
-    const auto* const found = std::ranges::find(kInterpreted, name);
-    return found == std::end(kInterpreted)
+    const auto* const found = std::ranges::find(kInterpretedNames, name);
+    return found == std::end(kInterpretedNames)
                ? MessageId::other
-               : static_cast<MessageId>(found - std::begin(kInterpreted) + 1);
+               : static_cast<MessageId>(found - std::begin(kInterpretedNames) + 1);
 }
 
 using enum MessageDirection;
 
 /// A vital game message that is identified by an integer id.
-constexpr MessageSpec game(std::uint16_t number, std::string_view name, MessageDirection direction,
-                           std::span<const MessageField> fields = {}) {
+constexpr MessageSpec game_message(std::uint16_t number, std::string_view name,
+                                   MessageDirection direction,
+                                   std::span<const MessageField> fields = {}) {
     return {.id = id_of(name),
             .number = number,
             .direction = direction,
@@ -182,9 +183,10 @@ constexpr MessageSpec game(std::uint16_t number, std::string_view name, MessageD
 }
 
 /// A vital game message of DDNet or a mod that is identified by a UUID.
-constexpr MessageSpec game(std::string_view uuid, std::string_view uuid_name, std::string_view name,
-                           MessageDirection direction, std::span<const MessageField> fields = {}) {
-    MessageSpec message = game(0, name, direction, fields);
+constexpr MessageSpec game_message(std::string_view uuid, std::string_view uuid_name,
+                                   std::string_view name, MessageDirection direction,
+                                   std::span<const MessageField> fields = {}) {
+    MessageSpec message = game_message(0, name, direction, fields);
     message.uuid_name = uuid_name;
     message.uuid = snapshot::parse_uuid(uuid);
     return message;
@@ -196,17 +198,17 @@ constexpr MessageSpec with_system_bit(MessageSpec message) {
 }
 
 /// A vital system message that is identified by an integer id.
-constexpr MessageSpec system(std::uint16_t number, std::string_view name,
-                             MessageDirection direction,
-                             std::span<const MessageField> fields = {}) {
-    return with_system_bit(game(number, name, direction, fields));
+constexpr MessageSpec system_message(std::uint16_t number, std::string_view name,
+                                     MessageDirection direction,
+                                     std::span<const MessageField> fields = {}) {
+    return with_system_bit(game_message(number, name, direction, fields));
 }
 
 /// A vital system message of DDNet or a mod that is identified by a UUID.
-constexpr MessageSpec system(std::string_view uuid, std::string_view uuid_name,
-                             std::string_view name, MessageDirection direction,
-                             std::span<const MessageField> fields = {}) {
-    return with_system_bit(game(uuid, uuid_name, name, direction, fields));
+constexpr MessageSpec system_message(std::string_view uuid, std::string_view uuid_name,
+                                     std::string_view name, MessageDirection direction,
+                                     std::span<const MessageField> fields = {}) {
+    return with_system_bit(game_message(uuid, uuid_name, name, direction, fields));
 }
 
 /// Marks a message that receivers also accept if it is not vital.
@@ -238,7 +240,7 @@ constexpr MessageSpec removed_in(std::int32_t version, MessageSpec message) {
 // The fields of messages that bodies.cpp decodes into typed values, and of structures that occur in
 // several messages or in control packets.
 
-inline constexpr auto kMapChange = layout(text("name", kStrict), "crc", "size");
+inline constexpr auto kMapChange = layout(text("name", kTrimmedLine), "crc", "size");
 
 inline constexpr auto kMapData = layout("last", "crc", "chunk", "size", raw("data"));
 
@@ -254,43 +256,45 @@ inline constexpr auto kInputTiming = layout("input_pred_tick", "time_left");
 inline constexpr auto kInput =
     layout("ack_tick", "intended_tick", "size", object("data", "player_input"));
 
-inline constexpr auto kMapDetails =
-    layout(text("name", kStrict), sha256("sha256"), "crc", "size", optional(text("url", kOneLine)));
+inline constexpr auto kMapDetails = layout(text("name", kTrimmedLine), sha256("sha256"), "crc",
+                                           "size", optional(text("url", kSingleLine)));
 
 inline constexpr auto kClientVersion =
-    layout(uuid("connection_id"), "ddnet_version", text("version_string", kOneLine));
+    layout(uuid("connection_id"), "ddnet_version", text("version_string", kSingleLine));
 
 inline constexpr auto kSvChat =
-    layout(ranged("team", -2, 3, &snapshot::names::chat_team),
-           ranged("client_id", -1, kMaxClientId), text("message", kOneLine));
+    layout(ranged_integer("team", -2, 3, &snapshot::names::chat_team),
+           ranged_integer("client_id", -1, kMaxClientId), text("message", kSingleLine));
 
-inline constexpr auto kSvCommandInfo =
-    layout(text("name", kStrict), text("args_format", kStrict), text("help_text", kStrict));
+inline constexpr auto kSvCommandInfo = layout(
+    text("name", kTrimmedLine), text("args_format", kTrimmedLine), text("help_text", kTrimmedLine));
 
-inline constexpr auto kSvCommandInfoRemove = layout(text("name", kStrict));
+inline constexpr auto kSvCommandInfoRemove = layout(text("name", kTrimmedLine));
 
 // Fields that messages of 0.6 and of 0.7 share.
 
-inline constexpr auto kRconLine = layout(text("line", kLines));
+inline constexpr auto kRconLine = layout(text("line", kMultiLine));
 
-inline constexpr auto kRconCmd = layout(text("command", kOneLine));
+inline constexpr auto kRconCmd = layout(text("command", kSingleLine));
 
-inline constexpr auto kRconCmdAdd =
-    layout(always_shown(text("name", kOneLine)), text("help", kOneLine), text("params", kOneLine));
+inline constexpr auto kRconCmdAdd = layout(always_shown(text("name", kSingleLine)),
+                                           text("help", kSingleLine), text("params", kSingleLine));
 
-inline constexpr auto kRconCmdRem = layout(always_shown(text("name", kOneLine)));
+inline constexpr auto kRconCmdRem = layout(always_shown(text("name", kSingleLine)));
 
-inline constexpr auto kMessage = layout(text("message", kLines));
+inline constexpr auto kMessage = layout(text("message", kMultiLine));
 
-inline constexpr auto kSvWeaponPickup = layout(ranged("weapon", 0, 5, &snapshot::names::weapon));
+inline constexpr auto kSvWeaponPickup =
+    layout(ranged_integer("weapon", 0, 5, &snapshot::names::weapon));
 
-inline constexpr auto kClSetTeam = layout(ranged("team", -1, 1, &snapshot::names::team));
+inline constexpr auto kClSetTeam = layout(ranged_integer("team", -1, 1, &snapshot::names::team));
 
-inline constexpr auto kClEmoticon = layout(ranged("emoticon", 0, 15, &snapshot::names::emoticon));
+inline constexpr auto kClEmoticon =
+    layout(ranged_integer("emoticon", 0, 15, &snapshot::names::emoticon));
 
-inline constexpr auto kClVote = layout(ranged("vote", -1, 1));
+inline constexpr auto kClVote = layout(ranged_integer("vote", -1, 1));
 
-inline constexpr auto kDescription = layout(text("description", kStrict));
+inline constexpr auto kDescription = layout(text("description", kTrimmedLine));
 
 /// The tuning parameters, as integers in hundredths. All are optional, because older
 /// versions have fewer of them.
@@ -316,7 +320,7 @@ inline constexpr auto kSvTuneParams = [] {
 inline constexpr std::int64_t kSevenMaxClientId = 63;
 
 inline constexpr auto kSevenMapChange =
-    layout(text("name", kOneLine), "crc", "size", "chunks_per_request", "chunk_size",
+    layout(text("name", kSingleLine), "crc", "size", "chunks_per_request", "chunk_size",
            optional(sha256("sha256")));
 
 inline constexpr auto kSevenMapData =
@@ -326,35 +330,37 @@ inline constexpr auto kSevenInput =
     layout("ack_tick", "intended_tick", "size", object("data", "player_input"),
            optional(integer("ping_correction")));
 
-inline constexpr auto kSevenSvChat = layout(
-    ranged("mode", 0, 3, &snapshot::names::seven::chat), ranged("client_id", -1, kSevenMaxClientId),
-    ranged("target_id", -1, kSevenMaxClientId), text("message", kStrict));
+inline constexpr auto kSevenSvChat =
+    layout(ranged_integer("mode", 0, 3, &snapshot::names::seven::chat),
+           ranged_integer("client_id", -1, kSevenMaxClientId),
+           ranged_integer("target_id", -1, kSevenMaxClientId), text("message", kTrimmedLine));
 
-inline constexpr auto kSvTeam = layout(ranged("client_id", -1, kSevenMaxClientId),
-                                       ranged("team", -1, 1, &snapshot::names::team),
+inline constexpr auto kSvTeam = layout(ranged_integer("client_id", -1, kSevenMaxClientId),
+                                       ranged_integer("team", -1, 1, &snapshot::names::team),
                                        boolean("silent"), tick("cooldown_tick", INT32_MAX));
 
 /// The number of parts of a skin: body, marking, decoration, hands, feet, eyes.
 inline constexpr std::uint8_t kSkinParts = 6;
 inline constexpr MessageField kSkinPartNames =
-    array_of(text("skin_part_names", kStrict), kSkinParts);
+    array_of(text("skin_part_names", kTrimmedLine), kSkinParts);
 inline constexpr MessageField kUseCustomColors = array_of(boolean("use_custom_colors"), kSkinParts);
 inline constexpr MessageField kSkinPartColors = array_of(integer("skin_part_colors"), kSkinParts);
 
-inline constexpr auto kSvClientInfo = layout(
-    ranged("client_id", 0, kSevenMaxClientId), boolean("local"),
-    ranged("team", -1, 1, &snapshot::names::team), text("name", kStrict), text("clan", kStrict),
-    "country", kSkinPartNames, kUseCustomColors, kSkinPartColors, boolean("silent"));
+inline constexpr auto kSvClientInfo =
+    layout(ranged_integer("client_id", 0, kSevenMaxClientId), boolean("local"),
+           ranged_integer("team", -1, 1, &snapshot::names::team), text("name", kTrimmedLine),
+           text("clan", kTrimmedLine), "country", kSkinPartNames, kUseCustomColors, kSkinPartColors,
+           boolean("silent"));
 
-inline constexpr auto kSvClientDrop =
-    layout(ranged("client_id", 0, kSevenMaxClientId), text("reason", kStrict), boolean("silent"));
+inline constexpr auto kSvClientDrop = layout(ranged_integer("client_id", 0, kSevenMaxClientId),
+                                             text("reason", kTrimmedLine), boolean("silent"));
 
 /// The fields of a 0.7 server info, which servers send to clients and in answers to info requests.
-inline constexpr auto kServerInfo =
-    layout(text("version", kOneLine), text("name", kOneLine), text("hostname", kOneLine),
-           text("map", kOneLine), text("game_type", kOneLine),
-           flags("flags", &snapshot::names::seven::serverinfoflag), ranged("skill_level", 0, 2),
-           "num_players", "max_players", "num_clients", "max_clients");
+inline constexpr auto kServerInfo = layout(
+    text("version", kSingleLine), text("name", kSingleLine), text("hostname", kSingleLine),
+    text("map", kSingleLine), text("game_type", kSingleLine),
+    flags("flags", &snapshot::names::seven::serverinfoflag), ranged_integer("skill_level", 0, 2),
+    "num_players", "max_players", "num_clients", "max_clients");
 
 /// The fields of a player in a 0.7 server info. In `kind`, bit 0 means spectator, bit 1 means bot.
 inline constexpr auto kSevenClient = layout(text("name"), text("clan"), "country", "score", "kind");

@@ -61,7 +61,7 @@ inline constexpr std::size_t kTokenSize = 4;
 
 using Token = std::array<std::uint8_t, kTokenSize>;
 inline constexpr Token kTokenUnknown{0xff, 0xff, 0xff, 0xff}; ///< sent in place of an unknown token
-inline constexpr Token kTokenUnsupported{0, 0, 0, 0};
+inline constexpr Token kTokenUnsupported{0, 0, 0, 0}; ///< sent by a peer that uses no tokens
 
 using snapshot::Dialect;
 
@@ -119,16 +119,11 @@ inline constexpr std::uint32_t kConnlessBit = 0x20;
     return token;
 }
 
-[[nodiscard]] inline std::string_view text_of(std::span<const std::byte> bytes) {
-    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): bytes are text here
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 [[nodiscard]] inline bool is_connless(std::span<const std::byte> datagram) {
     return !datagram.empty() && (byte_at(datagram, 0) & kConnlessBit) != 0;
 }
 
-/// Whether the datagram's header has a bit set that 0.6 programs interpret in different ways.
+/// Whether a bit is set in the header whose meaning differs between 0.6 programs.
 [[nodiscard]] inline bool has_ambiguous_bits(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kDisputed = 0x0c;
     return !datagram.empty() && !is_connless(datagram) && (byte_at(datagram, 0) & kDisputed) != 0;
@@ -161,7 +156,7 @@ decode_control_with_seven_header(std::span<const std::byte> datagram);
 /// The content of a control packet, with its tokens.
 struct Control {
     ControlKind kind = ControlKind::unknown;
-    std::uint8_t raw_kind = 0;
+    std::uint8_t raw_kind = 0;    ///< the kind's number in the packet
     bool has_token_magic = false; ///< "TKEN", DDNet's magic, follows the kind
     /// In 0.6, DDNet's token, or the token inside a CONNECT or CONNECTACCEPT of vanilla 0.6.5. In
     /// 0.7, the sender's own token in a CONNECT or TOKEN, or the token that DDNet servers append to
@@ -194,8 +189,8 @@ struct Chunk {
     std::span<const std::byte> payload; ///< may be empty
 };
 
-/// The number of bits in the second byte of a chunk's header that belong to the size; the others
-/// belong to the sequence number. In 0.7, more bits belong to the size, so chunks can be larger.
+/// The number of bits of the chunk's size in the second byte of a chunk's header. The other bits of
+/// this byte belong to the sequence number. In 0.7, chunks can be larger.
 [[nodiscard]] constexpr unsigned size_bits_in_second_byte(snapshot::Dialect dialect) {
     return dialect == snapshot::Dialect::six ? 4 : 6;
 }

@@ -2,6 +2,7 @@
 
 #include "proxy/wire/bodies.h"
 #include "proxy/wire/message.h"
+#include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
@@ -57,7 +58,7 @@ std::optional<Acknowledgement> acknowledgement_of(std::span<const std::byte> bod
                : std::optional{Acknowledgement{.tick = acked, .size = length}};
 }
 
-bool is_chunks_of_six(const Packet& packet) {
+bool is_six_chunk_packet(const Packet& packet) {
     return packet.kind == PacketKind::chunks && packet.dialect == Dialect::six;
 }
 
@@ -111,7 +112,7 @@ std::size_t rewrite_acknowledgement(std::span<const std::byte> datagram, std::in
                                     std::span<std::byte> out) {
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
-    if (!packet || !is_chunks_of_six(*packet)) {
+    if (!packet || !is_six_chunk_packet(*packet)) {
         return 0;
     }
     const auto input = find_input(*packet);
@@ -140,7 +141,7 @@ std::size_t rewrite_acknowledgement(std::span<const std::byte> datagram, std::in
 std::optional<std::int32_t> find_full_snapshot_tick(std::span<const std::byte> datagram) {
     PacketScratch scratch;
     const auto packet = decode_packet(datagram, Protocol::unknown, scratch);
-    if (!packet || !is_chunks_of_six(*packet)) {
+    if (!packet || !is_six_chunk_packet(*packet)) {
         return std::nullopt;
     }
     ChunkReader chunks{packet->payload, packet->num_chunks, packet->dialect};

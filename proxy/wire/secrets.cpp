@@ -4,9 +4,9 @@ namespace tw::wire {
 namespace {
 
 /// Chat commands of DDNet 11 to 20 (ddracechat.h) whose arguments are harmless: players, maps,
-/// numbers, switches and public texts. In lower case, sorted. The other commands have codes
+/// numbers, switches and public texts. In lower_case_of case, sorted. The other commands have codes
 /// (timeout, save, load) or private messages (w, whisper, c, converse) as arguments.
-constexpr std::string_view kHarmless[] = {
+constexpr std::string_view kHarmlessCommands[] = {
     "about",      "back",       "cancelswap", "cmdlist",    "credits",
     "dnd",        "emote",      "eyeemote",   "help",       "info",
     "invite",     "join",       "kill",       "lasttp",     "list",
@@ -20,7 +20,7 @@ constexpr std::string_view kHarmless[] = {
     "top5",       "top5points", "top5team",   "tp",         "unlock",
     "unpractice", "whispers",
 };
-static_assert(std::ranges::is_sorted(kHarmless));
+static_assert(std::ranges::is_sorted(kHarmlessCommands));
 
 /// Words in a server's description of a command that show that an argument may be a secret.
 constexpr std::string_view kSecretWords[] = {
@@ -33,27 +33,27 @@ constexpr std::string_view kAlwaysSecret[] = {"c",       "converse", "dm",     "
                                               "timeout", "w",        "whisper"};
 static_assert(std::ranges::is_sorted(kAlwaysSecret));
 
-/// Words in a server's chat line after which a secret may follow.
-constexpr std::string_view kSecretIntroducers[] = {
+/// Words in a server's chat line that may introduce a secret.
+constexpr std::string_view kWordsBeforeSecret[] = {
     "pin", "pass", "password", "passwort", "pw", "code", "mail", "email", "token", "secret"};
 
-/// Texts that stand between a word of kSecretIntroducers and the secret.
-constexpr std::string_view kIntroducerEndings[] = {":",       "=",           "is ", "ist ", "to ",
+/// Texts that stand between a word of kWordsBeforeSecret and the secret.
+constexpr std::string_view kTextsBeforeSecret[] = {":",       "=",           "is ", "ist ", "to ",
                                                    "set to ", "changed to ", "'",   "\"",   "`"};
 
 /// Commands in a server's chat line whose argument is a code. DDNet's answer to /save contains
 /// /load.
-constexpr std::string_view kSecretAnswers[] = {"/load", "/timeout"};
+constexpr std::string_view kCommandsWithCode[] = {"/load", "/timeout"};
 
 /// The beginnings of chat lines in which servers send whispers to clients before version 217:
 /// "[\u2192 name] text" for the sender, "[\u2190 name] text" for the recipient. Mods leave out the
 /// bracket.
 constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
 
-/// The maximum size of a word that counts as a command name, in bytes (see looks_like_name()).
+/// The maximum size of a word that counts as a command name, in bytes (see looks_like_command_name()).
 constexpr std::size_t kMaxShownName = 24;
 
-constexpr char lower(char c) {
+constexpr char lower_case_of(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
@@ -62,7 +62,7 @@ constexpr bool is_digit(char c) {
 }
 
 constexpr bool is_letter(char c) {
-    return lower(c) >= 'a' && lower(c) <= 'z';
+    return lower_case_of(c) >= 'a' && lower_case_of(c) <= 'z';
 }
 
 /// Whether a character separates words. Servers turn control characters into spaces before they
@@ -73,12 +73,12 @@ constexpr bool is_blank(char c) {
 
 std::string to_lower(std::string_view text) {
     std::string lowered{text};
-    std::ranges::transform(lowered, lowered.begin(), lower);
+    std::ranges::transform(lowered, lowered.begin(), lower_case_of);
     return lowered;
 }
 
 bool less_without_case(std::string_view a, std::string_view b) {
-    return std::ranges::lexicographical_compare(a, b, {}, lower, lower);
+    return std::ranges::lexicographical_compare(a, b, {}, lower_case_of, lower_case_of);
 }
 
 template <typename Names>
@@ -95,7 +95,7 @@ std::size_t skip_blanks(std::string_view text, std::size_t at) {
 
 /// Whether a word has the form of a command name: letters and '_', then at most one digit. Most
 /// passwords that a player types instead of a command name do not have this form.
-bool looks_like_name(std::string_view word) {
+bool looks_like_command_name(std::string_view word) {
     const auto letters =
         std::ranges::find_if_not(word, [](char c) { return is_letter(c) || c == '_'; });
     const auto rest = word.end() - letters;
@@ -105,7 +105,7 @@ bool looks_like_name(std::string_view word) {
 
 /// Returns the offset of the command name in a chat line; npos if the line is not a command. Skips
 /// non-ASCII bytes at the start, because vanilla treats some of them as white space.
-std::size_t find_command(std::string_view line) {
+std::size_t find_command_name(std::string_view line) {
     std::size_t at = 0;
     while (at < line.size() &&
            (is_blank(line[at]) || (static_cast<unsigned char>(line[at]) & 0x80U) != 0)) {
@@ -144,7 +144,7 @@ bool all_arguments_named(std::string_view format) {
     return true;
 }
 
-/// Returns the offset of the secret that follows `word` in a lower-case line; npos if no secret
+/// Returns the offset of the secret that follows `word` in a lower_case_of-case line; npos if no secret
 /// follows.
 std::size_t find_introduced_secret(std::string_view line, std::string_view word) {
     for (std::size_t at = line.find(word); at != std::string_view::npos;
@@ -154,7 +154,7 @@ std::size_t find_introduced_secret(std::string_view line, std::string_view word)
             continue;
         }
         const std::size_t link = skip_blanks(line, end);
-        for (const std::string_view each : kIntroducerEndings) {
+        for (const std::string_view each : kTextsBeforeSecret) {
             if (line.substr(link).starts_with(each)) {
                 return link + each.size();
             }
@@ -202,7 +202,7 @@ bool is_described_harmless(std::string_view name, std::string_view format, std::
 }
 
 bool may_show_arguments(std::string_view command, const HarmlessCommands& shown) {
-    return contains_name(kHarmless, command) ||
+    return contains_name(kHarmlessCommands, command) ||
            (shown.announced_harmless != nullptr && shown.announced_harmless->contains(command)) ||
            (shown.named_by_operator != nullptr && shown.named_by_operator->contains(command));
 }
@@ -232,7 +232,7 @@ std::size_t unredacted_prefix_size_of_command(std::string_view command,
         const auto end = static_cast<std::size_t>(found - command.begin());
         const std::string_view name = command.substr(begin, end - begin);
         const bool may_show = name.empty() || may_show_arguments(name, shown);
-        if (!may_show && !looks_like_name(name)) {
+        if (!may_show && !looks_like_command_name(name)) {
             return begin;
         }
         if (!may_show) {
@@ -249,7 +249,7 @@ std::size_t unredacted_prefix_size_of_command(std::string_view command,
 }
 
 std::size_t unredacted_prefix_size_of_chat(std::string_view line, const HarmlessCommands& shown) {
-    const std::size_t command = find_command(line);
+    const std::size_t command = find_command_name(line);
     return command == std::string_view::npos
                ? line.size()
                : command + unredacted_prefix_size_of_command(line.substr(command), shown);
@@ -264,12 +264,12 @@ std::size_t unredacted_prefix_size_of_server_chat(std::string_view line) {
     }
     const std::string lowered = to_lower(line);
     std::size_t shown = line.size();
-    for (const std::string_view answer : kSecretAnswers) {
+    for (const std::string_view answer : kCommandsWithCode) {
         if (const std::size_t at = lowered.find(answer); at != std::string::npos) {
             shown = std::min(shown, at + answer.size());
         }
     }
-    for (const std::string_view word : kSecretIntroducers) {
+    for (const std::string_view word : kWordsBeforeSecret) {
         shown = std::min(shown, find_introduced_secret(lowered, word));
     }
     return shown;
@@ -278,12 +278,8 @@ std::size_t unredacted_prefix_size_of_server_chat(std::string_view line) {
 namespace {
 
 constexpr std::int64_t kFirstPrivateTeam = 2; ///< sv_chat's team: 2 whisper sent, 3 received
-constexpr std::string_view kBroadcast = "sv_broadcast";
+constexpr std::string_view kBroadcastName = "sv_broadcast";
 constexpr std::int64_t kWhisperMode = 3; ///< 0.7's chat mode of whispers, in both directions
-
-std::string_view as_text(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 bool may_show_field(const MessageSpec& spec, std::string_view name) {
     return std::any_of(spec.fields.begin(), spec.fields.end(), [name](const MessageField& field) {
@@ -309,8 +305,8 @@ void hide_after(FieldValue& value, std::size_t size) {
 }
 
 /// Marks the secret part of a chat line. `whom`: the field that tells who receives the line.
-void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server, FieldValue& line,
-               const HarmlessCommands& shown) {
+void mark_secret_in_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server,
+                         FieldValue& line, const HarmlessCommands& shown) {
     const bool is_private =
         spec.dialect == snapshot::Dialect::seven
             ? whom.integer == kWhisperMode
@@ -323,7 +319,7 @@ void mark_chat(const MessageSpec& spec, const FieldValue& whom, bool from_server
 
 /// Marks the secret part of a 0.7 chat command. `values`: the name without the slash, then the
 /// arguments, which a truncated message lacks.
-void mark_command(std::vector<FieldValue>& values, const HarmlessCommands& shown) {
+void mark_secret_in_command(std::vector<FieldValue>& values, const HarmlessCommands& shown) {
     const std::string_view command = as_text(values.front().bytes);
     hide_after(values.front(), unredacted_prefix_size_of_command(command, shown));
     if (values.size() > 1) {
@@ -343,14 +339,14 @@ void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const Harmless
     if (spec.secrecy == Secrecy::secret) {
         hide_all_but_always_shown(spec, fields);
     } else if (spec.id == MessageId::cl_say && whole) {
-        mark_chat(spec, values.front(), false, values.back(), shown);
+        mark_secret_in_chat(spec, values.front(), false, values.back(), shown);
     } else if (spec.id == MessageId::sv_chat && whole) {
-        mark_chat(spec, values.front(), values[1].integer < 0, values.back(), shown);
-    } else if (spec.name == kBroadcast && whole) {
+        mark_secret_in_chat(spec, values.front(), values[1].integer < 0, values.back(), shown);
+    } else if (spec.name == kBroadcastName && whole) {
         hide_after(values.back(),
                    unredacted_prefix_size_of_server_chat(as_text(values.back().bytes)));
     } else if (spec.id == MessageId::cl_command && !values.empty()) {
-        mark_command(values, shown);
+        mark_secret_in_command(values, shown);
     }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/wire/message.h"
+#include "proxy/wire/text.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -88,7 +89,7 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 [[nodiscard]] inline std::string_view unredacted_part(const FieldValue& value) {
     const auto size = std::min<std::size_t>(
         static_cast<std::size_t>(std::max<std::int64_t>(value.integer, 0)), value.bytes.size());
-    return {reinterpret_cast<const char*>(value.bytes.data()), size};
+    return as_text(value.bytes.first(size));
 }
 
 /// Marks the secret texts and bytes of a decoded message. These are secret:

@@ -16,7 +16,7 @@ struct LeadByte {
     std::uint8_t second_min, second_max;
 };
 
-constexpr LeadByte kLeads[] = {
+constexpr LeadByte kLeadBytes[] = {
     {0xC2, 0xDF, 2, 0x80, 0xBF}, {0xE0, 0xE0, 3, 0xA0, 0xBF}, {0xE1, 0xEC, 3, 0x80, 0xBF},
     {0xED, 0xED, 3, 0x80, 0x9F}, {0xEE, 0xEF, 3, 0x80, 0xBF}, {0xF0, 0xF0, 4, 0x90, 0xBF},
     {0xF1, 0xF3, 4, 0x80, 0xBF}, {0xF4, 0xF4, 4, 0x80, 0x8F},
@@ -29,10 +29,10 @@ CodePoint decode_code_point(std::span<const std::byte> bytes) {
     if (first < 0x80) {
         return {.value = first, .valid = true};
     }
-    const auto* const lead = std::find_if(std::begin(kLeads), std::end(kLeads), [first](auto row) {
-        return first >= row.first && first <= row.last;
-    });
-    if (lead == std::end(kLeads) || bytes.size() < lead->size) {
+    const auto* const lead =
+        std::find_if(std::begin(kLeadBytes), std::end(kLeadBytes),
+                     [first](auto row) { return first >= row.first && first <= row.last; });
+    if (lead == std::end(kLeadBytes) || bytes.size() < lead->size) {
         return {};
     }
     std::uint32_t value = first & (0x7FU >> lead->size);
@@ -50,16 +50,16 @@ CodePoint decode_code_point(std::span<const std::byte> bytes) {
 
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 constexpr std::uint32_t kFirstPrintable = 32;
 
-struct Range {
+struct BlankRange {
     std::uint32_t first, last;
 };
 
 /// Invisible code points. This is DDNet's list, which also contains code points that are not white
 /// space in Unicode.
-constexpr Range kBlanks[] = {
+constexpr BlankRange kBlanks[] = {
     {0x0000, 0x0020}, {0x0085, 0x0085}, {0x00A0, 0x00A0}, {0x034F, 0x034F}, {0x115F, 0x1160},
     {0x1680, 0x1680}, {0x180E, 0x180E}, {0x2000, 0x200F}, {0x2028, 0x202F}, {0x205F, 0x2064},
     {0x206A, 0x206F}, {0x2800, 0x2800}, {0x3000, 0x3000}, {0x3164, 0x3164}, {0xFE00, 0xFE0F},
@@ -67,7 +67,7 @@ constexpr Range kBlanks[] = {
 };
 
 bool is_blank(std::uint32_t code_point) {
-    return std::any_of(std::begin(kBlanks), std::end(kBlanks), [code_point](Range range) {
+    return std::any_of(std::begin(kBlanks), std::end(kBlanks), [code_point](BlankRange range) {
         return code_point >= range.first && code_point <= range.last;
     });
 }
@@ -103,11 +103,11 @@ void append_sanitized(std::span<const std::byte> bytes, std::uint8_t flags, std:
         leading = leading && next.valid && is_blank(next.value);
         if (!leading) {
             if (!next.valid) {
-                out += kReplacement;
+                out += kReplacementCharacter;
             } else if (becomes_space(next.value, flags)) {
                 out += ' ';
             } else {
-                out.append(reinterpret_cast<const char*>(bytes.data()), next.size);
+                out.append(as_text(bytes.first(next.size)));
             }
         }
         bytes = bytes.subspan(next.size);

@@ -4,8 +4,14 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace tw::wire {
+
+/// Returns a view of the bytes as characters.
+[[nodiscard]] inline std::string_view as_text(std::span<const std::byte> bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 /// A decoded code point, or one byte of invalid UTF-8.
 struct CodePoint {

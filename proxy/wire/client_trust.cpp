@@ -1,6 +1,7 @@
-#include "proxy/wire/proof.h"
+#include "proxy/wire/client_trust.h"
 
 #include "proxy/wire/connless.h"
+#include "proxy/wire/text.h"
 #include "snapshot/cursor.h"
 
 #include <algorithm>
@@ -11,7 +12,8 @@ namespace tw::wire {
 
 namespace {
 
-constexpr std::size_t kSevenTokenRequest = 512; ///< bytes; servers do not answer shorter requests
+constexpr std::size_t kSevenTokenRequestSize =
+    512; ///< bytes; servers do not answer shorter requests
 // Message ids as sent: the id times two, plus one for system messages.
 constexpr std::int32_t kSnapEmpty = 6 << 1 | 1;
 constexpr std::int32_t kInput = 16 << 1 | 1;
@@ -92,7 +94,7 @@ std::optional<ConnlessRequest> read_request(std::span<const std::byte> datagram,
         return std::nullopt;
     }
     payload = datagram.subspan(header);
-    const std::string_view head = text_of(payload.first(kConnlessPrefixSize));
+    const std::string_view head = as_text(payload.first(kConnlessPrefixSize));
     if (!head.starts_with("\xff\xff\xff\xff")) {
         return std::nullopt;
     }
@@ -114,7 +116,7 @@ DatagramJudgement judge_request(const ClientTrustState& state,
     const bool seven = datagram.size() - payload.size() == connless_header_size(Dialect::seven);
     const bool is_answered =
         *request == ConnlessRequest::info &&
-        text_of(payload.subspan(kConnlessPrefixSize / 2)).starts_with("gie3") &&
+        as_text(payload.subspan(kConnlessPrefixSize / 2)).starts_with("gie3") &&
         (seven ? is_token_returned(state.seven_token, token_at(datagram, 1))
                : payload.size() == kConnlessPrefixSize + 1);
     return {.trust = Trust::connless, .request = *request, .is_answered = is_answered};
@@ -139,8 +141,9 @@ Trust trust_of_seven(const ClientTrustState& state, std::span<const std::byte> d
     }
     // Servers answer only a token request that is at least as long as the answer. Before the
     // server's token is known, no other packet is answered.
-    return kind == ControlKind::token && datagram.size() >= kSevenTokenRequest ? Trust::unverified
-                                                                               : Trust::unknown;
+    return kind == ControlKind::token && datagram.size() >= kSevenTokenRequestSize
+               ? Trust::unverified
+               : Trust::unknown;
 }
 
 Trust trust_of_packet(const ClientTrustState& state, const Packet& packet) {
@@ -182,7 +185,8 @@ bool is_trust_final(const ClientTrustState& state) {
     return state.trust == Trust::player || (state.trust == Trust::unverified_player && !has_secret);
 }
 
-DatagramJudgement judge_client(ClientTrustState& state, std::span<const std::byte> datagram) {
+DatagramJudgement judge_client_datagram(ClientTrustState& state,
+                                        std::span<const std::byte> datagram) {
     if (datagram.empty()) {
         state.trust = std::max(state.trust, Trust::unknown);
         return {.trust = state.trust};
@@ -233,7 +237,7 @@ void learn_from_connectaccept(ClientTrustState& state, const Packet& packet,
         return;
     }
     if (!control.token) {
-        state.tokenless = true;
+        state.accepted_without_token = true;
         return;
     }
     learn_token(packet.header_token ? state.header_token : state.token, control.token);
@@ -263,13 +267,15 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     }
     // Empty snapshots before the first non-empty snapshot are an anti-spoof prelude. The server
     // sends non-empty snapshots only after the client acknowledged the prelude.
-    const bool before_the_game = state.tokenless && state.trust < Trust::unverified_player;
+    const bool before_the_game =
+        state.accepted_without_token && state.trust < Trust::unverified_player;
     const bool is_anti_spoof_prelude = before_the_game && learn_ticks(state, *packet);
     return packet->num_chunks != 0 && !is_anti_spoof_prelude ? SlotEvidence::plays
                                                              : SlotEvidence::none;
 }
 
-DatagramJudgement judge_server(ClientTrustState& state, std::span<const std::byte> datagram) {
+DatagramJudgement judge_server_datagram(ClientTrustState& state,
+                                        std::span<const std::byte> datagram) {
     if (datagram.empty() || is_connless(datagram)) {
         return {.trust = state.trust};
     }
@@ -288,8 +294,8 @@ DatagramJudgement judge_server(ClientTrustState& state, std::span<const std::byt
 
 DatagramJudgement judge_datagram(ClientTrustState& state, Direction direction,
                                  std::span<const std::byte> datagram) {
-    return direction == Direction::c2s ? judge_client(state, datagram)
-                                       : judge_server(state, datagram);
+    return direction == Direction::c2s ? judge_client_datagram(state, datagram)
+                                       : judge_server_datagram(state, datagram);
 }
 
 } // namespace tw::wire

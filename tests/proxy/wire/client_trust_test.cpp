@@ -1,5 +1,5 @@
+#include "proxy/wire/client_trust.h"
 #include "proxy/wire/packet.h"
-#include "proxy/wire/proof.h"
 #include "snapshot/cursor.h"
 #include "tests/support/hex.h"
 

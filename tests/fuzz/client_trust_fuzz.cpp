@@ -1,4 +1,4 @@
-#include "proxy/wire/proof.h"
+#include "proxy/wire/client_trust.h"
 #include "tests/fuzz/demand.h"
 
 #include <algorithm>

@@ -35,8 +35,8 @@ struct DatagramJudgement {
     Trust trust = Trust::connless; ///< the trust in the client after this datagram
     ConnlessRequest request = ConnlessRequest::none;
     bool is_answered = false; ///< the datagram is from a client, and servers answer such a datagram
-    bool shows_player =
-        false; ///< the server sent the datagram, which shows that the client has a slot
+    /// The server sent the datagram, which it does only if the client has a slot in the game.
+    bool shows_player = false;
 };
 
 /// The state that judge_datagram() stores for each client. Initially all zero.
@@ -51,7 +51,7 @@ struct ClientTrustState {
     std::array<std::int32_t, 3> ticks{};
     std::uint8_t num_ticks = 0;
     /// The server accepted a handshake without a token. An anti-spoof prelude may follow.
-    bool tokenless = false;
+    bool accepted_without_token = false;
 };
 
 /// Judges the next datagram from or to a client. Trust never decreases. Once it is Trust::player,
