@@ -124,7 +124,7 @@ map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
 /// recording has more than one day.
 std::string time_label(const RecordedPaths& paths, std::uint64_t ms) {
     const auto at = fmt::gmtime(static_cast<std::time_t>(
-        (filter::unix_ms(paths.begin) + static_cast<std::int64_t>(ms)) / 1000));
+        (filter::parse_unix_ms(paths.begin) + static_cast<std::int64_t>(ms)) / 1000));
     const bool one_day = paths.begin.substr(0, 10) == paths.end.substr(0, 10);
     return one_day ? fmt::format("{:%H:%M:%S}", at) : fmt::format("{:%m-%d %H:%M}", at);
 }

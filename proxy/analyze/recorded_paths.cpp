@@ -136,7 +136,7 @@ class PathCollector {
             on_session(record, view);
         } else if (type == "map") {
             if (!view.map_name.empty() && !record.contains("again")) {
-                view.game_over_ms = filter::unix_ms(text_of(record, "t"));
+                view.game_over_ms = filter::parse_unix_ms(text_of(record, "t"));
             }
             view.map_crc = text_of(record, "crc");
             view.map_name = text_of(record, "name");
@@ -267,7 +267,7 @@ class PathCollector {
             return;
         }
         const bool died = number_in(*fields, "weapon") != kRemovedByGame;
-        const std::int64_t now = filter::unix_ms(text_of(record, "t"));
+        const std::int64_t now = filter::parse_unix_ms(text_of(record, "t"));
         for (View* each : views_with(view)) {
             if (now - each->ms > kStaleMs || each->ms < view.game_over_ms) {
                 continue; // a filter left out the snapshots of this time, or of this game
@@ -354,7 +354,7 @@ class PathCollector {
         }
         view.is_new_game = false;
         view.tick = *tick;
-        view.ms = filter::unix_ms(text_of(record, "t"));
+        view.ms = filter::parse_unix_ms(text_of(record, "t"));
         if (view.session != 0) {
             for_each_item(*items, "player_info",
                           [&](const json::object& item, const json::object& fields) {
@@ -398,7 +398,7 @@ class PathCollector {
             }
         }
         if (view.is_game_stopped && !is_on_other_map(view)) {
-            const std::int64_t now = filter::unix_ms(text_of(record, "t"));
+            const std::int64_t now = filter::parse_unix_ms(text_of(record, "t"));
             if (was_stopped && now > stopped_until_) { // not yet counted for another session
                 found_.stopped_ms += static_cast<std::uint64_t>(now - stopped_until_);
             }
@@ -601,7 +601,7 @@ class PathCollector {
     std::uint32_t time_of(const json::object& record) {
         if (const std::string_view time = text_of(record, "t"); time != found_.end) {
             found_.end = time;
-            now_ = filter::unix_ms(time);
+            now_ = filter::parse_unix_ms(time);
             if (found_.begin.empty()) {
                 found_.begin = time;
                 begin_ = now_;

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 9> kFaultSentences{
     "session[s] without an end: cut off, or still being recorded"};
 
 bool has_member_value(std::string_view line, std::string_view key, std::string_view value) {
-    return filter::JsonLine{line}.object().find_text(key) == value;
+    return filter::JsonLine{line}.object().find_scalar_text(key) == value;
 }
 
 } // namespace
@@ -399,7 +399,7 @@ void RecordsCsv::append_removed_rows(std::string& out) {
 }
 
 void RecordsCsv::store_item_type(filter::JsonObject& item) {
-    const auto name = item.find_text("type");
+    const auto name = item.find_scalar_text("type");
     const auto number = item.find_integer("type_id");
     if (name && number) {
         if (types_.size() == kMaxTypes) {

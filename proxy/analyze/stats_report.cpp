@@ -224,7 +224,7 @@ json::object direction_json(const StatsReport& report, wire::Direction direction
     json::object object;
     add_counters<record::DirectionCounters>(object, stats);
     object.emplace("compression_ratio", share(stats.compressed_bytes, stats.decompressed_bytes));
-    record::add_distributions<record::DirectionDistributions>(object, stats);
+    record::add_distributions<record::PerDirectionDistributions>(object, stats);
     object.emplace("attributed_bits", report.ledger->total(direction).bits);
     object.emplace("attribution", ledger_json(*report.ledger, direction));
     return object;

@@ -281,16 +281,16 @@ void RecordLineChecks::count_record(std::string_view line) {
     filter::JsonLine json{line};
     filter::JsonObject& object = json.object();
     if (head->type == "finding") {
-        const std::string_view quoted = object.find_text("id").value_or(R"("")");
+        const std::string_view quoted = object.find_scalar_text("id").value_or(R"("")");
         if (const auto finding = record::find_finding(quoted.substr(1, quoted.size() - 2))) {
             totals_.findings[static_cast<std::size_t>(*finding)] +=
                 1 + object.find_count("left_out");
         }
     } else if (head->type == "session") {
-        num_sessions_ += object.find_text("event") == R"("established")" ? 1U : 0U;
+        num_sessions_ += object.find_scalar_text("event") == R"("established")" ? 1U : 0U;
     } else if (head->type == "snapshot") {
         ++totals_.snapshots;
-        totals_.verified += object.find_text("ok") == "true" ? 1U : 0U;
+        totals_.verified += object.find_scalar_text("ok") == "true" ? 1U : 0U;
     }
 }
 

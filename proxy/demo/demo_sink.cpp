@@ -463,7 +463,8 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
 
 snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
                                             const record::SnapshotRecord& record) {
-    if (session_demo.seven && !(record.of_demo && SevenDemoItems::has_demo_items(record.items))) {
+    if (session_demo.seven &&
+        !(record.is_from_demo && SevenDemoItems::has_demo_items(record.items))) {
         session_demo.seven_items.copy_with_demo_items(record.items, record.roster, changed_);
         return changed_.view();
     }

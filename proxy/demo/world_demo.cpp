@@ -254,7 +254,7 @@ void WorldDemo::begin_map(ServerDemo& server_demo, const record::WorldRecord& wo
         --mapless_; // only the dialect changed, and this map was counted in mapless_ before
     }
     server_demo.run = world.run;
-    server_demo.dialect = record::dialect_of(world.shown);
+    server_demo.dialect = record::dialect_of(world.merged);
     server_demo.ordinal = 0;
     server_demo.named = false;
     server_demo.players = DemoPlayers{vanilla_};
@@ -268,7 +268,7 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
     if (partial || world.map == nullptr) {
         return;
     }
-    const snapshot::Dialect dialect = record::dialect_of(world.shown);
+    const snapshot::Dialect dialect = record::dialect_of(world.merged);
     ServerDemo* const place = demo_of_server(world);
     if (place == nullptr) {
         ++losses_.worlds_over_limit;
@@ -291,9 +291,9 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
         map.head.session = server_demo.number;
         demos_.on_record(&map);
     }
-    record::SnapshotRecord shown = world.shown;
+    record::SnapshotRecord shown = world.merged;
     shown.head.session = server_demo.number;
-    const DemoItems placed = server_demo.players.assign_ids(world.shown);
+    const DemoItems placed = server_demo.players.assign_ids(world.merged);
     losses_.items_without_id += placed.left_out;
     losses_.ticks_without_id += placed.left_out == 0 ? 0 : 1;
     shown.items = placed.items;

@@ -52,7 +52,7 @@ std::string describe_line(std::string_view line) {
 } // namespace
 
 void ObservedValues::add_value(const Value& value) {
-    if (!value.is_number() || value.word) {
+    if (!value.is_number() || value.is_word) {
         return add_text(value.text);
     }
     widen_range(value.number, value.number);
@@ -132,10 +132,10 @@ void Expectation::add_result(const Matches& matches, const Describe& describe) {
     };
     const bool matched = matches(mode_ == Mode::once && num_matched_ == 0 ? &collect : nullptr);
     num_matched_ += matched ? 1U : 0U;
-    if (offender_.empty() && mode_ != Mode::once && matched == (mode_ == Mode::never)) {
+    if (violating_record_.empty() && mode_ != Mode::once && matched == (mode_ == Mode::never)) {
         // Evaluates the record again to collect its values. The result is already known.
         static_cast<void>(matches(&collect));
-        offender_ = describe();
+        violating_record_ = describe();
     }
 }
 
@@ -145,7 +145,7 @@ void Expectation::evaluate_record(const Record& record) {
     }
     add_result([&](const ValueObserver* observer) { return filter_.matches(record, observer); },
                [&] {
-                   offender_time_ =
+                   violation_time_ =
                        std::visit([](const auto* each) { return each->head.time; }, record);
                    return describe_record(record);
                });
@@ -166,10 +166,10 @@ void Expectation::add_results(const Expectation& other) {
         for (std::size_t i = 0; i < observed_.size(); ++i) {
             observed_[i].add_values_of(other.observed_[i]);
         }
-    } else if (!other.offender_.empty() &&
-               (offender_.empty() || other.offender_time_ < offender_time_)) {
-        offender_ = other.offender_;
-        offender_time_ = other.offender_time_;
+    } else if (!other.violating_record_.empty() &&
+               (violating_record_.empty() || other.violation_time_ < violation_time_)) {
+        violating_record_ = other.violating_record_;
+        violation_time_ = other.violation_time_;
         observed_ = other.observed_;
     }
 }
@@ -222,7 +222,7 @@ std::string Expectation::unmet_reason() const {
     const std::uint64_t offenders =
         mode_ == Mode::never ? num_matched_ : num_evaluated_ - num_matched_;
     return fmt::format("{} of {} {}; the first: {}; seen: {}", offenders, records,
-                       mode_ == Mode::never ? "matched" : "did not match", offender_,
+                       mode_ == Mode::never ? "matched" : "did not match", violating_record_,
                        describe_values());
 }
 

@@ -81,10 +81,11 @@ class Expectation {
     std::uint64_t num_evaluated_ = 0; ///< number of records that were evaluated
     std::uint64_t num_matched_ = 0;   ///< number of records that matched
     /// For each comparison, the values that were compared. In the modes never and always, only the
-    /// values of the record that `offender_` describes.
+    /// values of the record that `violating_record_` describes.
     std::vector<ObservedValues> observed_;
-    std::string offender_; ///< description of the first record that violated `never` or `always`
-    record::Timestamp offender_time_ = 0;
+    std::string
+        violating_record_; ///< description of the first record that violated `never` or `always`
+    record::Timestamp violation_time_ = 0;
 };
 
 /// Adds the results of `others` to `expectations`. `others`: copies that another thread evaluated,

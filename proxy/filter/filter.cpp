@@ -65,24 +65,24 @@ class RecordValues {
 
 tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
                                                 const FilterOptions& options) {
-    auto program = parse_filter(text, options);
-    if (!program) {
-        return tl::unexpected{std::move(program.error())};
+    auto parsed = parse_filter(text, options);
+    if (!parsed) {
+        return tl::unexpected{std::move(parsed.error())};
     }
     Filter filter;
-    filter.program_ = std::move(*program);
+    filter.parsed_ = std::move(*parsed);
     filter.show_secrets_ = options.show_secrets;
     return filter;
 }
 
 bool Filter::matches(const Record& record, const ValueObserver* observer) const {
     RecordValues values{record, show_secrets_};
-    return Evaluation{program_, values, observer}.matches();
+    return Evaluation{parsed_, values, observer}.matches();
 }
 
 bool Filter::has_any_key_in(const Record& record) const {
     RecordValues values{record, show_secrets_};
-    return Evaluation{program_, values}.has_any_key();
+    return Evaluation{parsed_, values}.has_any_key();
 }
 
 namespace {
@@ -93,7 +93,7 @@ bool requires_message(const Comparison& comparison) {
         Record{static_cast<const record::MessageRecord*>(nullptr)}.index();
     const Key& key = comparison.key;
     const Operand& literal = comparison.literal;
-    const bool is_absence = literal.null && comparison.op == Operator::equal;
+    const bool is_absence = literal.is_null && comparison.op == Operator::equal;
     if (key.scope == KeyScope::item || key.location == Key::Location::place || is_absence) {
         return false;
     }
@@ -102,9 +102,9 @@ bool requires_message(const Comparison& comparison) {
     }
     for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {
         const bool may_match =
-            key.name != "type" || literal.null ||
+            key.name != "type" || literal.is_null ||
             satisfies(Value::of(record::kRecordTypes[type]), comparison.op, literal);
-        if (type != kMessage && key.of_records[type] != nullptr && may_match) {
+        if (type != kMessage && key.entries_by_record_type[type] != nullptr && may_match) {
             return false;
         }
     }
@@ -112,14 +112,12 @@ bool requires_message(const Comparison& comparison) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than Filter::kMaxDepth
-bool requires_message(const ParsedFilter& program, const FilterNode& node) {
+bool requires_message(const ParsedFilter& parsed, const FilterNode& node) {
     // NOLINTNEXTLINE(misc-no-recursion): as above
-    const auto requires_it = [&](const FilterNode& each) {
-        return requires_message(program, each);
-    };
+    const auto requires_it = [&](const FilterNode& each) { return requires_message(parsed, each); };
     switch (node.kind) {
     case NodeKind::comparison:
-        return requires_message(program.comparisons[node.index]);
+        return requires_message(parsed.comparisons[node.index]);
     case NodeKind::all_of:
         return std::ranges::any_of(node.children, requires_it);
     case NodeKind::any_of:
@@ -131,8 +129,8 @@ bool requires_message(const ParsedFilter& program, const FilterNode& node) {
 
 } // namespace
 
-bool matches_only_messages(const ParsedFilter& program) {
-    return requires_message(program, program.root);
+bool matches_only_messages(const ParsedFilter& parsed) {
+    return requires_message(parsed, parsed.root);
 }
 
 namespace {
@@ -145,20 +143,20 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-bool is_word(char c) {
+bool is_word_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
 }
 
 /// True for characters that a literal may contain without quotes. More characters are allowed than
 /// in keys, for addresses, times, versions, and names in any script.
-bool is_bare(char c) {
+bool is_bare_literal_char(char c) {
     constexpr std::string_view kNot = "()\"'=!<>~";
     return static_cast<unsigned char>(c) > ' ' && c != '\x7f' &&
            kNot.find(c) == std::string_view::npos;
 }
 
 Operand bare_operand(std::string_view text) {
-    Operand literal{.text = std::string{text}, .null = text == "null"};
+    Operand literal{.text = std::string{text}, .is_null = text == "null"};
     const std::size_t sign = text.starts_with('-') ? 1 : 0;
     if (text == "true" || text == "false") {
         literal.number = std::int64_t{text == "true" ? 1 : 0};
@@ -249,7 +247,7 @@ class FilterScanner {
             return read_quoted(text_[at_]);
         }
         const std::size_t begin = offset();
-        while (at_ < text_.size() && is_bare(text_[at_])) {
+        while (at_ < text_.size() && is_bare_literal_char(text_[at_])) {
             ++at_;
         }
         if (at_ == begin) {
@@ -271,7 +269,7 @@ class FilterScanner {
     [[nodiscard]] std::string_view peek_word() {
         const std::size_t begin = offset();
         std::size_t end = begin;
-        while (end < text_.size() && is_word(text_[end])) {
+        while (end < text_.size() && is_word_char(text_[end])) {
             ++end;
         }
         return text_.substr(begin, end - begin);
@@ -327,8 +325,8 @@ class Parser {
         if (error_) {
             return tl::unexpected{*error_};
         }
-        program_.root = *std::move(root);
-        return std::move(program_);
+        parsed_.root = *std::move(root);
+        return std::move(parsed_);
     }
 
   private:
@@ -507,8 +505,8 @@ class Parser {
         if (!convert_literal(comparison, at)) {
             return std::nullopt;
         }
-        program_.comparisons.push_back(std::move(comparison));
-        return program_.comparisons.size() - 1;
+        parsed_.comparisons.push_back(std::move(comparison));
+        return parsed_.comparisons.size() - 1;
     }
 
     /// Converts the literal, which is at the offset `at`, to the type of its key. Returns false if
@@ -519,13 +517,13 @@ class Parser {
         const bool equality =
             comparison.op == Operator::equal || comparison.op == Operator::unequal;
         const bool is_number = literal.number.index() != 0;
-        const bool is_word = literal.text == "true" || literal.text == "false";
+        const bool is_boolean = literal.text == "true" || literal.text == "false";
         const bool ranked = key.scope == KeyScope::record && key.name == "severity";
         const auto reject = [&](std::string_view message, std::string_view hint = {}) {
             fail(at, message, hint);
             return false;
         };
-        if (literal.null) {
+        if (literal.is_null) {
             return equality || reject("null can only be compared with == and !=");
         }
         if (comparison.op == Operator::contains) {
@@ -533,7 +531,7 @@ class Parser {
                    reject(fmt::format("~ searches text, but {} is a number", comparison.text));
         }
         const std::string shown = quoted_for_message(literal.text);
-        if (key.kind == KeyKind::number && (!is_number || is_word)) {
+        if (key.kind == KeyKind::number && (!is_number || is_boolean)) {
             return reject(fmt::format("{} is a number, but {} is not", comparison.text, shown));
         }
         if (key.kind == KeyKind::boolean && !is_number) {
@@ -558,7 +556,7 @@ class Parser {
             return std::nullopt;
         }
         FilterNode node{.kind = NodeKind::comparison, .index = *index};
-        const bool is_of_item = program_.comparisons[*index].key.scope == KeyScope::item;
+        const bool is_of_item = parsed_.comparisons[*index].key.scope == KeyScope::item;
         return scope == KeyScope::record && is_of_item
                    ? node_with_child(NodeKind::some_item, std::move(node))
                    : std::move(node);
@@ -627,7 +625,7 @@ class Parser {
 
     FilterScanner scanner_;
     DescribedTypes described_;
-    ParsedFilter program_;
+    ParsedFilter parsed_;
     std::optional<FilterError> error_;
     std::size_t depth_ = 0;
 };

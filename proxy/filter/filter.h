@@ -86,9 +86,9 @@ class Filter {
     [[nodiscard]] bool matches(const record::Record& record,
                                const ValueObserver* observer = nullptr) const;
 
-    [[nodiscard]] const ParsedFilter& parsed_filter() const { return program_; }
+    [[nodiscard]] const ParsedFilter& parsed_filter() const { return parsed_; }
 
-    [[nodiscard]] std::span<const Comparison> comparisons() const { return program_.comparisons; }
+    [[nodiscard]] std::span<const Comparison> comparisons() const { return parsed_.comparisons; }
 
     /// Returns whether the record has at least one of the filter's keys; see
     /// Evaluation::has_any_key().
@@ -97,7 +97,7 @@ class Filter {
   private:
     Filter() = default;
 
-    ParsedFilter program_;
+    ParsedFilter parsed_;
     bool show_secrets_ = false;
 };
 
@@ -128,28 +128,28 @@ class ValueComparer final : public ValueVisitor {
         : comparison_{&comparison}, index_{index}, observer_{observer} {}
 
     bool receive_value(const Value& value) override {
-        any_ = true;
+        has_value_ = true;
         if (observer_ != nullptr) {
             (*observer_)(index_, value);
         }
-        satisfied_ = satisfied_ || (!comparison_->literal.null &&
-                                    satisfies(value, comparison_->op, comparison_->literal));
-        return observer_ == nullptr && (satisfied_ || comparison_->literal.null);
+        is_satisfied_ = is_satisfied_ || (!comparison_->literal.is_null &&
+                                          satisfies(value, comparison_->op, comparison_->literal));
+        return observer_ == nullptr && (is_satisfied_ || comparison_->literal.is_null);
     }
 
     [[nodiscard]] bool is_satisfied() const {
-        if (comparison_->literal.null) {
-            return any_ == (comparison_->op == Operator::unequal);
+        if (comparison_->literal.is_null) {
+            return has_value_ == (comparison_->op == Operator::unequal);
         }
-        return satisfied_;
+        return is_satisfied_;
     }
 
   private:
     const Comparison* comparison_;
     std::size_t index_;
     const ValueObserver* observer_;
-    bool any_ = false;
-    bool satisfied_ = false;
+    bool has_value_ = false;
+    bool is_satisfied_ = false;
 };
 
 /// Stores only whether a key has a value.
@@ -171,18 +171,18 @@ class Evaluation {
   public:
     using Item = typename Source::Item;
 
-    Evaluation(const ParsedFilter& program, Source& source, const ValueObserver* observer = nullptr)
-        : program_{&program}, source_{&source}, observer_{observer} {}
+    Evaluation(const ParsedFilter& parsed, Source& source, const ValueObserver* observer = nullptr)
+        : parsed_{&parsed}, source_{&source}, observer_{observer} {}
 
     /// Returns whether the record matches. `item`: for a filter for rows (KeyScope::item_row), the
     /// row's item; otherwise null.
-    [[nodiscard]] bool matches(Item* item = nullptr) { return evaluate_node(program_->root, item); }
+    [[nodiscard]] bool matches(Item* item = nullptr) { return evaluate_node(parsed_->root, item); }
 
     /// Returns whether the record has at least one of the filter's keys. Keys that all records have
     /// do not count. True if the filter has only such keys.
     [[nodiscard]] bool has_any_key() {
         bool named = false;
-        for (const Comparison& comparison : program_->comparisons) {
+        for (const Comparison& comparison : parsed_->comparisons) {
             if (comparison.key.location == Key::Location::header) {
                 continue;
             }
@@ -221,7 +221,7 @@ class Evaluation {
     }
 
     bool evaluate_comparison(std::size_t index, Item* item) {
-        const Comparison& comparison = program_->comparisons[index];
+        const Comparison& comparison = parsed_->comparisons[index];
         ValueComparer comparer{comparison, index, observer_};
         if (comparison.key.scope == KeyScope::item) {
             source_->visit_item(comparison.key, *item, comparer);
@@ -249,19 +249,19 @@ class Evaluation {
             return false;
         }
         const std::size_t count = count_items(node, SIZE_MAX);
-        ValueComparer comparer{program_->comparisons[node.index], node.index, observer_};
+        ValueComparer comparer{parsed_->comparisons[node.index], node.index, observer_};
         comparer.receive_value(Value::of(static_cast<std::int64_t>(count)));
         return comparer.is_satisfied();
     }
 
-    const ParsedFilter* program_;
+    const ParsedFilter* parsed_;
     Source* source_;
     const ValueObserver* observer_;
 };
 
 /// Returns whether the filter requires a message record: by its type, or a key of messages only. A
 /// negated condition counts as not requiring a message.
-[[nodiscard]] bool matches_only_messages(const ParsedFilter& program);
+[[nodiscard]] bool matches_only_messages(const ParsedFilter& parsed);
 
 /// Returns the first word of a filter's text; empty if the text does not begin with a word.
 [[nodiscard]] std::string_view first_word(std::string_view text);

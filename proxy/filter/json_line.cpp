@@ -209,7 +209,7 @@ bool JsonObject::has_member(std::string_view name) {
     return reading_->find(name).has_value();
 }
 
-std::optional<std::string_view> JsonObject::find_text(std::string_view key) {
+std::optional<std::string_view> JsonObject::find_scalar_text(std::string_view key) {
     auto value = reading_->find(path_head(key));
     for (key = path_tail(key); value && !key.empty(); key = path_tail(key)) {
         value = reading_->find(*value, path_head(key));
@@ -223,7 +223,7 @@ std::optional<std::string_view> JsonObject::find_text(std::string_view key) {
 }
 
 std::optional<std::int64_t> JsonObject::find_integer(std::string_view key) {
-    const auto text = find_text(key);
+    const auto text = find_scalar_text(key);
     return text ? base::parse_number<std::int64_t>(*text) : std::nullopt;
 }
 
@@ -246,19 +246,19 @@ bool JsonObject::visit_finding_count(std::string_view finding, ValueVisitor& vis
     return visitor.receive_value(Value::of(number.value_or(0)));
 }
 
-struct JsonLine::Parts {
+struct JsonLine::State {
     std::vector<char> text{}; ///< the line, followed by kPadding bytes
-    JsonReading first{};
-    JsonReading second{}; ///< reads the line's object during for_each_item()
-    JsonObject object{first};
-    JsonObject item{first};
+    JsonReading main_reading{};
+    JsonReading outer_reading{}; ///< reads the line's object during for_each_item()
+    JsonObject object{main_reading};
+    JsonObject item{main_reading};
 };
 
-JsonLine::JsonLine() : parts_{std::make_unique<Parts>()} {
+JsonLine::JsonLine() : state_{std::make_unique<State>()} {
     set_line({});
 }
 
-JsonLine::JsonLine(std::string_view line) : parts_{std::make_unique<Parts>()} {
+JsonLine::JsonLine(std::string_view line) : state_{std::make_unique<State>()} {
     set_line(line);
 }
 
@@ -267,13 +267,13 @@ JsonLine::JsonLine(JsonLine&& other) noexcept = default;
 JsonLine& JsonLine::operator=(JsonLine&& other) noexcept = default;
 
 void JsonLine::set_line(std::string_view line) {
-    std::vector<char>& text = parts_->text;
+    std::vector<char>& text = state_->text;
     text.resize(std::max(text.size(), line.size() + kPadding));
     const auto end = std::ranges::copy(line, text.begin()).out;
     // The bytes after the line are overwritten. Otherwise, if the line lacks closing brackets, a
     // comma after it would be read as a part of the line.
     std::fill_n(end, simdjson::SIMDJSON_PADDING, ' ');
-    for (JsonReading* const reading : {&parts_->first, &parts_->second}) {
+    for (JsonReading* const reading : {&state_->main_reading, &state_->outer_reading}) {
         reading->line = line;
         reading->text = &text;
         reading->is_open = false;
@@ -281,27 +281,27 @@ void JsonLine::set_line(std::string_view line) {
 }
 
 bool JsonLine::is_readable() {
-    return parts_->first.open();
+    return state_->main_reading.open();
 }
 
 JsonObject& JsonLine::object() {
-    return parts_->object;
+    return state_->object;
 }
 
 void JsonLine::for_each_item(const std::function<bool(JsonObject&)>& use) {
-    JsonReading& reading = parts_->first;
+    JsonReading& reading = state_->main_reading;
     auto items = reading.find("items");
     if (!items || !text_of(*items).starts_with('[')) {
         return;
     }
-    parts_->object = JsonObject{parts_->second};
+    state_->object = JsonObject{state_->outer_reading};
     reading.is_in_items = true;
     reading.each_element(*items, [&](ondemand::value& element, std::size_t /*index*/) {
         reading.item = reading.object_of(element);
-        return use(parts_->item);
+        return use(state_->item);
     });
     reading.is_in_items = false;
-    parts_->object = JsonObject{reading};
+    state_->object = JsonObject{reading};
 }
 
 } // namespace tw::filter

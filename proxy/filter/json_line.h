@@ -19,9 +19,9 @@ class JsonObject {
     explicit JsonObject(JsonReading& reading) : reading_{&reading} {}
 
     [[nodiscard]] bool has_member(std::string_view name);
-    /// Returns the number, string or word with this key, as the line writes it; nullopt if the
-    /// object has no such key. Lists are not searched.
-    [[nodiscard]] std::optional<std::string_view> find_text(std::string_view key);
+    /// Returns the number, string or word with this key as it is written in the line; nullopt if
+    /// the object has no such key. Lists are not searched.
+    [[nodiscard]] std::optional<std::string_view> find_scalar_text(std::string_view key);
     /// Returns the 64-bit integer with this key; nullopt if the object has no such key or value.
     [[nodiscard]] std::optional<std::int64_t> find_integer(std::string_view key);
     /// Returns the integer with this key; 0 if it is missing or negative.
@@ -65,9 +65,9 @@ class JsonLine {
     void for_each_item(const std::function<bool(JsonObject&)>& use);
 
   private:
-    struct Parts;
+    struct State;
 
-    std::unique_ptr<Parts> parts_;
+    std::unique_ptr<State> state_;
 };
 
 } // namespace tw::filter

@@ -21,9 +21,9 @@ using snapshot::FieldSpec;
 
 namespace {
 
-constexpr std::string_view kFields = "fields.";
-constexpr std::string_view kNames = "names.";
-constexpr std::string_view kAt = "at.";
+constexpr std::string_view kFieldsPrefix = "fields.";
+constexpr std::string_view kNamesPrefix = "names.";
+constexpr std::string_view kAtPrefix = "at.";
 
 /// A field of messages or items.
 struct Field {
@@ -123,13 +123,13 @@ bool set_entry(Key& key, const SchemaKeys& table, std::string_view name) {
 bool find_record_key(Key& key) {
     if (set_entry(key, header_keys(), key.name)) {
         key.location = Key::Location::header;
-        key.of_records.fill(key.entry);
+        key.entries_by_record_type.fill(key.entry);
         return true;
     }
     bool found = false;
-    for (std::size_t type = 0; type < key.of_records.size(); ++type) {
+    for (std::size_t type = 0; type < key.entries_by_record_type.size(); ++type) {
         const SchemaKey* const entry = find_entry(record_keys()[type], key.name);
-        key.of_records[type] = entry;
+        key.entries_by_record_type[type] = entry;
         if (entry != nullptr) {
             key.kind = found && key.kind != entry->kind ? KeyKind::any : entry->kind;
             found = true;
@@ -228,12 +228,12 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
     return false;
 }
 
-/// Finds a key of records or of items.
+/// Finds a key of the scope of records or of items.
 std::optional<Key> find_own_key(KeyScope scope, std::string_view name, DescribedTypes described) {
     static constexpr std::array<std::pair<std::string_view, Key::Location>, 3> kPrefixes{
-        {{kFields, Key::Location::fields},
-         {kNames, Key::Location::names},
-         {kAt, Key::Location::place}}};
+        {{kFieldsPrefix, Key::Location::fields},
+         {kNamesPrefix, Key::Location::names},
+         {kAtPrefix, Key::Location::place}}};
     Key key;
     key.name = name;
     key.scope = scope;
@@ -281,9 +281,9 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
     };
     const auto add_fields_of = [&](KeyScope each) {
         for (const Field& field : fields_of(each, described)) {
-            add(kFields, field.name);
+            add(kFieldsPrefix, field.name);
             if (field.names != nullptr) {
-                add(kNames, field.name);
+                add(kNamesPrefix, field.name);
             }
         }
     };
@@ -292,7 +292,7 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
             add(prefix, key.name);
         }
     };
-    add_entries(kAt, place_keys());
+    add_entries(kAtPrefix, place_keys());
     if (scope != KeyScope::item) {
         add_entries({}, header_keys());
         for (const SchemaKeys& keys : record_keys()) {
@@ -403,7 +403,7 @@ std::vector<std::string_view> possible_words(const Key& key, DescribedTypes desc
     } else if (key.name == "item.type" || (key.scope == KeyScope::item && key.name == "type")) {
         return item_type_names(described);
     } else {
-        for (const SchemaKey* const entry : key.of_records) {
+        for (const SchemaKey* const entry : key.entries_by_record_type) {
             if (entry != nullptr && !entry->words.empty()) {
                 return entry->words;
             }
@@ -470,7 +470,7 @@ Value value_of(const FieldValue& value, ReadContext reading) {
     }
 }
 
-/// Returns the rest of a dotted path behind its first name; nullopt if that is another name.
+/// Returns the rest of a dotted path after its first name; nullopt if the first name is not `name`.
 std::optional<std::string_view> rest_of_path(std::optional<std::string_view> path,
                                              std::string_view name) {
     if (!path || path->substr(0, path->find('.')) != name) {
@@ -542,7 +542,7 @@ bool visit_record(const Key& key, const record::Record& record, ReadContext read
         const record::TypedHeader header{head, record.index()};
         found = key.entry->read(&header, reading);
     } else if (key.location == Key::Location::top_level) {
-        if (const SchemaKey* const entry = key.of_records[record.index()]) {
+        if (const SchemaKey* const entry = key.entries_by_record_type[record.index()]) {
             found = entry->read(std::visit([](const void* each) { return each; }, record), reading);
         }
     } else if (key.location == Key::Location::place) {
@@ -563,29 +563,31 @@ bool visit_record(const Key& key, const record::Record& record, ReadContext read
 }
 
 FilteredItem::FilteredItem(const record::SnapshotRecord& record, std::size_t index)
-    : shown_{&record, record.items[index], nullptr}, index_{index} {
-    const std::uint16_t type = shown_.item.key.type;
-    shown_.object = record.types != nullptr ? record.types->object(type)
-                                            : snapshot::find_object(type, snapshot::Dialect::six);
+    : record_item_{&record, record.items[index], nullptr}, index_{index} {
+    const std::uint16_t type = record_item_.item.key.type;
+    record_item_.object = record.types != nullptr
+                              ? record.types->object(type)
+                              : snapshot::find_object(type, snapshot::Dialect::six);
 }
 
 const std::optional<map::Location>& FilteredItem::map_location() {
-    if (!located_ && shown_.record->tile_map != nullptr && shown_.object != nullptr) {
-        place_ = shown_.record->tile_map->tiles_at(*shown_.object, data());
+    if (!is_location_computed_ && record_item_.record->tile_map != nullptr &&
+        record_item_.object != nullptr) {
+        location_ = record_item_.record->tile_map->tiles_at(*record_item_.object, data());
     }
-    located_ = true;
-    return place_;
+    is_location_computed_ = true;
+    return location_;
 }
 
 const FieldSpec* FilteredItem::find_field(std::string_view name) const {
     const auto fields =
-        shown_.object == nullptr ? std::span<const FieldSpec>{} : shown_.object->fields;
+        record_item_.object == nullptr ? std::span<const FieldSpec>{} : record_item_.object->fields;
     for (const FieldSpec& field : fields) {
         if (std::size_t{field.offset} + field.count > data().size()) {
             return nullptr;
         }
         if (field.name == name) {
-            const record::ItemSightings* const sightings = shown_.record->sightings;
+            const record::ItemSightings* const sightings = record_item_.record->sightings;
             const std::uint32_t missing =
                 sightings == nullptr ? 0 : sightings->missing_ints[index_];
             return (missing & record::ItemSightings::int_bit(field.offset)) == 0 ? &field : nullptr;
@@ -596,7 +598,7 @@ const FieldSpec* FilteredItem::find_field(std::string_view name) const {
 
 bool FilteredItem::visit_sessions(ValueVisitor& visitor) const {
     bool enough = false;
-    if (const record::ItemSightings* sightings = shown_.record->sightings) {
+    if (const record::ItemSightings* sightings = record_item_.record->sightings) {
         sightings->for_each_session(index_, [&](std::uint32_t session) {
             enough = visitor.receive_value(Value::of(std::int64_t{session}));
             return enough;

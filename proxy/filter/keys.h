@@ -34,13 +34,14 @@ inline constexpr std::string_view kRemovedRowKey = "removed";
 
 using OptionalValue = std::optional<Value>;
 
+/// What is needed to read a value.
 struct ReadContext {
     FormatBuffer& buffer; ///< receives formatted texts
     /// Whether passwords and codes are read as they are; if false, as "[redacted]".
     bool show_secrets;
 };
 
-/// A key of a record type, an item or a place on the map. Reads the key's value.
+/// A key of a record type, an item or a place on the map, and how to read its value.
 struct SchemaKey {
     /// A step to a nested object: find_object() calls the schema's getter `get`, and returns the
     /// nested object, or null.
@@ -100,7 +101,7 @@ struct Key {
     Location location = Location::top_level;
     KeyKind kind = KeyKind::any;
     /// For a key of records, its entry in the table of each type; null if the type lacks the key.
-    std::array<const SchemaKey*, kRecordTypeCount> of_records{};
+    std::array<const SchemaKey*, kRecordTypeCount> entries_by_record_type{};
     const SchemaKey* entry = nullptr; ///< the entry of a key of a header, an item or a place
     std::string path;                 ///< the dotted name below `fields`, `names` or `at`
 };
@@ -140,9 +141,9 @@ class FilteredItem {
   public:
     FilteredItem(const record::SnapshotRecord& record, std::size_t index);
 
-    [[nodiscard]] const record::RecordItem& record_item() const { return shown_; }
+    [[nodiscard]] const record::RecordItem& record_item() const { return record_item_; }
 
-    [[nodiscard]] std::span<const std::int32_t> data() const { return shown_.item.data; }
+    [[nodiscard]] std::span<const std::int32_t> data() const { return record_item_.item.data; }
 
     [[nodiscard]] const std::optional<map::Location>& map_location();
 
@@ -153,10 +154,10 @@ class FilteredItem {
     bool visit_sessions(ValueVisitor& visitor) const;
 
   private:
-    record::RecordItem shown_;
+    record::RecordItem record_item_;
     std::size_t index_;
-    std::optional<map::Location> place_;
-    bool located_ = false;
+    std::optional<map::Location> location_;
+    bool is_location_computed_ = false;
 };
 
 /// Passes the values of a record's key to the visitor. Stops and returns true when the visitor

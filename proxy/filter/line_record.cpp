@@ -38,7 +38,7 @@ bool is_plain(std::string_view text) {
 constexpr std::string_view kFindings = "findings.";
 
 RequiredTexts find_required_texts(const Comparison& comparison) {
-    const bool absent = comparison.literal.null && comparison.op == Operator::equal;
+    const bool absent = comparison.literal.is_null && comparison.op == Operator::equal;
     RequiredTexts required;
     if (absent || comparison.key.location == Key::Location::removed) {
         return required;
@@ -60,7 +60,7 @@ RequiredTexts find_required_texts(const Comparison& comparison) {
         path.remove_prefix(std::min(path.size(), name.size() + 1));
     }
     const Operand& literal = comparison.literal;
-    const bool text = !literal.null && literal.number.index() == 0;
+    const bool text = !literal.is_null && literal.number.index() == 0;
     if (text && comparison.op == Operator::equal && is_plain(literal.text)) {
         required.texts.insert(in_quotes(literal.text));
     }
@@ -75,9 +75,9 @@ Texts common_texts(const Texts& left, const Texts& right) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-RequiredTexts find_required_texts(const ParsedFilter& program, const FilterNode& node) {
+RequiredTexts find_required_texts(const ParsedFilter& parsed, const FilterNode& node) {
     if (node.kind == NodeKind::comparison) {
-        return find_required_texts(program.comparisons[node.index]);
+        return find_required_texts(parsed.comparisons[node.index]);
     }
     RequiredTexts required;
     if (node.kind == NodeKind::some_item || node.kind == NodeKind::count_items) {
@@ -87,7 +87,7 @@ RequiredTexts find_required_texts(const ParsedFilter& program, const FilterNode&
         return required; // a count may be compared with 0, so the texts of items are not required
     }
     for (const FilterNode& child : node.children) {
-        RequiredTexts one = find_required_texts(program, child);
+        RequiredTexts one = find_required_texts(parsed, child);
         if (node.kind == NodeKind::any_of && &child != &node.children.front()) {
             required.keys = common_texts(required.keys, one.keys);
             required.texts = common_texts(required.texts, one.texts);
@@ -107,8 +107,8 @@ bool contains_text(std::string_view text, std::string_view part) {
 
 } // namespace
 
-LineFilter::LineFilter(ParsedFilter program) : program_{std::move(program)} {
-    const RequiredTexts required = find_required_texts(program_, program_.root);
+LineFilter::LineFilter(ParsedFilter parsed) : parsed_{std::move(parsed)} {
+    const RequiredTexts required = find_required_texts(parsed_, parsed_.root);
     required_keys_.assign(required.keys.begin(), required.keys.end());
     required_texts_.assign(required.texts.begin(), required.texts.end());
 }
@@ -141,13 +141,13 @@ std::optional<std::string_view> take_text(std::string_view& rest, std::string_vi
 }
 
 /// The start of each record that twscope writes.
-constexpr std::string_view kFront = R"({"v":1,"t":")";
+constexpr std::string_view kRecordStart = R"({"v":1,"t":")";
 
 std::optional<RecordLineHead> read_usual_line_head(std::string_view line) {
-    if (!line.starts_with(kFront)) {
+    if (!line.starts_with(kRecordStart)) {
         return std::nullopt;
     }
-    line.remove_prefix(kFront.size());
+    line.remove_prefix(kRecordStart.size());
     const auto time = take_text(line, R"(","type":")");
     const auto type = time ? take_text(line, R"(","session":)") : std::nullopt;
     if (!type) {
@@ -159,17 +159,17 @@ std::optional<RecordLineHead> read_usual_line_head(std::string_view line) {
     return error == std::errc{} && ends ? std::optional{head} : std::nullopt;
 }
 
-/// Passes values on to `target`. Adds to the name of a severity its rank as a number.
-class SeverityRanks final : public ValueVisitor {
+/// Passes values on to `target`. Severities, which are names in lines, get their rank as a number.
+class SeverityRankAdder final : public ValueVisitor {
   public:
-    explicit SeverityRanks(ValueVisitor& target) : target_{&target} {}
+    explicit SeverityRankAdder(ValueVisitor& target) : target_{&target} {}
 
     bool receive_value(const Value& value) override {
         const auto severity = record::find_severity(value.text);
         return target_->receive_value(severity
                                           ? Value{.text = value.text,
                                                   .number = static_cast<std::int64_t>(*severity),
-                                                  .word = true}
+                                                  .is_word = true}
                                           : value);
     }
 
@@ -186,7 +186,7 @@ class LineValues {
 
     void visit(const Key& key, ValueVisitor& visitor) const {
         if (key.name == "severity") {
-            SeverityRanks ranked{visitor};
+            SeverityRankAdder ranked{visitor};
             line_->object().visit_values(key.name, ranked);
         } else {
             visit_record(line_->object(), key.name, visitor);
@@ -210,10 +210,10 @@ class LineValues {
 };
 
 /// Returns whether a line matches. An unreadable line matches no filter, not even a negated one.
-bool line_matches(const ParsedFilter& program, JsonLine& line,
+bool line_matches(const ParsedFilter& parsed, JsonLine& line,
                   const ValueObserver* observer = nullptr) {
     LineValues record{line};
-    return line.is_readable() && Evaluation{program, record, observer}.matches();
+    return line.is_readable() && Evaluation{parsed, record, observer}.matches();
 }
 
 } // namespace
@@ -223,8 +223,8 @@ std::optional<RecordLineHead> read_line_head(std::string_view line) {
         return head;
     }
     JsonLine json{line};
-    const auto time = json.object().find_text("t");
-    const auto type = json.object().find_text("type");
+    const auto time = json.object().find_scalar_text("t");
+    const auto type = json.object().find_scalar_text("type");
     const auto session = json.object().find_integer("session");
     if (!time || !type || !session || !is_string(*time) || !is_string(*type)) {
         return std::nullopt;
@@ -234,7 +234,7 @@ std::optional<RecordLineHead> read_line_head(std::string_view line) {
                           .session = *session};
 }
 
-std::int64_t unix_ms(std::string_view time) {
+std::int64_t parse_unix_ms(std::string_view time) {
     constexpr std::string_view kShape = "2026-11-21T02:04:47.124";
     const std::string text{time.substr(0, kShape.size())};
     std::tm utc{};
@@ -250,9 +250,9 @@ std::int64_t unix_ms(std::string_view time) {
 
 bool is_record_line(std::string_view line) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-    // A second kFront shows a damaged line: in a string, the quotes in kFront would be escaped.
+    // A second kRecordStart shows a damaged line, because in a string its quotes would be escaped.
     return line.ends_with('}') && read_line_head(line) && !record::has_control_bytes(line) &&
-           line.find(kFront, 1) == std::string_view::npos;
+           line.find(kRecordStart, 1) == std::string_view::npos;
 }
 
 bool is_valid_record(std::string_view line) {
@@ -266,16 +266,16 @@ bool matches_line(const Filter& filter, std::string_view line, const ValueObserv
 
 tl::expected<LineFilter, FilterError>
 LineFilter::parse(std::string_view text, const FilterOptions& options, KeyScope scope) {
-    auto program = parse_filter(text, options, scope);
-    if (!program) {
-        return tl::unexpected{std::move(program.error())};
+    auto parsed = parse_filter(text, options, scope);
+    if (!parsed) {
+        return tl::unexpected{std::move(parsed.error())};
     }
-    LineFilter filter{*std::move(program)};
+    LineFilter filter{*std::move(parsed)};
     if (filter.uses_key("size_bytes")) {
         return tl::unexpected{FilterError{.message = "recorded lines have no size_bytes"}};
     }
     const std::vector<std::string_view> messages = message_names(options.described);
-    for (const Comparison& each : filter.program_.comparisons) {
+    for (const Comparison& each : filter.parsed_.comparisons) {
         if (each.text == "name" && each.op == Operator::equal &&
             std::ranges::find(messages, each.literal.text) == messages.end()) {
             filter.similar_message_ = most_similar_word(each.literal.text, messages);
@@ -285,7 +285,7 @@ LineFilter::parse(std::string_view text, const FilterOptions& options, KeyScope 
 }
 
 bool LineFilter::uses_key(std::string_view key) const {
-    return std::ranges::any_of(program_.comparisons, [key](const Comparison& comparison) {
+    return std::ranges::any_of(parsed_.comparisons, [key](const Comparison& comparison) {
         return comparison.key.name == key;
     });
 }
@@ -295,12 +295,12 @@ bool LineFilter::matches(std::string_view line) {
         return false;
     }
     line_.set_line(line);
-    return line_matches(program_, line_);
+    return line_matches(parsed_, line_);
 }
 
 bool LineFilter::matches_row(JsonLine& line, JsonObject& item) {
     LineValues record{line};
-    return Evaluation{program_, record}.matches(&item);
+    return Evaluation{parsed_, record}.matches(&item);
 }
 
 bool has_any_key_in_line(const Filter& filter, std::string_view line) {

@@ -23,7 +23,7 @@ struct RecordLineHead {
 [[nodiscard]] std::optional<RecordLineHead> read_line_head(std::string_view line);
 
 /// Returns a record's time as Unix time in milliseconds; 0 if the text is not a time.
-[[nodiscard]] std::int64_t unix_ms(std::string_view time);
+[[nodiscard]] std::int64_t parse_unix_ms(std::string_view time);
 
 /// Checks quickly whether a line is a complete record. Recognises lines that are damaged by a
 /// crash, which may contain zeros or a part of another line.
@@ -61,16 +61,16 @@ class LineFilter {
     [[nodiscard]] bool may_match(std::string_view line) const;
 
     [[nodiscard]] bool matches(std::string_view line);
-    /// Matches a row: `item`, an item of `line`. Precondition: the filter was parsed for rows.
+    /// Matches the row of an item of this line. Precondition: the filter was parsed for rows.
     [[nodiscard]] bool matches_row(JsonLine& line, JsonObject& item);
 
   private:
-    explicit LineFilter(ParsedFilter program);
+    explicit LineFilter(ParsedFilter parsed);
 
-    ParsedFilter program_;
+    ParsedFilter parsed_;
     std::string similar_message_;
-    std::vector<std::string> required_keys_;
-    std::vector<std::string> required_texts_; ///< each matching line has them, perhaps escaped
+    std::vector<std::string> required_keys_;  ///< keys that each matching line contains
+    std::vector<std::string> required_texts_; ///< texts in each matching line, perhaps escaped
     JsonLine line_;
 };
 

@@ -124,7 +124,7 @@ OptionalValue read_value(const Type& value, std::size_t part, ReadContext readin
     } else if constexpr (std::is_same_v<Type, record::Severity>) {
         return Value{.text = record::severity_name(value),
                      .number = static_cast<std::int64_t>(value),
-                     .word = true};
+                     .is_word = true};
     } else if constexpr (std::is_same_v<Type, record::FindingId>) {
         return Value::of(record::finding_info(value).name);
     } else if constexpr (std::is_same_v<Type, record::UtcTime>) {

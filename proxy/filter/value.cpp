@@ -41,7 +41,7 @@ std::partial_ordering compare_numbers(const Number& left, const Number& right) {
 
 bool satisfies(const Value& value, Operator op, const Operand& literal) {
     if (op == Operator::contains) {
-        return (!value.is_number() || value.word) && contains(value.text, literal.text);
+        return (!value.is_number() || value.is_word) && contains(value.text, literal.text);
     }
     const std::partial_ordering sign = compare_with_literal(value, literal);
     switch (op) {

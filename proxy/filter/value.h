@@ -23,7 +23,7 @@ using Number = std::variant<std::monostate, std::int64_t, double>;
 struct Value {
     std::string_view text{}; ///< empty if the value is only a number
     Number number{};         ///< the value as a number; monostate if the value is only a text
-    bool word = false;       ///< `text` is the name of `number`, as for booleans and severities
+    bool is_word = false;    ///< `text` is the name of `number`, as for booleans and severities
 
     [[nodiscard]] static Value of(std::string_view text) { return {.text = text}; }
 
@@ -33,7 +33,7 @@ struct Value {
 
     [[nodiscard]] static Value of(bool flag) {
         return {
-            .text = flag ? "true" : "false", .number = std::int64_t{flag ? 1 : 0}, .word = true};
+            .text = flag ? "true" : "false", .number = std::int64_t{flag ? 1 : 0}, .is_word = true};
     }
 
     [[nodiscard]] bool is_number() const { return number.index() != 0; }
@@ -64,9 +64,9 @@ enum class Operator : std::uint8_t { equal, unequal, less, at_most, greater, at_
 
 /// The literal on the right side of a comparison.
 struct Operand {
-    std::string text;  ///< the text as written in the filter, without quotes
-    Number number{};   ///< the literal as a number; also set for true, false and severities
-    bool null = false; ///< the literal is the word null
+    std::string text;     ///< the text as written in the filter, without quotes
+    Number number{};      ///< the literal as a number; also set for true, false and severities
+    bool is_null = false; ///< the literal is the word null
 };
 
 /// Returns whether the comparison `value op literal` is true. Compares numbers if the value is a

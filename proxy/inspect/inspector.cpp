@@ -113,7 +113,7 @@ void DemoSession::accept_snapshot(record::SnapshotRecord& record,
     record.ordinal = ordinal_++;
     record.types = &types_;
     record.tile_map = maps_.tile_map();
-    record.of_demo = true;
+    record.is_from_demo = true;
     checks_.check_snapshot(record, reporter_);
     reporter_.emit(record);
     base_ = record.tick;

@@ -144,10 +144,10 @@ void PageWorldFeed::on_record(const record::Record& record) {
     batch_.add_snapshot({.time = world.head.time,
                          .tick = world.tick,
                          .delta_tick = tick_,
-                         .bytes = world.shown.items.size_bytes(),
+                         .bytes = world.merged.items.size_bytes(),
                          .parts = static_cast<std::int32_t>(world.views),
                          .rebuilt = true},
-                        items_.convert_items(world.shown));
+                        items_.convert_items(world.merged));
     batch_.world_server = world.head.server_name;
     tick_ = world.tick;
     const record::Timestamp since = world.head.time - line_written_at_;

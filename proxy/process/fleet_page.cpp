@@ -171,7 +171,7 @@ void FleetOverview::add_record_line(const RecordSender& from, std::string_view l
         return;
     }
     ++server->records;
-    if (const std::int64_t time = filter::unix_ms(head->time); time != 0) {
+    if (const std::int64_t time = filter::parse_unix_ms(head->time); time != 0) {
         server->last_ms = std::min(time, now_ms);
     }
     // A record without a session does not end the sessions of the previous run, because it may come
@@ -228,7 +228,7 @@ void FleetOverview::apply_session_record(const RecordOrigin& origin, const Objec
     view.client = text_in(record, "client");
     view.protocol = text_in(record, "protocol");
     view.connected = view.connected || event == "established";
-    view.opened_ms = view.opened_ms == 0 ? filter::unix_ms(head.time) : view.opened_ms;
+    view.opened_ms = view.opened_ms == 0 ? filter::parse_unix_ms(head.time) : view.opened_ms;
 }
 
 void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record) {
@@ -267,7 +267,7 @@ void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record
     if (recent_findings_.size() == web::StatusView::kMaxFindings) {
         recent_findings_.pop_front();
     }
-    recent_findings_.push_back({.time_ms = filter::unix_ms(origin.head.time),
+    recent_findings_.push_back({.time_ms = filter::parse_unix_ms(origin.head.time),
                                 .session = finding.head.session,
                                 .tick = finding.tick,
                                 .severity = std::string{record::severity_name(severity)},
@@ -278,7 +278,7 @@ void FleetOverview::apply_silence_finding(const RecordOrigin& origin, const Obje
     Server& server = origin.server;
     server.silent = text_in(record, "detail") == "began";
     if (server.silent) {
-        server.silence = {.since_ms = filter::unix_ms(origin.head.time) -
+        server.silence = {.since_ms = filter::parse_unix_ms(origin.head.time) -
                                       number_in<std::int64_t>(record, "value").value_or(0),
                           .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
     }

@@ -35,8 +35,8 @@ enum class ClientIdScope : std::uint8_t {
     all,
 };
 
-/// Returns the index of the int whose low byte holds the owner's client id in a projectile of an
-/// older format; nullopt for any other item. Bit 8 of this int means "no owner".
+/// Returns the index of the int whose low byte is the client id of a projectile's owner. Bit 8 of
+/// this int means "no owner". Returns nullopt unless the item is a projectile in an older format.
 [[nodiscard]] inline std::optional<std::size_t>
 find_packed_owner(const snapshot::ObjectSpec& object, std::span<const std::int32_t> data) {
     constexpr std::size_t kData = 3;

@@ -12,7 +12,7 @@ namespace {
 using enum FindingId;
 using enum Severity;
 
-constexpr auto kTable = std::to_array<FindingInfo>({
+constexpr auto kFindingTable = std::to_array<FindingInfo>({
 #define TW_FINDING(id, name, severity, sentence, cause) {id, name, severity, sentence, cause},
 #include "proxy/record/finding_list.h"
 #undef TW_FINDING
@@ -23,21 +23,21 @@ constexpr std::array<std::string_view, 3> kSeverityNames{"info", "warning", "err
 } // namespace
 
 std::span<const FindingInfo> finding_table() {
-    return kTable;
+    return kFindingTable;
 }
 
 const FindingInfo& finding_info(FindingId id) {
-    return kTable[static_cast<std::size_t>(id)];
+    return kFindingTable[static_cast<std::size_t>(id)];
 }
 
 std::span<const FindingId> findings_by_importance() {
     static constexpr auto kOrder = [] {
         std::array<FindingId, kFindingCount> order{};
-        std::ranges::transform(kTable, order.begin(), &FindingInfo::id);
+        std::ranges::transform(kFindingTable, order.begin(), &FindingInfo::id);
         std::ranges::sort(order, {}, [](FindingId id) {
             const auto at = static_cast<std::size_t>(id);
-            return std::tuple{id != snapshot_size_differs, -static_cast<int>(kTable[at].severity),
-                              at};
+            return std::tuple{id != snapshot_size_differs,
+                              -static_cast<int>(kFindingTable[at].severity), at};
         });
         return order;
     }();
@@ -45,9 +45,9 @@ std::span<const FindingId> findings_by_importance() {
 }
 
 std::optional<FindingId> find_finding(std::string_view name) {
-    const auto* row =
-        std::ranges::find_if(kTable, [&](const FindingInfo& info) { return info.name == name; });
-    return row == kTable.end() ? std::nullopt : std::optional{row->id};
+    const auto* row = std::ranges::find_if(
+        kFindingTable, [&](const FindingInfo& info) { return info.name == name; });
+    return row == kFindingTable.end() ? std::nullopt : std::optional{row->id};
 }
 
 std::string_view finding_display_name(std::string_view id, std::string_view name) {

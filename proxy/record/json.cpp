@@ -22,8 +22,7 @@ void append_string(std::string_view text, std::string& out) {
                          out);
 }
 
-// NOLINTBEGIN(misc-no-recursion): only this program makes the values, and it nests them a few
-// levels deep
+// NOLINTBEGIN(misc-no-recursion): the values are from twscope itself, a few levels deep
 
 void append_value(const json::value& value, std::string& out);
 
@@ -150,9 +149,10 @@ std::string simplify_values(std::string_view text) {
     return plain;
 }
 
-class Parser {
+/// Checks texts with simdjson. Reuses the parser's memory.
+class JsonValidator {
   public:
-    [[nodiscard]] bool accepts(std::string_view text) {
+    [[nodiscard]] bool is_valid(std::string_view text) {
         if (text.size() > parser_.capacity()) {
             constexpr std::size_t kLeast = std::size_t{1} << 14U;
             allocated_ = parser_.allocate(std::max(text.size(), kLeast), kMaxJsonDepth);
@@ -177,10 +177,10 @@ bool is_json_object(std::string_view text) {
         return false;
     }
     // The next call reuses the parser's memory, unless this text is long.
-    static thread_local Parser kept;
-    std::optional<Parser> extra;
-    Parser& parser = text.size() > kKeptBytes ? extra.emplace() : kept;
-    return parser.accepts(text) || parser.accepts(simplify_values(text));
+    static thread_local JsonValidator kept;
+    std::optional<JsonValidator> extra;
+    JsonValidator& parser = text.size() > kKeptBytes ? extra.emplace() : kept;
+    return parser.is_valid(text) || parser.is_valid(simplify_values(text));
 }
 
 bool has_control_bytes(std::string_view text) {

@@ -113,7 +113,9 @@ const ItemTypes::Entry* ItemTypes::find(std::uint16_t type) const {
 const snapshot::ObjectSpec* ItemTypes::object(std::uint16_t type) const {
     if (type < snapshot::kFirstUuidType) {
         const snapshot::ObjectSpec* const object = objects_->find(type, dialect_);
-        return object == nullptr && mixed_ ? objects_->find(type, other_dialect(dialect_)) : object;
+        return object == nullptr && allows_both_dialects_
+                   ? objects_->find(type, other_dialect(dialect_))
+                   : object;
     }
     const Entry* entry = find(type);
     return entry == nullptr ? nullptr : entry->object;

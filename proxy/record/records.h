@@ -81,13 +81,13 @@ class ItemTypes {
     /// Forgets all types and sets the dialect of a new connection.
     void start_connection(snapshot::Dialect dialect) {
         dialect_ = dialect;
-        mixed_ = false;
+        allows_both_dialects_ = false;
         entries_.clear();
     }
 
     /// Allows snapshots with types of both dialects. From now on, a type number that is unknown in
     /// dialect() is looked up in the other dialect.
-    void allow_both_dialects() { mixed_ = true; }
+    void allow_both_dialects() { allows_both_dialects_ = true; }
 
     /// Returns the dialect of types without a UUID.
     [[nodiscard]] snapshot::Dialect dialect() const { return dialect_; }
@@ -101,7 +101,7 @@ class ItemTypes {
   private:
     const snapshot::ObjectSet* objects_;
     snapshot::Dialect dialect_ = snapshot::Dialect::six;
-    bool mixed_ = false;
+    bool allows_both_dialects_ = false;
     std::vector<Entry> entries_; ///< sorted by type
 };
 
@@ -265,7 +265,7 @@ struct SnapshotRecord {
     std::optional<std::int32_t> client_version{};
     /// The sessions that received each item of a world; null for the snapshot of one session.
     const ItemSightings* sightings = nullptr;
-    bool of_demo = false; ///< the snapshot was read from a demo; not written to JSON
+    bool is_from_demo = false; ///< true if the snapshot was read from a demo; not written to JSON
 };
 
 /// An item that is written as an element of a record's `items`.
@@ -284,7 +284,7 @@ struct WorldRecord {
     std::uint32_t views = 0;   ///< number of sessions whose snapshots were merged
     bool complete = false;     ///< the snapshots of all sessions were merged
     const MapRecord* map = nullptr; ///< the server's map; null while unknown
-    SnapshotRecord shown{};         ///< the merged snapshot
+    SnapshotRecord merged{};        ///< the merged snapshot
 };
 
 /// The item that a finding is about.

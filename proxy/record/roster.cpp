@@ -34,7 +34,7 @@ void Roster::add_player(const Player& player) {
     const auto client = static_cast<std::uint16_t>(player.client_id);
     set_player(client, entry);
     if (player.own) {
-        own_ = client;
+        own_id_ = client;
     }
 }
 

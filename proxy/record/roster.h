@@ -77,14 +77,14 @@ class Roster {
     /// Ignores an invalid client id.
     void set_player(std::uint16_t client, const Entry& entry);
 
-    void set_own_id(std::uint16_t client) { own_ = client; }
+    void set_own_id(std::uint16_t client) { own_id_ = client; }
 
     /// Returns the player with the given client id; null if the player is unknown.
     [[nodiscard]] const Entry* find(std::uint16_t client) const;
     [[nodiscard]] std::optional<PackedText> name(std::uint16_t client) const;
 
     /// Returns the client id of the client that receives the messages; nullopt if unknown.
-    [[nodiscard]] std::optional<std::uint16_t> own_id() const { return own_; }
+    [[nodiscard]] std::optional<std::uint16_t> own_id() const { return own_id_; }
 
     /// Calls `visit(client, entry)` for each known player, in ascending order of client ids.
     template <typename Visit>
@@ -100,7 +100,7 @@ class Roster {
 
   private:
     std::vector<std::optional<Entry>> players_; ///< index: client id
-    std::optional<std::uint16_t> own_;
+    std::optional<std::uint16_t> own_id_;
 };
 
 // Functions whose result depends on the dialect of a snapshot.

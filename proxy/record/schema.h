@@ -138,6 +138,7 @@ constexpr void for_each_row(const std::tuple<Rows...>& schema, const Visit& visi
 // The keys of all record types, except those of totals (below). They determine the JSON lines, the
 // filters and the tables in RECORDS.md.
 
+/// A record's header and type, which have the keys of kHeadSchema.
 struct TypedHeader {
     const RecordHeader* head;
     std::size_t type; ///< index of the record's type in the variant Record
@@ -345,9 +346,9 @@ inline constexpr auto kWorldSchema = schema(
     key("complete", "Every session due a snapshot of this tick is included.",
         &WorldRecord::complete),
     key("num_items", "Items in the world.",
-        [](const WorldRecord& r) { return r.shown.items.size(); }),
+        [](const WorldRecord& r) { return r.merged.items.size(); }),
     filter_key("size_bytes", "Counted as the server counts against its limit.",
-               [](const WorldRecord& r) { return r.shown.items.size_bytes(); }),
+               [](const WorldRecord& r) { return r.merged.items.size_bytes(); }),
     key("full",
         "True if `items` lists all of them: with `--items all`, in the first of a run, and "
         "in every 250th.",
@@ -355,7 +356,7 @@ inline constexpr auto kWorldSchema = schema(
     key("items",
         "As in a `snapshot`, with `seen_by`; with `--items changed`, those that are new or "
         "differ from the previous world.",
-        [](const WorldRecord& r) { return SnapshotItems{&r.shown}; }),
+        [](const WorldRecord& r) { return SnapshotItems{&r.merged}; }),
     key("removed", "`[type_id, id]` of items in the previous world that are not in this one.",
         kWrittenWithItems),
     kWorldRenumbered);
@@ -441,7 +442,7 @@ inline constexpr auto kSegmentSchema =
 
 inline constexpr auto kDirectionSchema =
     schema(TotalsRow<DirectionCounters, std::uint64_t, CounterRow>{},
-           TotalsRow<DirectionDistributions, Distribution, DistributionRow>{});
+           TotalsRow<PerDirectionDistributions, Distribution, DistributionRow>{});
 
 inline constexpr auto kSnapshotTotalsSchema =
     schema(TotalsRow<SnapshotCounters, std::uint64_t, CounterRow>{},

@@ -8,7 +8,7 @@ namespace tw::record {
 
 void DirectionStats::merge(const DirectionStats& other) {
     merge_totals<DirectionCounters>(*this, other);
-    merge_totals<DirectionDistributions>(*this, other);
+    merge_totals<PerDirectionDistributions>(*this, other);
 }
 
 void SessionStats::merge(const SessionStats& other) {
@@ -28,13 +28,14 @@ namespace {
 
 constexpr auto kCounter = MetricKind::counter;
 constexpr auto kGauge = MetricKind::gauge;
-constexpr std::string_view kRecords = "Records sent to the bus, again where a connection broke "
-                                      "(published), acknowledged by it, and given up (dropped).";
+constexpr std::string_view kRecordsSentence =
+    "Records sent to the bus, again where a connection broke "
+    "(published), acknowledged by it, and given up (dropped).";
 
-constexpr BusMetricRow kRows[]{
-    {"bus_records_total", "published", kCounter, kRecords, &BusTotals::published},
-    {"bus_records_total", "acknowledged", kCounter, kRecords, &BusTotals::acknowledged},
-    {"bus_records_total", "dropped", kCounter, kRecords, &BusTotals::dropped},
+constexpr BusMetricRow kBusMetricRows[]{
+    {"bus_records_total", "published", kCounter, kRecordsSentence, &BusTotals::published},
+    {"bus_records_total", "acknowledged", kCounter, kRecordsSentence, &BusTotals::acknowledged},
+    {"bus_records_total", "dropped", kCounter, kRecordsSentence, &BusTotals::dropped},
     {"bus_waiting_records", "", kGauge,
      "Records in memory or in the spool, until two seconds after they were acknowledged.",
      &BusTotals::waiting},
@@ -47,7 +48,7 @@ constexpr BusMetricRow kRows[]{
 } // namespace
 
 std::span<const BusMetricRow> bus_metric_rows() noexcept {
-    return kRows;
+    return kBusMetricRows;
 }
 
 std::string_view byte_group_name(ByteGroup group) {
@@ -93,8 +94,8 @@ void ByteLedger::add_bytes(wire::Direction direction, ByteGroup group, BytePart 
     }
 }
 
-void ByteLedger::subtract(wire::Direction direction, ByteGroup group, BytePart part,
-                          std::string_view name, const ByteCount& what) {
+void ByteLedger::subtract_bytes(wire::Direction direction, ByteGroup group, BytePart part,
+                                std::string_view name, const ByteCount& what) {
     if (what.bytes != 0 || what.bits != 0) {
         total_of(direction, group, part, name).subtract(what);
     }

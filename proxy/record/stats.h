@@ -49,8 +49,7 @@ struct CounterRow {
     bool share = false;
 };
 
-/// Describes one distribution of SessionStats: its key, unit and metric. A distribution is the
-/// minimum, mean and maximum of a quantity.
+/// The description of a distribution, which is the minimum, mean and maximum of a quantity.
 struct DistributionRow {
     std::string_view key{};
     std::string_view sentence{};
@@ -167,11 +166,12 @@ struct Distribution {
     }
 };
 
-// Each line below declares a counter completely (see the comment at the top). Records contain the
-// counters in this order.
+// Each line declares a counter or distribution completely: member, key and description. Records
+// contain the keys in this order.
 
 // clang-format off
 
+/// The counters of one direction of a session's traffic.
 template <typename Cell>
 struct DirectionCounters {
     Cell datagrams = counter<Cell>("datagrams", CounterTopic::traffic, "UDP datagrams.");
@@ -195,12 +195,14 @@ struct DirectionCounters {
     Cell not_accepted = counter<Cell>("not_accepted", CounterTopic::rejected, "Packets that the receiver drops for another reason, or that were under way when the connection closed.", "not_accepted_packets_total");
 };
 
+/// The distributions that are measured separately for each direction of a session's traffic.
 template <typename Cell>
-struct DirectionDistributions {
+struct PerDirectionDistributions {
     // The mean of these values is not smoothed, unlike the jitter of RFC 3550.
     Cell jitter_us = cell<Cell>(DistributionRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
 };
 
+/// The counters of a session's snapshots.
 template <typename Cell>
 struct SnapshotCounters {
     Cell snapshots = counter<Cell>("total", CounterTopic::snapshot_outcome, "Complete snapshots, rebuilt or not.");
@@ -219,6 +221,7 @@ struct SnapshotCounters {
     Cell frozen_ms = counter<Cell>("frozen_ms", CounterTopic::missing_snapshots, "Milliseconds during which clients had nothing new to show: their next usable snapshot was overdue.");
 };
 
+/// The distributions of properties of a session's snapshots.
 template <typename Cell>
 struct SnapshotDistributions {
     Cell items = cell<Cell>(DistributionRow{.key = "items", .sentence = "Items in a rebuilt snapshot.", .limit = snapshot::kMaxItems});
@@ -269,7 +272,7 @@ struct WorldCounters {
 using WorldStats = WorldCounters<std::uint64_t>;
 using ImpairmentStats = ImpairmentCounters<std::uint64_t>;
 
-struct DirectionStats : DirectionCounters<std::uint64_t>, DirectionDistributions<Distribution> {
+struct DirectionStats : DirectionCounters<std::uint64_t>, PerDirectionDistributions<Distribution> {
     void merge(const DirectionStats& other);
 };
 
@@ -387,8 +390,8 @@ class ByteLedger {
                    const ByteCount& what);
     /// Subtracts bytes from a row, for bytes that turned out to belong to another row.
     /// Precondition: add_bytes() added these bytes to the row.
-    void subtract(wire::Direction direction, ByteGroup group, BytePart part, std::string_view name,
-                  const ByteCount& what);
+    void subtract_bytes(wire::Direction direction, ByteGroup group, BytePart part,
+                        std::string_view name, const ByteCount& what);
     void merge(const ByteLedger& other);
 
     /// Returns the rows of a direction, sorted by falling number of bits.

@@ -181,7 +181,7 @@ DifferenceLog::track_differences(const record::WorldRecord& world, std::span<con
         const IsSharedItem is_shared = [&](std::size_t item) {
             std::uint32_t seen = 0; // a bit for each class of which a session received the item
             bool is_second = false;
-            world.shown.sightings->for_each_session(item, [&](std::uint32_t session) {
+            world.merged.sightings->for_each_session(item, [&](std::uint32_t session) {
                 const auto known = classes.find(session);
                 const std::uint32_t bit = known == classes.end() ? 0 : 1U << known->second;
                 is_second = (seen & bit) != 0;
@@ -190,9 +190,9 @@ DifferenceLog::track_differences(const record::WorldRecord& world, std::span<con
             });
             return is_second;
         };
-        count_agreement(world.shown, is_shared);
+        count_agreement(world.merged, is_shared);
         if (is_recording_due) {
-            record_agreed_items(world.shown, is_shared);
+            record_agreed_items(world.merged, is_shared);
         }
     }
     classify_pending_differences(world.tick, false);

@@ -119,8 +119,8 @@ PlayerLists read_players(const record::SnapshotRecord& shown) {
 
 void MissingTeeCheck::store_tees(const record::WorldRecord& world, std::span<const View> views,
                                  bool vanilla) {
-    const std::uint16_t character = snapshot::character_type(world.shown.types->dialect());
-    for_each_item_of_type(world.shown.items, character, [&](const snapshot::ItemView& tee) {
+    const std::uint16_t character = snapshot::character_type(world.merged.types->dialect());
+    for_each_item_of_type(world.merged.items, character, [&](const snapshot::ItemView& tee) {
         if (tee.data.size() <= kCharacterY ||
             (players_.size() >= kMaxPlayers && !players_.contains(tee.key.id))) {
             return;
@@ -155,10 +155,10 @@ void MissingTeeCheck::store_tees(const record::WorldRecord& world, std::span<con
 std::vector<record::FindingRecord>
 MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
                                        std::span<const View> views, bool is_complete) {
-    const SnapshotView& items = world.shown.items;
+    const SnapshotView& items = world.merged.items;
     const snapshot::Tick tick = world.tick;
-    const std::uint16_t character = snapshot::character_type(world.shown.types->dialect());
-    const PlayerLists lists = read_players(world.shown);
+    const std::uint16_t character = snapshot::character_type(world.merged.types->dialect());
+    const PlayerLists lists = read_players(world.merged);
     if (!is_complete) {
         std::erase_if(players_, [&](const auto& each) {
             return std::ranges::binary_search(lists.excused, each.first);
@@ -203,9 +203,9 @@ MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
                 .item =
                     record::FindingItem{.type_id = character, .id = client, .type = "character"},
                 .since_tick = player.last + 1});
-            if (world.shown.tile_map != nullptr) {
+            if (world.merged.tile_map != nullptr) {
                 finding.place =
-                    world.shown.tile_map->tiles_at_misplaced_character(player.x, player.y);
+                    world.merged.tile_map->tiles_at_misplaced_character(player.x, player.y);
             }
         }
     }

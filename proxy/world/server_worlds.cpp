@@ -239,18 +239,18 @@ void ServerWorlds::write_world(ClosedTick closed) {
     sightings.id_kinds = id_restorer_.id_kinds();
     sightings.renumbered = id_restorer_.renumbered_clients();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
-    world.shown = {.head = world.head,
-                   .tick = tick,
-                   .rebuilt = true,
-                   .items = shared_->merge.items(),
-                   .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
-                   .ordinal = ordinal_,
-                   .types = &types_,
-                   .tile_map = current_map_ != nullptr && current_map_->tile_map
-                                   ? &*current_map_->tile_map
-                                   : nullptr,
-                   .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
-                   .sightings = &sightings};
+    world.merged = {.head = world.head,
+                    .tick = tick,
+                    .rebuilt = true,
+                    .items = shared_->merge.items(),
+                    .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
+                    .ordinal = ordinal_,
+                    .types = &types_,
+                    .tile_map = current_map_ != nullptr && current_map_->tile_map
+                                    ? &*current_map_->tile_map
+                                    : nullptr,
+                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
+                    .sightings = &sightings};
     report_findings(log_.track_differences(world, shared_->views, shared_->differences),
                     world.head.time);
     const bool is_proof = closed.complete && world.views > 1;

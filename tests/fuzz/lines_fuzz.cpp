@@ -38,7 +38,7 @@ void ask(std::string_view line) {
     }
     tw::filter::JsonLine json{line};
     for (const std::string_view key : {"t", "a.b", "items", "fields.message", ""}) {
-        const auto value = json.object().find_text(key);
+        const auto value = json.object().find_scalar_text(key);
         demand(!value || (!value->empty() && value->data() >= line.data() &&
                           value->data() + value->size() <= line.data() + line.size()));
     }

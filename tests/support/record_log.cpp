@@ -43,7 +43,7 @@ std::string line_of(const record::SnapshotRecord& record) {
 
 std::string line_of(const record::WorldRecord& record) {
     return "world " + std::to_string(record.tick) + " views " + std::to_string(record.views) + ' ' +
-           std::to_string(record.shown.items.size());
+           std::to_string(record.merged.items.size());
 }
 
 std::string line_of(const record::FindingRecord& record) {

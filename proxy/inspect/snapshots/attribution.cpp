@@ -209,7 +209,8 @@ void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
         const record::ByteCount bytes = bits.advance_bytes(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
-            ledger_->subtract(direction_, ByteGroup::unused, BytePart::whole, kIncomplete, bytes);
+            ledger_->subtract_bytes(direction_, ByteGroup::unused, BytePart::whole, kIncomplete,
+                                    bytes);
         }
     }
 }

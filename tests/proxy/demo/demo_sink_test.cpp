@@ -386,7 +386,7 @@ class Snapshots final : public SinkOf<Snapshots> {
         damaged += info.name.starts_with("demo.") || info.name.starts_with("message.") ? 1 : 0;
     }
 
-    void on(const record::WorldRecord& world) { on(world.shown); }
+    void on(const record::WorldRecord& world) { on(world.merged); }
 
     void on(const record::SnapshotRecord& it) {
         if (!it.rebuilt || it.types->dialect() != snapshot::Dialect::seven) {

@@ -64,7 +64,7 @@ class Stage {
                                   .run = run,
                                   .complete = complete,
                                   .map = &map};
-        world.shown = {.tick = tick, .rebuilt = true, .items = shown.view(), .types = &types_};
+        world.merged = {.tick = tick, .rebuilt = true, .items = shown.view(), .types = &types_};
         demos_.on_record(&world);
     }
 
@@ -76,11 +76,11 @@ class Stage {
         types.start_connection(snapshot::Dialect::seven);
         record::WorldRecord world{.tick = tick, .server = "a:1", .run = 1, .map = &map};
         world.complete = true;
-        world.shown = {.tick = tick,
-                       .rebuilt = true,
-                       .items = shown.view(),
-                       .types = &types,
-                       .roster = &roster};
+        world.merged = {.tick = tick,
+                        .rebuilt = true,
+                        .items = shown.view(),
+                        .types = &types,
+                        .roster = &roster};
         demos_.on_record(&world);
     }
 

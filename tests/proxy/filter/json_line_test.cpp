@@ -18,7 +18,7 @@ class All final : public ValueVisitor {
     bool receive_value(const Value& value) override {
         text += text.empty() ? "" : "|";
         if (const auto* const integer = std::get_if<std::int64_t>(&value.number);
-            integer != nullptr && !value.word) {
+            integer != nullptr && !value.is_word) {
             text += std::to_string(*integer);
         } else if (value.number.index() == 2) {
             text += std::to_string(std::get<double>(value.number));
@@ -137,13 +137,13 @@ TEST_CASE("the text of a value is a part of the line") {
     const std::string line = R"({"a": 12 ,"b":{"c":"x\"y"},"d":[1],"e":-1,"f":1.5,"g":null})";
     JsonLine of_line{line};
     JsonObject& json = of_line.object();
-    CHECK(json.find_text("b.c") == R"("x\"y")");
-    CHECK(json.find_text("a") == "12");
-    CHECK(json.find_text("a")->data() == line.data() + line.find("12"));
-    CHECK(json.find_text("g") == "null");
+    CHECK(json.find_scalar_text("b.c") == R"("x\"y")");
+    CHECK(json.find_scalar_text("a") == "12");
+    CHECK(json.find_scalar_text("a")->data() == line.data() + line.find("12"));
+    CHECK(json.find_scalar_text("g") == "null");
     for (const char* const none : {"b", "d", "d.x", "x", "a.b", ""}) {
         CAPTURE(none);
-        CHECK_FALSE(json.find_text(none));
+        CHECK_FALSE(json.find_scalar_text(none));
     }
     CHECK(json.find_integer("e") == -1);
     CHECK_FALSE(json.find_integer("f"));

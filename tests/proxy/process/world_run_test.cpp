@@ -151,7 +151,7 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
                                   .tick = tick,
                                   .server = server,
                                   .views = views};
-        world.shown.items = items.view();
+        world.merged.items = items.view();
         page.on_record(&world);
     };
     make("a", 2, 10);
@@ -198,7 +198,7 @@ TEST_CASE("worlds that the page does not fetch take bounded memory") {
     const auto items = test::to_snapshot(large);
     for (snapshot::Tick tick = 0; tick < 3000; ++tick) {
         record::WorldRecord world{.head = {.time = tick * kTick}, .tick = tick, .views = 1};
-        world.shown.items = items.view();
+        world.merged.items = items.view();
         page.on_record(&world);
         page.flush_to_page();
     }

@@ -87,7 +87,7 @@ TEST_CASE("a distribution without numbers changes nothing it is merged into") {
 TEST_CASE("every total has a key of its own and a sentence") {
     std::set<std::string_view> keys;
     check_rows(counter_rows<DirectionCounters>(), keys);
-    check_rows(distribution_rows<DirectionDistributions>(), keys);
+    check_rows(distribution_rows<PerDirectionDistributions>(), keys);
     keys.clear();
     check_rows(counter_rows<SnapshotCounters>(), keys);
     check_rows(distribution_rows<SnapshotDistributions>(), keys);

@@ -87,8 +87,8 @@ class SampleRecords {
                       .missing_ints = untold_,
                       .id_kinds = id_kinds_,
                       .renumbered = renumbered_};
-        world.shown = snapshot;
-        world.shown.sightings = &sightings_;
+        world.merged = snapshot;
+        world.merged.sightings = &sightings_;
         world.map = &map;
         map.again = true;
     }

@@ -20,13 +20,13 @@ class WorldSum final : public SinkOf<WorldSum> {
         ++worlds;
         ticks.insert({world.run, world.tick});
         add(world.tick);
-        add(world.shown.items.checksum());
-        for (std::size_t i = 0; i < world.shown.items.size(); ++i) {
-            const auto item = world.shown.items[i];
-            const auto* const object = world.shown.types->object(item.key.type);
+        add(world.merged.items.checksum());
+        for (std::size_t i = 0; i < world.merged.items.size(); ++i) {
+            const auto item = world.merged.items[i];
+            const auto* const object = world.merged.types->object(item.key.type);
             characters += object != nullptr && object->name == "character" ? 1U : 0U;
             add(item.key.packed());
-            world.shown.sightings->for_each_session(i, [&](std::uint32_t session) {
+            world.merged.sightings->for_each_session(i, [&](std::uint32_t session) {
                 add(session);
                 return false;
             });

@@ -23,8 +23,8 @@ struct WorldLog final : SinkOf<WorldLog> {
         const std::string_view name = world.head.server_name;
         lines.push_back(fmt::format("{}{}{} run {} tick {} views {} items {}{}", name,
                                     name.empty() ? "" : " ", world.server, world.run, world.tick,
-                                    world.views, world.shown.items.size(),
-                                    world.shown.previous ? "" : " first"));
+                                    world.views, world.merged.items.size(),
+                                    world.merged.previous ? "" : " first"));
         maps.push_back(
             fmt::format("{} {}", world.run, world.map == nullptr ? "none" : world.map->name));
     }

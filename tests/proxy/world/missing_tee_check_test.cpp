@@ -31,7 +31,7 @@ struct Watch {
         const auto list = views.list();
         types.learn_types(list.front().items);
         const record::WorldRecord world{.tick = tick,
-                                        .shown = {.items = list.front().items, .types = &types}};
+                                        .merged = {.items = list.front().items, .types = &types}};
         found += vanishing.find_disappeared_tees(world, list, proves).size();
     }
 };

@@ -98,7 +98,7 @@ struct WorldItems final : SinkOf<WorldItems> {
     }
 
     void on(const record::WorldRecord& record) {
-        const record::SnapshotRecord& shown = record.shown;
+        const record::SnapshotRecord& shown = record.merged;
         World& world = worlds.emplace_back();
         world.dialect = shown.types->dialect();
         world.first = !shown.previous;
