@@ -18,20 +18,16 @@ namespace {
 constexpr std::uint32_t kPcapMicroseconds = 0xa1b2c3d4;
 constexpr std::uint32_t kPcapNanoseconds = 0xa1b23c4d;
 constexpr std::uint32_t kPcapModified = 0xa1b2cd34; ///< a variant: 8 more bytes before each frame
-constexpr std::size_t kPcapHeader = 24;
-constexpr std::size_t kPcapLink = 20; ///< offset of the link type in the file's header
-constexpr std::size_t kRecordHeader = 16;
-constexpr std::size_t kModifiedRecordHeader = 24;
+constexpr std::size_t kPcapHeaderBytes = 24;
+constexpr std::size_t kPcapLinkTypeAt = 20; ///< offset of the link type in the file's header
+constexpr std::size_t kRecordHeaderBytes = 16;
+constexpr std::size_t kModifiedRecordHeaderBytes = 24;
 /// The largest frame, as in libpcap. A larger size shows that a file is damaged.
-constexpr std::uint32_t kMaxFrame = 262144;
+constexpr std::uint32_t kMaxFrameBytes = 262144;
 
-constexpr std::uint32_t kInterfaceBlock = 1;
-constexpr std::uint32_t kOldPacketBlock = 2;
-constexpr std::uint32_t kSimplePacketBlock = 3;
-constexpr std::uint32_t kPacketBlock = 6;
-constexpr std::size_t kBlockHead = 8; ///< size of a block's type and length
-constexpr std::size_t kBlockTail = 4; ///< size of the length at a block's end
-constexpr std::uint32_t kMaxBlock = std::uint32_t{16} << 20U; ///< as in libpcap
+constexpr std::size_t kBlockHeadBytes = 8; ///< size of a block's type and length
+constexpr std::size_t kBlockTailBytes = 4; ///< size of the length at a block's end
+constexpr std::uint32_t kMaxBlockBytes = std::uint32_t{16} << 20U; ///< as in libpcap
 
 template <typename Integer>
 Integer swap_bytes(Integer value) {
@@ -114,7 +110,7 @@ void CaptureFile::read_to_first_frame() {
     std::uint32_t magic = magic_of(loaded_bytes(kCaptureMagicSize));
     if (magic == kPcapngSectionBlock) {
         is_pcapng_ = true;
-        while (!has_interfaces_ && read_error_.empty() && read_block()) {
+        while (!has_interfaces_ && read_error_.empty() && read_pcapng_block()) {
         }
         return;
     }
@@ -122,14 +118,15 @@ void CaptureFile::read_to_first_frame() {
     magic = is_swapped_ ? swap_bytes(magic) : magic;
     if (!is_pcap(magic)) {
         set_read_error("unknown file format");
-    } else if (load_bytes(kPcapHeader)) {
-        record_header_ = magic == kPcapModified ? kModifiedRecordHeader : kRecordHeader;
-        const Bytes header = loaded_bytes(kPcapHeader);
+    } else if (load_bytes(kPcapHeaderBytes)) {
+        record_header_size_ =
+            magic == kPcapModified ? kModifiedRecordHeaderBytes : kRecordHeaderBytes;
+        const Bytes header = loaded_bytes(kPcapHeaderBytes);
         interfaces_.push_back(
-            {.link = libpcap_link_type(read_number<std::uint32_t>(header, kPcapLink)),
+            {.link = libpcap_link_type(read_number<std::uint32_t>(header, kPcapLinkTypeAt)),
              .units_per_second = magic == kPcapNanoseconds ? 1'000'000'000U : 1'000'000U});
         has_interfaces_ = true;
-        at_ += kPcapHeader;
+        at_ += kPcapHeaderBytes;
     }
 }
 
@@ -185,71 +182,71 @@ bool CaptureFile::set_read_error(std::string why) {
     return false;
 }
 
-bool CaptureFile::read_record() {
-    if (!load_bytes(record_header_)) {
+bool CaptureFile::read_pcap_record() {
+    if (!load_bytes(record_header_size_)) {
         return false;
     }
-    const Bytes header = loaded_bytes(record_header_);
+    const Bytes header = loaded_bytes(record_header_size_);
     const auto seconds = read_number<std::uint32_t>(header, 0);
     const auto fraction = read_number<std::uint32_t>(header, 4);
     const auto size = read_number<std::uint32_t>(header, 8);
     const auto sent = read_number<std::uint32_t>(header, 12);
-    if (size > kMaxFrame) {
+    if (size > kMaxFrameBytes) {
         return set_read_error("the size of a frame is invalid");
     }
-    if (!load_bytes(record_header_ + size)) {
+    if (!load_bytes(record_header_size_ + size)) {
         return false;
     }
     const Interface& only = interfaces_.front();
     frame_ = {.link = only.link,
               .time = time_of(seconds, fraction, only.units_per_second),
-              .sent = sent,
-              .bytes = loaded_bytes(record_header_ + size).subspan(record_header_)};
-    at_ += record_header_ + size;
+              .wire_size = sent,
+              .bytes = loaded_bytes(record_header_size_ + size).subspan(record_header_size_)};
+    at_ += record_header_size_ + size;
     return true;
 }
 
 bool CaptureFile::read_byte_order() {
-    if (!load_bytes(kBlockHead + sizeof kPcapngByteOrderMagic)) {
+    if (!load_bytes(kBlockHeadBytes + sizeof kPcapngByteOrderMagic)) {
         return false;
     }
     is_swapped_ = false;
     const auto order = read_number<std::uint32_t>(
-        loaded_bytes(kBlockHead + sizeof kPcapngByteOrderMagic), kBlockHead);
+        loaded_bytes(kBlockHeadBytes + sizeof kPcapngByteOrderMagic), kBlockHeadBytes);
     is_swapped_ = order != kPcapngByteOrderMagic;
     interfaces_.clear();
     return !is_swapped_ || swap_bytes(order) == kPcapngByteOrderMagic ||
            set_read_error("the byte order of a section is invalid");
 }
 
-bool CaptureFile::read_block() {
-    if (!load_bytes(kBlockHead)) {
+bool CaptureFile::read_pcapng_block() {
+    if (!load_bytes(kBlockHeadBytes)) {
         return false;
     }
-    const auto type = read_number<std::uint32_t>(loaded_bytes(kBlockHead), 0);
+    const auto type = read_number<std::uint32_t>(loaded_bytes(kBlockHeadBytes), 0);
     if (type == kPcapngSectionBlock && !read_byte_order()) {
         return false;
     }
-    const auto size = read_number<std::uint32_t>(loaded_bytes(kBlockHead), sizeof type);
-    if (size < kBlockHead + kBlockTail || size % 4 != 0 || size > kMaxBlock) {
+    const auto size = read_number<std::uint32_t>(loaded_bytes(kBlockHeadBytes), sizeof type);
+    if (size < kBlockHeadBytes + kBlockTailBytes || size % 4 != 0 || size > kMaxBlockBytes) {
         return set_read_error("the size of a block is invalid");
     }
     if (!load_bytes(size)) {
         return false;
     }
-    const Bytes body = loaded_bytes(size - kBlockTail).subspan(kBlockHead);
+    const Bytes body = loaded_bytes(size - kBlockTailBytes).subspan(kBlockHeadBytes);
     at_ += size;
     switch (type) {
-    case kInterfaceBlock:
-        on_interface(body);
+    case kPcapngInterfaceBlock:
+        read_interface_block(body);
         break;
-    case kOldPacketBlock:
-    case kSimplePacketBlock:
-    case kPacketBlock:
-        on_packet(type, body);
+    case kPcapngOldPacketBlock:
+    case kPcapngSimplePacketBlock:
+    case kPcapngPacketBlock:
+        read_packet_block(type, body);
         break;
     case kSessionStateBlock:
-        on_state(body);
+        read_state_block(body);
         break;
     default:
         break;
@@ -257,7 +254,7 @@ bool CaptureFile::read_block() {
     return true;
 }
 
-void CaptureFile::on_interface(Bytes body) {
+void CaptureFile::read_interface_block(Bytes body) {
     constexpr std::size_t kOptions = 8;
     constexpr unsigned kTimeResolution = 9;
     constexpr unsigned kTimeOffset = 14;
@@ -289,16 +286,16 @@ void CaptureFile::on_interface(Bytes body) {
     }
 }
 
-void CaptureFile::on_packet(std::uint32_t type, Bytes body) {
-    const bool is_simple = type == kSimplePacketBlock;
+void CaptureFile::read_packet_block(std::uint32_t type, Bytes body) {
+    const bool is_simple = type == kPcapngSimplePacketBlock;
     const std::size_t header = is_simple ? 4 : 20;
     if (body.size() < header) {
         set_read_error("a packet's block is too short");
         return;
     }
-    const std::size_t index = is_simple              ? 0
-                              : type == kPacketBlock ? read_number<std::uint32_t>(body, 0)
-                                                     : read_number<std::uint16_t>(body, 0);
+    const std::size_t index = is_simple                    ? 0
+                              : type == kPcapngPacketBlock ? read_number<std::uint32_t>(body, 0)
+                                                           : read_number<std::uint16_t>(body, 0);
     if (index >= interfaces_.size()) {
         set_read_error("a packet's interface is not described");
         return;
@@ -325,11 +322,13 @@ void CaptureFile::on_packet(std::uint32_t type, Bytes body) {
         set_read_error("a packet is larger than its block");
         return;
     }
-    frame_ = {
-        .link = interface.link, .time = time, .sent = sent, .bytes = body.subspan(header, size)};
+    frame_ = {.link = interface.link,
+              .time = time,
+              .wire_size = sent,
+              .bytes = body.subspan(header, size)};
 }
 
-void CaptureFile::on_state(Bytes body) {
+void CaptureFile::read_state_block(Bytes body) {
     if (auto state = read_session_state(body)) {
         next_state_ = std::move(state);
     }
@@ -337,7 +336,8 @@ void CaptureFile::on_state(Bytes body) {
 
 bool CaptureFile::read_frame() {
     frame_.reset();
-    while (!frame_ && read_error_.empty() && (is_pcapng_ ? read_block() : read_record())) {
+    while (!frame_ && read_error_.empty() &&
+           (is_pcapng_ ? read_pcapng_block() : read_pcap_record())) {
     }
     state_ = frame_ ? std::exchange(next_state_, std::nullopt) : std::nullopt;
     return frame_.has_value();
@@ -351,7 +351,7 @@ bool CaptureFile::read_datagram(CapturedDatagram& datagram) {
         datagram.state = state_ ? &*state_ : nullptr;
         datagram.time = frame_->time;
         reader_.set_link_type(frame_->link);
-        if (reader_.read_frame(frame_->bytes, frame_->sent, datagram)) {
+        if (reader_.read_frame(frame_->bytes, frame_->wire_size, datagram)) {
             return true;
         }
     }

@@ -59,8 +59,8 @@ class CaptureFile {
 
     struct StoredFrame {
         int link = 0;
-        std::int64_t time = 0; ///< nanoseconds since 1970-01-01 UTC
-        std::size_t sent = 0;  ///< size of the frame on the wire
+        std::int64_t time = 0;     ///< nanoseconds since 1970-01-01 UTC
+        std::size_t wire_size = 0; ///< size of the frame on the wire
         Bytes bytes{};
     };
 
@@ -69,14 +69,14 @@ class CaptureFile {
     /// Reads the next frame into `frame_`. Returns false at the end of the file.
     [[nodiscard]] bool read_frame();
     /// Reads the next record of a pcap file, which is a frame.
-    [[nodiscard]] bool read_record();
+    [[nodiscard]] bool read_pcap_record();
     /// Reads the next block of a pcapng file, of any type.
-    [[nodiscard]] bool read_block();
+    [[nodiscard]] bool read_pcapng_block();
     /// Reads the byte order of the section that starts here.
     [[nodiscard]] bool read_byte_order();
-    void on_interface(Bytes body);
-    void on_packet(std::uint32_t type, Bytes body);
-    void on_state(Bytes body);
+    void read_interface_block(Bytes body);
+    void read_packet_block(std::uint32_t type, Bytes body);
+    void read_state_block(Bytes body);
 
     /// Makes the next `size` bytes of the file available. Returns false if the file ends before.
     [[nodiscard]] bool load_bytes(std::size_t size);
@@ -100,10 +100,10 @@ class CaptureFile {
     std::size_t at_ = 0;  ///< offset in `buffer_` of the first byte that was not read yet
     std::size_t end_ = 0; ///< number of bytes in `buffer_`
     bool is_pcapng_ = false;
-    bool is_swapped_ = false;           ///< the byte order differs from this machine's
-    std::size_t record_header_ = 0;     ///< in a pcap file: size of the header before each frame
-    std::vector<Interface> interfaces_; ///< the current section's interfaces; a pcap file has one
-    bool has_interfaces_ = false;       ///< true if an interface was read
+    bool is_swapped_ = false;            ///< the byte order differs from this machine's
+    std::size_t record_header_size_ = 0; ///< in a pcap file: size of the header before each frame
+    std::vector<Interface> interfaces_;  ///< the current section's interfaces; a pcap file has one
+    bool has_interfaces_ = false;        ///< true if an interface was read
     bool is_by_twscope_ = false;
     /// Session state that is stored before the next frame.
     std::optional<StoredSessionState> next_state_;

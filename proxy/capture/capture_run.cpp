@@ -67,27 +67,27 @@ void TimeSorter::add_datagram(const CapturedDatagram& datagram, std::size_t file
 }
 
 const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(std::size_t most) {
-    taken_.reset();
+    returned_.reset();
     const bool due = !waiting_.empty() &&
                      (waiting_.size() > most || num_before_jump_ != 0 || bytes_ > kMaxBytes ||
                       waiting_.front().time <= waiting_.back().time - kWindowNs);
     if (!due) {
         return nullptr;
     }
-    taken_ = std::move(waiting_.front().item);
+    returned_ = std::move(waiting_.front().item);
     waiting_.pop_front();
     num_before_jump_ -= num_before_jump_ == 0 ? 0 : 1;
-    bytes_ -= size_of(*taken_);
+    bytes_ -= size_of(*returned_);
     // The next datagram is known only now, because datagrams can be inserted until now.
-    taken_->datagram.next = waiting_.empty()
-                                ? std::span<const std::byte>{}
-                                : std::span<const std::byte>{waiting_.front().item->payload};
-    return taken_.get();
+    returned_->datagram.next = waiting_.empty()
+                                   ? std::span<const std::byte>{}
+                                   : std::span<const std::byte>{waiting_.front().item->payload};
+    return returned_.get();
 }
 
 namespace {
 
-/// Advice to users whose captures have frames with several merged datagrams.
+/// The advice for users whose captures contain frames with several merged datagrams.
 constexpr std::string_view kMergedCure =
     "record with generic receive offload off: ethtool -K IFACE "
     "gro off";
@@ -97,10 +97,11 @@ constexpr std::string_view kMergedCure =
 void report_capture(const std::string& path, const CaptureFile& file, bool asked,
                     std::uint64_t ignored, std::uint64_t refused, std::uint64_t oversized) {
     const CaptureCounts counts = file.counts();
-    if (counts.merged != 0) {
+    if (counts.merged_frames != 0) {
         sink::print_error("{}: {} held several datagrams each, merged by the recording host; "
                           "they were split, and share one time ({})",
-                          path, record::count_with_noun(counts.merged, "frame[s]"), kMergedCure);
+                          path, record::count_with_noun(counts.merged_frames, "frame[s]"),
+                          kMergedCure);
     }
     if (oversized != 0) {
         sink::print_error("{}: {} longer than the 1400 bytes that game programs take; "
@@ -109,9 +110,10 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
                           kMergedCure);
     }
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
-        {"IP fragment[s] of datagrams that could not be reassembled", counts.fragments},
-        {"datagram[s] truncated by the recorder (record with a snap length of 0)", counts.cut},
-        {"frame[s] ignored: not UDP over IPv4 or IPv6", counts.other},
+        {"IP fragment[s] of datagrams that could not be reassembled", counts.incomplete_fragments},
+        {"datagram[s] truncated by the recorder (record with a snap length of 0)",
+         counts.truncated},
+        {"frame[s] ignored: not UDP over IPv4 or IPv6", counts.other_frames},
         {"datagram[s] ignored: not recognised as game traffic", asked ? 0 : ignored},
         {"datagram[s] of new sessions ignored: too many sessions at once", refused},
     };
@@ -162,8 +164,8 @@ CaptureRun::CaptureRun(std::vector<std::string> paths, ServerDetector servers)
 }
 
 void CaptureRun::extend_time_range(record::Timestamp first, record::Timestamp last) {
-    first_ = has_datagrams_ ? first_ : first;
-    last_ = last;
+    first_time_ = has_datagrams_ ? first_time_ : first;
+    last_time_ = last;
     has_datagrams_ = true;
 }
 
@@ -238,7 +240,7 @@ void CaptureRun::report_captures() {
             continue;
         }
         is_damaged_ = is_damaged_ || !source.capture->read_error().empty();
-        if (!quiet_) {
+        if (!is_quiet_) {
             report_capture(source.path, *source.capture, detector_.has_servers(), source.ignored,
                            source.refused, source.oversized);
         }
@@ -254,7 +256,7 @@ void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& insp
         return;
     }
     is_damaged_ = is_damaged_ || !demo::is_truncation(played.error.code);
-    if (quiet_) {
+    if (is_quiet_) {
         return;
     }
     sink::print_error("{}: {} (offset {}); read everything before it", source.path,

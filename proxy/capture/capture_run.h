@@ -71,7 +71,7 @@ class TimeSorter {
     std::size_t bytes_ = 0; ///< size of the waiting datagrams in bytes
     /// True if the order of datagrams has shown that several threads wrote the capture.
     bool has_several_threads_ = false;
-    std::unique_ptr<OrderedDatagram> taken_;
+    std::unique_ptr<OrderedDatagram> returned_;
 };
 
 /// Inspects the traffic in captures, one after the other. Each demo among the files becomes a
@@ -89,8 +89,8 @@ class CaptureRun {
     /// Sets a function that is called before each datagram. Reading ends when it returns true.
     void stop_when(std::function<bool()> enough) { is_enough_ = std::move(enough); }
 
-    /// If `quiet` is true, read() does not print counts on standard error.
-    void set_quiet(bool quiet) { quiet_ = quiet; }
+    /// If `quiet` is true, read_captures() does not print counts on standard error.
+    void set_quiet(bool quiet) { is_quiet_ = quiet; }
 
     struct DatagramPosition {
         std::string_view path{};
@@ -108,10 +108,10 @@ class CaptureRun {
     /// datagrams come late, when the protocol is known.
     static constexpr std::size_t kMaxPositions = 4096;
 
-    /// Returns the time of the first datagram; 0 before read().
-    [[nodiscard]] record::Timestamp first_time() const { return first_; }
+    /// Returns the time of the first datagram; 0 if no datagram was read.
+    [[nodiscard]] record::Timestamp first_time() const { return first_time_; }
 
-    [[nodiscard]] record::Timestamp last_time() const { return last_; }
+    [[nodiscard]] record::Timestamp last_time() const { return last_time_; }
 
     /// Returns true if records are missing because a file could not be read to its end, or because
     /// the recorder truncated datagrams of sessions.
@@ -149,11 +149,11 @@ class CaptureRun {
     TimeSorter sorter_; ///< sorts the datagrams of all files of a recording together
     std::vector<DatagramPosition> positions_; ///< positions of the latest datagrams, in a ring
     std::size_t num_positions_ = 0;           ///< number of datagrams that were inspected
-    record::Timestamp first_ = 0;
-    record::Timestamp last_ = 0;
+    record::Timestamp first_time_ = 0;
+    record::Timestamp last_time_ = 0;
     bool has_datagrams_ = false;
     bool is_damaged_ = false;
-    bool quiet_ = false;
+    bool is_quiet_ = false;
     std::function<bool()> is_enough_ = [] { return false; };
 };
 

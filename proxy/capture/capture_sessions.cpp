@@ -14,9 +14,9 @@ namespace {
 /// The limit of remembered servers, because a capture may contain any number of hosts.
 constexpr std::size_t kMaxServers = 4096;
 constexpr std::int64_t kSecond = 1'000'000'000;
-/// A connection without an answer for this time counts as unanswered. A client repeats its request
-/// every half second.
-constexpr std::int64_t kUnanswered = kSecond;
+/// A connection counts as unanswered if no answer arrives for this time. Clients repeat their
+/// requests every half second.
+constexpr std::int64_t kUnansweredTime = kSecond;
 
 constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
@@ -127,18 +127,18 @@ std::optional<bool> recorded_direction(const CapturedDatagram& datagram) {
 
 void ServerDetector::add_server(std::uint16_t port,
                                 std::optional<boost::asio::ip::address> address) {
-    wanted_.push_back({.port = port, .address = std::move(address)});
+    requested_servers_.push_back({.port = port, .address = std::move(address)});
 }
 
 bool ServerDetector::is_requested_server(const CaptureEndpoint& endpoint) const {
-    return std::ranges::any_of(wanted_, [&](const RequestedServer& wanted) {
+    return std::ranges::any_of(requested_servers_, [&](const RequestedServer& wanted) {
         return endpoint.port == wanted.port &&
                (!wanted.address || endpoint.address == *wanted.address);
     });
 }
 
 ServerDetector::Side ServerDetector::find_server_side(const CapturedDatagram& datagram) {
-    if (wanted_.empty()) {
+    if (requested_servers_.empty()) {
         return recognise_server_side(datagram);
     }
     return is_requested_server(datagram.destination) ? Side::destination
@@ -153,7 +153,8 @@ void ServerDetector::remember_server(const CaptureEndpoint& server) {
 }
 
 bool ServerDetector::is_from_client(const CapturedDatagram& datagram) {
-    if (!wanted_.empty() || direction_by_content(datagram.payload, true) != wire::Direction::c2s) {
+    if (!requested_servers_.empty() ||
+        direction_by_content(datagram.payload, true) != wire::Direction::c2s) {
         return false;
     }
     servers_.erase(datagram.source);
@@ -253,22 +254,23 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     on_time(datagram.time);
     wire::Direction direction = wire::Direction::c2s;
     auto found = find_session(datagram, direction);
-    if (datagram.cut) {
+    if (datagram.is_truncated) {
         on_truncated_datagram(found);
         return;
     }
     // The sides can be exchanged until the content of a datagram has shown which side is the
     // client.
-    if (found != open_.end() && !found->second.sides_known && detector_->is_from_client(datagram)) {
+    if (found != open_sessions_.end() && !found->second.sides_known &&
+        detector_->is_from_client(datagram)) {
         found->second.sides_known = true;
         if (direction == wire::Direction::s2c) {
             end_session(found, SessionEndReason::sides_exchanged);
-            found = open_.end();
+            found = open_sessions_.end();
         }
     }
-    if (found == open_.end()) {
+    if (found == open_sessions_.end()) {
         found = open_session(datagram);
-        if (found == open_.end()) {
+        if (found == open_sessions_.end()) {
             receiver_->on_ignored_datagram();
             return;
         }
@@ -284,10 +286,10 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
 
 CaptureSessions::Sessions::iterator CaptureSessions::find_session(const CapturedDatagram& datagram,
                                                                   wire::Direction& direction) {
-    auto found = open_.find({datagram.source, datagram.destination});
-    if (found == open_.end()) {
+    auto found = open_sessions_.find({datagram.source, datagram.destination});
+    if (found == open_sessions_.end()) {
         direction = wire::Direction::s2c;
-        found = open_.find({datagram.destination, datagram.source});
+        found = open_sessions_.find({datagram.destination, datagram.source});
     }
     return found;
 }
@@ -296,7 +298,7 @@ CaptureSessions::Sessions::iterator CaptureSessions::find_session(const Captured
 /// because they may be other traffic.
 void CaptureSessions::on_truncated_datagram(Sessions::iterator session) {
     receiver_->on_ignored_datagram();
-    if (session == open_.end()) {
+    if (session == open_sessions_.end()) {
         return;
     }
     ++truncated_count_;
@@ -311,18 +313,18 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
     const ServerDetector::Side side = detector_->find_server_side(datagram);
     if (side == ServerDetector::Side::neither) {
         ++ignored_count_;
-        return open_.end();
+        return open_sessions_.end();
     }
-    if (open_.size() >= limits_.max_sessions &&
+    if (open_sessions_.size() >= limits_.max_sessions &&
         !make_room_for_session(!wire::is_connless(datagram.payload))) {
         ++refused_count_;
-        return open_.end();
+        return open_sessions_.end();
     }
     const std::optional<bool> said = recorded_direction(datagram);
     const bool to_server = said.value_or(side == ServerDetector::Side::destination);
     const auto& client = to_server ? datagram.source : datagram.destination;
     const auto& server = to_server ? datagram.destination : datagram.source;
-    const auto made = open_
+    const auto made = open_sessions_
                           .emplace(EndpointPair{client, server},
                                    OpenSession{.key = next_key_++, .sides_known = said.has_value()})
                           .first;
@@ -340,8 +342,8 @@ bool CaptureSessions::make_room_for_session(bool is_connection) {
     if (!is_connection || (info_only.empty() && one_sided.empty())) {
         return false;
     }
-    const auto longest = open_.find(*(info_only.empty() ? one_sided : info_only).front());
-    if (info_only.empty() && now_ - longest->second.last < kUnanswered) {
+    const auto longest = open_sessions_.find(*(info_only.empty() ? one_sided : info_only).front());
+    if (info_only.empty() && now_ - longest->second.last < kUnansweredTime) {
         return false;
     }
     end_session(longest, SessionEndReason::evicted);
@@ -354,9 +356,9 @@ void CaptureSessions::record_session_activity(Sessions::iterator session, wire::
     open.last = std::max(open.last, now_);
     SessionList& from = sessions_by_stage_[static_cast<std::size_t>(open.stage)];
     if (is_connection) {
-        open.seen[direction == wire::Direction::c2s ? 0 : 1] = true;
-        open.stage =
-            open.seen[0] && open.seen[1] ? SessionStage::two_sided : SessionStage::one_sided;
+        open.seen_directions[direction == wire::Direction::c2s ? 0 : 1] = true;
+        open.stage = open.seen_directions[0] && open.seen_directions[1] ? SessionStage::two_sided
+                                                                        : SessionStage::one_sided;
     }
     SessionList& to = sessions_by_stage_[static_cast<std::size_t>(open.stage)];
     to.splice(to.end(), from, open.place);
@@ -366,13 +368,13 @@ void CaptureSessions::end_session(Sessions::iterator session, SessionEndReason w
     const std::uint64_t key = session->second.key;
     sessions_by_stage_[static_cast<std::size_t>(session->second.stage)].erase(
         session->second.place);
-    open_.erase(session);
+    open_sessions_.erase(session);
     receiver_->on_session_end(key, now_, why);
 }
 
 void CaptureSessions::close_idle_sessions() {
     std::vector<std::pair<std::uint64_t, Sessions::iterator>> idle;
-    for (auto at = open_.begin(); at != open_.end(); ++at) {
+    for (auto at = open_sessions_.begin(); at != open_sessions_.end(); ++at) {
         at->second.last = std::min(at->second.last, now_);
         if (now_ - at->second.last > limits_.idle_timeout) {
             idle.emplace_back(at->second.key, at);

@@ -34,7 +34,7 @@ class ServerDetector {
 
     void select_traffic(TrafficSelection selection) { selection_ = selection; }
 
-    [[nodiscard]] bool has_servers() const { return !wanted_.empty(); }
+    [[nodiscard]] bool has_servers() const { return !requested_servers_.empty(); }
 
     enum class Side : std::uint8_t { source, destination, neither };
     /// Returns which side of the datagram is the server; `neither` if the datagram is not used.
@@ -54,7 +54,7 @@ class ServerDetector {
     [[nodiscard]] Side recognise_server_side(const CapturedDatagram& datagram);
     void remember_server(const CaptureEndpoint& server);
 
-    std::vector<RequestedServer> wanted_;
+    std::vector<RequestedServer> requested_servers_;
     TrafficSelection selection_ = TrafficSelection::everything;
     std::set<CaptureEndpoint> servers_; ///< the servers found so far, at most kMaxServers
 };
@@ -160,7 +160,7 @@ class CaptureSessions {
         std::int64_t last = 0;
         bool sides_known = false; ///< the content of a datagram has shown which side is the client
         /// The directions in which a datagram of the connection was seen.
-        std::array<bool, 2> seen{};
+        std::array<bool, 2> seen_directions{};
         SessionStage stage = SessionStage::info_only;
         SessionList::iterator place{};
     };
@@ -180,7 +180,7 @@ class CaptureSessions {
     SessionReceiver* receiver_;
     ServerDetector* detector_;
     Limits limits_;
-    Sessions open_;
+    Sessions open_sessions_;
     std::array<SessionList, 3> sessions_by_stage_; ///< one list for each stage
     std::uint64_t next_key_ = 1;
     std::uint64_t ignored_count_ = 0;

@@ -38,7 +38,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
         std::uint64_t packets = 0;
         BlockIterator walk{text};
         while (const auto block = walk.next()) {
-            packets += block->type == PcapngEncoder::kPacketBlock ? 1U : 0U;
+            packets += block->type == kPcapngPacketBlock ? 1U : 0U;
         }
         return packets;
     }
@@ -94,19 +94,19 @@ const store::RecordingFormat& capture_format() {
 
 void CaptureBlockBuffer::end_datagram() {
     if (!encoder_.end_datagram(collected_)) {
-        ++lost_;
+        ++num_lost_;
         return;
     }
-    ++packets_;
+    ++num_datagrams_;
     if (collected_.size() >= kBlockBytes) {
         flush();
     }
 }
 
 void CaptureBlockBuffer::flush() {
-    const std::uint64_t packets = std::exchange(packets_, 0);
+    const std::uint64_t packets = std::exchange(num_datagrams_, 0);
     if (!collected_.empty() && !write_(collected_)) {
-        lost_ += packets;
+        num_lost_ += packets;
     }
     collected_.clear();
 }
@@ -146,7 +146,7 @@ void CaptureSink::on_datagram_end() {
         return;
     }
     block_buffer_.end_datagram();
-    lost_ += block_buffer_.take_lost_count();
+    num_lost_ += block_buffer_.take_lost_count();
 }
 
 void CaptureSink::begin_segment() {

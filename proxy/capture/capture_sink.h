@@ -35,7 +35,7 @@ class CaptureBlockBuffer {
     void discard_comments();
 
     /// Returns the number of datagrams that were rejected since the last call of take_lost_count().
-    [[nodiscard]] std::uint64_t take_lost_count() { return std::exchange(lost_, 0); }
+    [[nodiscard]] std::uint64_t take_lost_count() { return std::exchange(num_lost_, 0); }
 
   private:
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
@@ -43,8 +43,8 @@ class CaptureBlockBuffer {
     WriteBlocks write_;
     CaptureEncoder encoder_;
     std::vector<std::byte> collected_;
-    std::uint64_t packets_ = 0; ///< number of datagrams in collected_
-    std::uint64_t lost_ = 0;
+    std::uint64_t num_datagrams_ = 0; ///< number of datagrams in collected_
+    std::uint64_t num_lost_ = 0;
 };
 
 /// Returns the format of the pcapng files that CaptureEncoder writes.
@@ -86,7 +86,7 @@ class CaptureSink final : public record::RecordSink, public inspect::Observer {
     void write_remaining_data(record::Timestamp time);
 
     /// Returns the number of datagrams that were too long for a capture and not written.
-    [[nodiscard]] std::uint64_t num_lost_datagrams() const { return lost_; }
+    [[nodiscard]] std::uint64_t num_lost_datagrams() const { return num_lost_; }
 
   private:
     void begin_segment();
@@ -96,7 +96,7 @@ class CaptureSink final : public record::RecordSink, public inspect::Observer {
     bool is_selected_ = true;
     std::uint32_t segment_; ///< 0 if the output has no segments
     CaptureBlockBuffer block_buffer_;
-    std::uint64_t lost_ = 0;
+    std::uint64_t num_lost_ = 0;
 };
 
 /// Makes a CaptureSink write each datagram about which this object gets a record.

@@ -23,7 +23,7 @@ std::uint64_t FlightRecorderRing::num_added_bytes() const {
 
 void FlightRecorderRing::drop_oldest_block() {
     blocks_.pop_front();
-    ++dropped_;
+    ++num_dropped_;
 }
 
 bool FlightRecorderRing::push_block(std::uint32_t session, record::Timestamp time,
@@ -70,15 +70,15 @@ namespace {
 
 constexpr std::int64_t kFlightSecond = 1'000'000'000;
 /// While more than this many bytes are in the write queue, the next piece is not written yet.
-constexpr std::size_t kQueued = std::size_t{8} << 20U;
-/// At the end of the run, writing stops if the disk accepts no data for this time.
-constexpr std::chrono::milliseconds kPatience{500};
-/// The file of a finding is begun at the latest when the finding's datagrams are in the oldest
-/// 1/kParts of the data, because the ring drops the oldest data.
-constexpr std::int64_t kParts = 8;
-/// States are repeated so often that the oldest 1/kStates of the data contains a state of each
+constexpr std::size_t kMaxQueuedBytes = std::size_t{8} << 20U;
+/// At the end of the run, writing is given up if the disk accepts no data for this time.
+constexpr std::chrono::milliseconds kMaxDiskWait{500};
+/// A finding's file is begun at the latest when the finding's datagrams are in the oldest
+/// 1/kOldestShare of the data, because the ring drops the oldest data.
+constexpr std::int64_t kOldestShare = 8;
+/// States are repeated so often that the oldest 1/kStateShare of the data contains a state of each
 /// session.
-constexpr std::int64_t kStates = 6;
+constexpr std::int64_t kStateShare = 6;
 /// The most files to write at the end of the run: the current, a requested, and a finding's file.
 constexpr int kLastFiles = 3;
 
@@ -101,7 +101,7 @@ FlightRecorder::FlightRecorder(FlightRecorderOptions options, std::size_t bytes,
 
 void FlightRecorder::set_session_state_source(SessionStateSource states) {
     encoder_.set_session_state_source(std::move(states),
-                                      std::max(options_.time / kStates, kFlightSecond));
+                                      std::max(options_.time / kStateShare, kFlightSecond));
 }
 
 void FlightRecorder::on_record(const record::Record& record) {
@@ -110,18 +110,18 @@ void FlightRecorder::on_record(const record::Record& record) {
     if (found == nullptr || !options_.triggers[static_cast<std::size_t>((*found)->id)]) {
         return;
     }
-    if (cause_) {
-        if (cause_->session != 0 && cause_->session != (*found)->head.session) {
-            cause_->session = 0;
-            cause_->text += "; and other sessions, which are all included";
+    if (file_cause_) {
+        if (file_cause_->session != 0 && file_cause_->session != (*found)->head.session) {
+            file_cause_->session = 0;
+            file_cause_->text += "; and other sessions, which are all included";
         }
         ++waiting_findings_;
         return;
     }
-    cause_ = FileCause{.session = options_.includes_all_sessions ? 0 : (*found)->head.session,
-                       .name = std::string{record::finding_info((*found)->id).name},
-                       .text = fmt::format("session {}: {}", (*found)->head.session,
-                                           record::describe_finding(**found))};
+    file_cause_ = FileCause{.session = options_.includes_all_sessions ? 0 : (*found)->head.session,
+                            .name = std::string{record::finding_info((*found)->id).name},
+                            .text = fmt::format("session {}: {}", (*found)->head.session,
+                                                record::describe_finding(**found))};
 }
 
 void FlightRecorder::on_datagram_end() {
@@ -133,12 +133,12 @@ void FlightRecorder::on_datagram_end() {
 }
 
 bool FlightRecorder::on_time(record::Timestamp now) {
-    if (dump_) {
-        return files_->queued_bytes() <= kQueued && write_next_piece();
+    if (open_file_) {
+        return files_->queued_bytes() <= kMaxQueuedBytes && write_next_piece();
     }
     ring_.drop_blocks_before(now - options_.time);
-    if (cause_ && cause_->since == 0) {
-        cause_->since = now;
+    if (file_cause_ && file_cause_->since == 0) {
+        file_cause_->since = now;
     }
     if (const std::int64_t session = requested_session_.exchange(kNoRequest);
         session != kNoRequest) {
@@ -147,13 +147,13 @@ bool FlightRecorder::on_time(record::Timestamp now) {
         if (wanted == 0 || ring_.contains_session(wanted)) {
             begin_file({.session = wanted, .text = "on request"}, now);
         }
-    } else if (cause_ && is_file_due(now)) {
+    } else if (file_cause_ && is_file_due(now)) {
         last_file_time_ = now;
-        begin_file(*cause_, now);
-        cause_.reset();
+        begin_file(*file_cause_, now);
+        file_cause_.reset();
         counts_.held_back += std::exchange(waiting_findings_, 0);
     }
-    return dump_.has_value();
+    return open_file_.has_value();
 }
 
 bool FlightRecorder::is_file_due(record::Timestamp now) const {
@@ -163,8 +163,8 @@ bool FlightRecorder::is_file_due(record::Timestamp now) const {
     }
     // Otherwise a file is due if the finding's datagrams will be dropped from the memory soon.
     return pause >= kMinFileInterval && ring_.is_nearly_full() &&
-           now - cause_->since >=
-               (now - ring_.block(ring_.first_block_number()).time) / kParts * (kParts - 1);
+           now - file_cause_->since >= (now - ring_.block(ring_.first_block_number()).time) /
+                                           kOldestShare * (kOldestShare - 1);
 }
 
 void FlightRecorder::request_file(std::uint32_t session) {
@@ -198,57 +198,59 @@ void FlightRecorder::begin_file(const FileCause& cause, record::Timestamp now) {
         return;
     }
     ++counts_.files;
-    dump_ = Dump{.file = *file,
-                 .session = cause.session,
-                 .at = ring_.first_block_number(),
-                 .end = ring_.end_block_number()};
+    open_file_ = OpenFile{.file = *file,
+                          .session = cause.session,
+                          .at = ring_.first_block_number(),
+                          .end = ring_.end_block_number()};
 }
 
 bool FlightRecorder::write_next_piece() {
-    // blocks were dropped from memory before they were written
-    if (dump_->at < ring_.first_block_number()) {
-        const std::uint64_t kept_from = std::min(ring_.first_block_number(), dump_->end);
-        counts_.lost += kept_from - dump_->at;
-        dump_->at = kept_from;
+    // Some blocks were dropped from memory before they were written.
+    if (open_file_->at < ring_.first_block_number()) {
+        const std::uint64_t kept_from = std::min(ring_.first_block_number(), open_file_->end);
+        counts_.lost += kept_from - open_file_->at;
+        open_file_->at = kept_from;
     }
     std::vector<std::byte> piece;
     std::uint64_t blocks = 0;
-    for (; dump_->at < dump_->end && piece.size() < kPieceBytes; ++dump_->at) {
-        const FlightRecorderRing::Block& block = ring_.block(dump_->at);
-        if (dump_->session == 0 || dump_->session == block.session) {
+    for (; open_file_->at < open_file_->end && piece.size() < kPieceBytes; ++open_file_->at) {
+        const FlightRecorderRing::Block& block = ring_.block(open_file_->at);
+        if (open_file_->session == 0 || open_file_->session == block.session) {
             ring_.append_block_bytes(block, piece);
             ++blocks;
         }
     }
-    if (!piece.empty() && !files_->append(dump_->file, std::move(piece))) {
+    if (!piece.empty() && !files_->append(open_file_->file, std::move(piece))) {
         counts_.lost += blocks;
     }
-    if (dump_->at >= dump_->end) {
-        end_dump();
+    if (open_file_->at >= open_file_->end) {
+        end_file();
     }
-    return dump_.has_value();
+    return open_file_.has_value();
 }
 
-void FlightRecorder::end_dump() {
-    files_->close(dump_->file);
-    dump_.reset();
+void FlightRecorder::end_file() {
+    files_->close(open_file_->file);
+    open_file_.reset();
 }
 
 void FlightRecorder::write_remaining_files(record::Timestamp now) {
     last_file_time_ = 0; // at the end, a file need not wait until the previous file is old enough
     for (int files = 0; files < kLastFiles; ++files) {
-        if (!dump_) {
+        if (!open_file_) {
             static_cast<void>(on_time(now));
         }
-        while (dump_ && files_->wait_for_room(kPieceBytes, kPatience)) {
+        while (open_file_ && files_->wait_for_room(kPieceBytes, kMaxDiskWait)) {
             static_cast<void>(write_next_piece());
         }
-        if (dump_) { // wait_for_room() failed: the disk accepts no data
-            for (auto at = std::max(dump_->at, ring_.first_block_number()); at < dump_->end; ++at) {
+        if (open_file_) { // wait_for_room() failed: the disk accepts no data
+            for (auto at = std::max(open_file_->at, ring_.first_block_number());
+                 at < open_file_->end; ++at) {
                 const std::uint32_t session = ring_.block(at).session;
-                counts_.lost += dump_->session == 0 || dump_->session == session ? 1U : 0U;
+                counts_.lost +=
+                    open_file_->session == 0 || open_file_->session == session ? 1U : 0U;
             }
-            end_dump();
+            end_file();
         }
     }
 }

@@ -42,14 +42,14 @@ class FlightRecorderRing {
     /// Removes all blocks older than `time`.
     void drop_blocks_before(record::Timestamp time);
 
-    [[nodiscard]] std::uint64_t first_block_number() const { return dropped_; }
+    [[nodiscard]] std::uint64_t first_block_number() const { return num_dropped_; }
 
     /// Returns the number that the next block will have.
-    [[nodiscard]] std::uint64_t end_block_number() const { return dropped_ + blocks_.size(); }
+    [[nodiscard]] std::uint64_t end_block_number() const { return num_dropped_ + blocks_.size(); }
 
     /// Returns a block by its number. Precondition: the block is in the ring.
     [[nodiscard]] const Block& block(std::uint64_t number) const {
-        return blocks_[number - dropped_];
+        return blocks_[number - num_dropped_];
     }
 
     void append_block_bytes(const Block& block, std::vector<std::byte>& out) const;
@@ -69,7 +69,7 @@ class FlightRecorderRing {
     std::size_t max_blocks_;
     std::unique_ptr<std::byte[]> bytes_; // NOLINT(modernize-avoid-c-arrays): not initialised
     std::deque<Block> blocks_;
-    std::uint64_t dropped_ = 0;
+    std::uint64_t num_dropped_ = 0;
 };
 
 struct FlightRecorderOptions {
@@ -132,7 +132,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     bool on_time(record::Timestamp now);
 
     /// Returns whether a file is being written or must be written.
-    [[nodiscard]] bool is_busy() const { return dump_ || cause_; }
+    [[nodiscard]] bool is_busy() const { return open_file_ || file_cause_; }
 
     /// Writes all files that must be written. No other function may be called afterwards.
     void write_remaining_files(record::Timestamp now);
@@ -143,7 +143,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     static constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
     static constexpr std::int64_t kNoRequest = -1;
 
-    /// The finding or request that causes a file to be written.
+    /// The finding or request after which a file is written.
     struct FileCause {
         std::uint32_t session = 0; ///< session whose datagrams are written; 0 for all sessions
         std::string name{};        ///< the finding's id; empty for a request
@@ -151,7 +151,8 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
         record::Timestamp since = 0; ///< time of the finding; 0: on_time() sets it
     };
 
-    struct Dump {
+    /// A file that is being written.
+    struct OpenFile {
         store::FileQueue::File file;
         std::uint32_t session; ///< session whose datagrams are written; 0 for all sessions
         std::uint64_t at;      ///< number of the next block to write
@@ -164,7 +165,7 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     void begin_file(const FileCause& cause, record::Timestamp now);
     /// Writes a piece of the current file. Returns false if it was the last piece.
     [[nodiscard]] bool write_next_piece();
-    void end_dump();
+    void end_file();
 
     FlightRecorderOptions options_;
     store::FileQueue* files_;
@@ -172,11 +173,11 @@ class FlightRecorder final : public record::RecordSink, public inspect::Observer
     FlightRecorderRing ring_;
     std::vector<std::byte> block_; ///< the current datagram's block; a member to reuse its memory
     std::atomic<std::int64_t> requested_session_{kNoRequest};
-    std::optional<FileCause> cause_;     ///< the oldest finding without a file
-    std::uint64_t waiting_findings_ = 0; ///< number of further findings without a file
+    std::optional<FileCause> file_cause_; ///< the oldest finding without a file
+    std::uint64_t waiting_findings_ = 0;  ///< number of further findings without a file
     /// The time of the latest file that was written after a finding; 0 if there is none.
     record::Timestamp last_file_time_ = 0;
-    std::optional<Dump> dump_;
+    std::optional<OpenFile> open_file_;
     FlightRecorderCounts counts_;
 };
 

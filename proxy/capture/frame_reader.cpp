@@ -14,15 +14,15 @@ namespace tw::capture {
 /// oldest complete datagram, or if none is complete, the oldest datagram.
 FragmentReassembly::PartialDatagram& FragmentReassembly::find_entry(const Fragment& fragment) {
     const auto worth = [](const PartialDatagram& partial) {
-        return std::tuple{partial.used, !partial.is_complete, partial.began};
+        return std::tuple{partial.is_used, !partial.is_complete, partial.first_time};
     };
     PartialDatagram* least = nullptr;
     for (PartialDatagram& partial : partials_) {
-        const std::int64_t age = fragment.time - partial.began;
+        const std::int64_t age = fragment.time - partial.first_time;
         // Entries with a later time expire, too. Otherwise they would never expire after the clock
         // was set back.
-        partial.used = partial.used && age <= kTimeoutNs && age >= -kTimeoutNs;
-        if (partial.used && partial.id == fragment.id && partial.source == fragment.source &&
+        partial.is_used = partial.is_used && age <= kTimeoutNs && age >= -kTimeoutNs;
+        if (partial.is_used && partial.id == fragment.id && partial.source == fragment.source &&
             partial.destination == fragment.destination) {
             return partial;
         }
@@ -33,11 +33,11 @@ FragmentReassembly::PartialDatagram& FragmentReassembly::find_entry(const Fragme
 }
 
 void FragmentReassembly::begin_datagram(PartialDatagram& partial, const Fragment& fragment) {
-    partial = {.used = true,
+    partial = {.is_used = true,
                .source = fragment.source,
                .destination = fragment.destination,
                .id = fragment.id,
-               .began = fragment.time,
+               .first_time = fragment.time,
                .bytes = std::move(partial.bytes)};
 }
 
@@ -100,11 +100,11 @@ FragmentReassembly::add_fragment(const Fragment& fragment) {
     std::ranges::copy(fragment.bytes,
                       partial.bytes.begin() + static_cast<std::ptrdiff_t>(fragment.offset));
     partial.pieces[partial.num_pieces++] = {.begin = fragment.offset, .end = end};
-    partial.have += fragment.bytes.size();
+    partial.bytes_received += fragment.bytes.size();
     if (!fragment.more) {
         partial.size = end;
     }
-    if (!partial.size || partial.have != *partial.size) {
+    if (!partial.size || partial.bytes_received != *partial.size) {
         return std::nullopt;
     }
     partial.is_complete = true;
@@ -133,10 +133,10 @@ std::uint16_t ack_at(Bytes payload, std::size_t at) {
 }
 
 /// The bits of a packet header's first byte that are the same in all packets of a flow: all except
-/// resend, compression and acknowledgement. For 0.6; kSevenKind for 0.7.
-constexpr std::byte kSixKind{0x3c};
-constexpr std::byte kSevenKind{0xe4};
-constexpr unsigned kManyChunks = 32;
+/// resend, compression and acknowledgement. For 0.6; kSevenFlowBits for 0.7.
+constexpr std::byte kSixFlowBits{0x3c};
+constexpr std::byte kSevenFlowBits{0xe4};
+constexpr unsigned kMaxLikelyChunks = 32;
 
 /// Returns true if the packets at the positions `before` and `at` look like packets of one flow, in
 /// this order. A quick check, which some other payloads pass, too.
@@ -145,8 +145,8 @@ bool may_be_next_packet(Bytes payload, std::size_t before, std::size_t at) {
         return false;
     }
     const std::byte differs = payload[before] ^ payload[at];
-    return (differs & kSixKind) == std::byte{0} ||
-           ((differs & kSevenKind) == std::byte{0} &&
+    return (differs & kSixFlowBits) == std::byte{0} ||
+           ((differs & kSevenFlowBits) == std::byte{0} &&
             at + wire::kSevenHeaderSize <= payload.size() &&
             std::ranges::equal(payload.subspan(before + wire::kHeaderSize, wire::kTokenSize),
                                payload.subspan(at + wire::kHeaderSize, wire::kTokenSize)));
@@ -155,7 +155,7 @@ bool may_be_next_packet(Bytes payload, std::size_t before, std::size_t at) {
 /// Returns true if a payload looks like packets of this size. A quick check, which some other
 /// payloads pass, too.
 bool may_have_size(Bytes payload, std::size_t size) {
-    if (std::to_integer<unsigned>(payload[size + 2]) > kManyChunks) {
+    if (std::to_integer<unsigned>(payload[size + 2]) > kMaxLikelyChunks) {
         return false;
     }
     for (std::size_t at = size; at + wire::kHeaderSize <= payload.size(); at += size) {
@@ -172,8 +172,8 @@ constexpr std::size_t kBlock = 32;
 /// Neither branches nor is inlined; otherwise compilers would not use vector instructions.
 /// `first`: the payload's first two bytes. Precondition: at least kBlock + 2 bytes.
 [[gnu::noinline]] bool may_begin_within(const std::uint8_t* bytes, const std::uint8_t* first) {
-    constexpr auto kSix = std::to_integer<std::uint8_t>(kSixKind);
-    constexpr auto kSeven = std::to_integer<std::uint8_t>(kSevenKind);
+    constexpr auto kSix = std::to_integer<std::uint8_t>(kSixFlowBits);
+    constexpr auto kSeven = std::to_integer<std::uint8_t>(kSevenFlowBits);
     const std::uint8_t kind = first[0];
     const std::uint8_t ack = first[1];
     std::uint8_t found = 0;
@@ -186,7 +186,7 @@ constexpr std::size_t kBlock = 32;
         const unsigned high_bits_fit = ((bytes[i] - kind) & 2) == 0 ? 1U : 0U;
         const auto ahead = static_cast<std::uint8_t>(bytes[i + 1] - ack);
         const unsigned low_byte_fits = ahead <= kMaxAckSteps ? 1U : 0U;
-        const unsigned few_chunks = bytes[i + 2] <= kManyChunks ? 1U : 0U;
+        const unsigned few_chunks = bytes[i + 2] <= kMaxLikelyChunks ? 1U : 0U;
         found |= static_cast<std::uint8_t>(same_kind & high_bits_fit & low_byte_fits & few_chunks);
     }
     return found != 0;
@@ -318,7 +318,7 @@ std::optional<std::size_t> find_coalesced_datagram_size(Bytes payload,
 }
 
 /// The position of the IP packet in the frames of a link type.
-struct LinkForm {
+struct LinkLayout {
     int link;
     std::size_t header;      ///< number of bytes before the IP packet
     std::size_t protocol_at; ///< offset of the EtherType; kNoProtocol if the IP version decides
@@ -334,17 +334,17 @@ constexpr std::uint16_t kEtherIpv6 = 0x86dd;
 constexpr std::array<std::uint16_t, 4> kEtherTags{0x8100, 0x88a8, 0x9100, 0x9200};
 constexpr std::size_t kChecksumAt = 6; ///< offset of the checksum in the UDP header
 
-std::uint16_t be16(Bytes bytes, std::size_t at) {
+std::uint16_t read_be16(Bytes bytes, std::size_t at) {
     return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[at]) << 8U |
                                       std::to_integer<unsigned>(bytes[at + 1]));
 }
 
-std::uint8_t u8(Bytes bytes, std::size_t at) {
+std::uint8_t read_u8(Bytes bytes, std::size_t at) {
     return std::to_integer<std::uint8_t>(bytes[at]);
 }
 
-std::uint32_t be32(Bytes bytes, std::size_t at) {
-    return std::uint32_t{be16(bytes, at)} << 16U | be16(bytes, at + 2);
+std::uint32_t read_be32(Bytes bytes, std::size_t at) {
+    return std::uint32_t{read_be16(bytes, at)} << 16U | read_be16(bytes, at + 2);
 }
 
 /// Returns true for the IPv6 headers that may precede UDP: hop-by-hop, routing, destination
@@ -358,7 +358,7 @@ constexpr std::size_t kIpv6Header = 40;
 constexpr std::size_t kFragmentHeader = 8;
 
 constexpr std::size_t kNoProtocol = SIZE_MAX;
-constexpr auto kLinks = std::to_array<LinkForm>({
+constexpr auto kLinks = std::to_array<LinkLayout>({
     {DLT_EN10MB, 14, 12},
     {DLT_NULL, 4, kNoProtocol},
     {DLT_LOOP, 4, kNoProtocol},
@@ -369,21 +369,21 @@ constexpr auto kLinks = std::to_array<LinkForm>({
     {DLT_LINUX_SLL2, 20, 0},
 });
 
-const LinkForm* find_link_form(int link) {
-    const auto* const found = std::ranges::find(kLinks, link, &LinkForm::link);
+const LinkLayout* find_link_layout(int link) {
+    const auto* const found = std::ranges::find(kLinks, link, &LinkLayout::link);
     return found == kLinks.end() ? nullptr : found;
 }
 
 } // namespace
 
 void FrameReader::set_link_type(int link) {
-    if (form_ == nullptr || form_->link != link) {
-        form_ = find_link_form(link);
+    if (link_layout_ == nullptr || link_layout_->link != link) {
+        link_layout_ = find_link_layout(link);
     }
 }
 
 bool FrameReader::supports_link_type(int link) {
-    return find_link_form(link) != nullptr;
+    return find_link_layout(link) != nullptr;
 }
 
 std::string FrameReader::describe_unsupported_link(int link) {
@@ -403,45 +403,45 @@ std::int64_t FrameReader::clamped_time(std::int64_t seconds, std::int64_t nanose
 
 bool FrameReader::read_frame(Bytes frame, std::size_t sent, CapturedDatagram& datagram) {
     datagram.frame = ++counts_.frames;
-    short_ = frame.size() < sent;
-    datagram.cut = false;
+    is_frame_truncated_ = frame.size() < sent;
+    datagram.is_truncated = false;
     const bool is_datagram = parse_link_layer(frame, datagram);
-    counts_.datagrams += is_datagram && !datagram.cut ? 1 : 0;
+    counts_.datagrams += is_datagram && !datagram.is_truncated ? 1 : 0;
     return is_datagram;
 }
 
 bool FrameReader::count_non_udp_frame() {
-    ++counts_.other;
+    ++counts_.other_frames;
     return false;
 }
 
 bool FrameReader::count_truncated_frame() {
-    ++counts_.cut;
+    ++counts_.truncated;
     return false;
 }
 
 /// Counts a frame that ends within its headers.
 bool FrameReader::count_incomplete_frame() {
-    return short_ ? count_truncated_frame() : count_non_udp_frame();
+    return is_frame_truncated_ ? count_truncated_frame() : count_non_udp_frame();
 }
 
 bool FrameReader::parse_link_layer(Bytes frame, CapturedDatagram& datagram) {
-    if (form_ == nullptr) {
+    if (link_layout_ == nullptr) {
         return count_non_udp_frame();
     }
-    std::size_t header = form_->header;
+    std::size_t header = link_layout_->header;
     if (frame.size() < header) {
         return count_incomplete_frame();
     }
-    if (form_->protocol_at != kNoProtocol) {
-        std::uint16_t protocol = be16(frame, form_->protocol_at);
+    if (link_layout_->protocol_at != kNoProtocol) {
+        std::uint16_t protocol = read_be16(frame, link_layout_->protocol_at);
         constexpr int kMaxTags = 2;
         for (int tags = 0; tags < kMaxTags && std::ranges::count(kEtherTags, protocol) != 0;
              ++tags) {
             if (frame.size() < header + 4) {
                 return count_incomplete_frame();
             }
-            protocol = be16(frame, header + 2);
+            protocol = read_be16(frame, header + 2);
             header += 4;
         }
         if (protocol != kEtherIpv4 && protocol != kEtherIpv6) {
@@ -455,7 +455,7 @@ bool FrameReader::parse_ip(Bytes packet, CapturedDatagram& datagram) {
     if (packet.empty()) {
         return count_incomplete_frame();
     }
-    switch (u8(packet, 0) >> 4U) {
+    switch (read_u8(packet, 0) >> 4U) {
     case 4:
         return parse_ipv4(packet, datagram);
     case 6:
@@ -470,8 +470,8 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kMinHeader) {
         return count_incomplete_frame();
     }
-    const std::size_t header = std::size_t{u8(packet, 0) & 15U} * 4U;
-    if (header < kMinHeader || u8(packet, 9) != kIpProtocolUdp) {
+    const std::size_t header = std::size_t{read_u8(packet, 0) & 15U} * 4U;
+    if (header < kMinHeader || read_u8(packet, 9) != kIpProtocolUdp) {
         return count_non_udp_frame();
     }
     if (packet.size() < header) {
@@ -481,19 +481,19 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     datagram.destination.address = address_from(packet.subspan(16, 4));
     constexpr unsigned kMoreFragments = 0x2000;
     constexpr unsigned kFragmentOffset = 0x1fff;
-    const unsigned place = be16(packet, 6);
+    const unsigned place = read_be16(packet, 6);
     if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
         return parse_udp(packet.subspan(header), datagram);
     }
     // Short frames are padded; only the IP header says where the packet ends.
-    const std::size_t total = be16(packet, 2);
+    const std::size_t total = read_be16(packet, 2);
     if (total < header) {
         return count_non_udp_frame();
     }
     if (total > packet.size()) {
         return count_truncated_frame();
     }
-    return reassemble({.id = be16(packet, 4),
+    return reassemble({.id = read_be16(packet, 4),
                        .offset = std::size_t{place & kFragmentOffset} * 8,
                        .more = (place & kMoreFragments) != 0,
                        .bytes = packet.subspan(header, total - header)},
@@ -506,14 +506,14 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     }
     datagram.source.address = address_from(packet.subspan(8, 16));
     datagram.destination.address = address_from(packet.subspan(24, 16));
-    std::uint8_t next = u8(packet, 6);
+    std::uint8_t next = read_u8(packet, 6);
     std::size_t at = kIpv6Header;
     while (is_skippable_extension(next)) {
         if (packet.size() < at + 8) {
             return count_incomplete_frame();
         }
-        next = u8(packet, at);
-        at += (std::size_t{u8(packet, at + 1)} + 1) * 8;
+        next = read_u8(packet, at);
+        at += (std::size_t{read_u8(packet, at + 1)} + 1) * 8;
     }
     if (next != kIpProtocolUdp && next != kIpv6Fragment) {
         return count_non_udp_frame();
@@ -522,7 +522,7 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
         return count_incomplete_frame();
     }
     if (next == kIpv6Fragment) {
-        const std::size_t end = kIpv6Header + be16(packet, 4);
+        const std::size_t end = kIpv6Header + read_be16(packet, 4);
         if (end > packet.size()) {
             return count_truncated_frame();
         }
@@ -534,18 +534,18 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
 
 /// Reads an IPv6 fragment. `packet`: the data from the fragment header on.
 bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) {
-    if (packet.size() < kFragmentHeader || u8(packet, 0) != kIpProtocolUdp) {
+    if (packet.size() < kFragmentHeader || read_u8(packet, 0) != kIpProtocolUdp) {
         return count_non_udp_frame();
     }
     constexpr unsigned kMoreFragments = 1;
     constexpr unsigned kFragmentOffset = 0xfff8; // offset in bytes, masked from the field
-    const unsigned place = be16(packet, 2);
+    const unsigned place = read_be16(packet, 2);
     const Bytes bytes = packet.subspan(kFragmentHeader);
     if ((place & (kMoreFragments | kFragmentOffset)) == 0) {
         // The datagram is complete; its fragment header is unnecessary.
         return parse_udp(bytes, datagram);
     }
-    return reassemble({.id = be32(packet, 4),
+    return reassemble({.id = read_be32(packet, 4),
                        .offset = place & kFragmentOffset,
                        .more = (place & kMoreFragments) != 0,
                        .bytes = bytes},
@@ -558,16 +558,16 @@ bool FrameReader::reassemble(const Fragment& fragment, CapturedDatagram& datagra
     placed.source = datagram.source.address;
     placed.destination = datagram.destination.address;
     const auto whole = fragments_.add_fragment(placed);
-    if (fragments_.num_repeated_fragments() != counts_.repeats) {
-        counts_.repeats = fragments_.num_repeated_fragments();
+    if (fragments_.num_repeated_fragments() != counts_.repeated_fragments) {
+        counts_.repeated_fragments = fragments_.num_repeated_fragments();
         return false;
     }
-    ++counts_.fragments;
+    ++counts_.incomplete_fragments;
     if (!whole) {
         return false;
     }
-    counts_.fragments -= whole->pieces;
-    counts_.pieces += whole->pieces - 1;
+    counts_.incomplete_fragments -= whole->pieces;
+    counts_.extra_fragments += whole->pieces - 1;
     return parse_udp(whole->bytes, datagram);
 }
 
@@ -576,22 +576,22 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     if (segment.size() < kHeader) {
         return count_incomplete_frame();
     }
-    const std::size_t length = be16(segment, 4);
+    const std::size_t length = read_be16(segment, 4);
     if (length < kHeader) {
         return count_non_udp_frame();
     }
-    datagram.source.port = be16(segment, 0);
-    datagram.destination.port = be16(segment, 2);
+    datagram.source.port = read_be16(segment, 0);
+    datagram.destination.port = read_be16(segment, 2);
     if (length > segment.size()) {
         // If the recorder did not truncate the frame, the length is wrong, and every receiver drops
         // the datagram.
-        datagram.cut = short_;
+        datagram.is_truncated = is_frame_truncated_;
         datagram.payload = {};
         static_cast<void>(count_truncated_frame());
-        return datagram.cut;
+        return datagram.is_truncated;
     }
     datagram.payload = segment.subspan(kHeader, length - kHeader);
-    sees_checksums_ = sees_checksums_ || be16(segment, kChecksumAt) != 0;
+    sees_checksums_ = sees_checksums_ || read_be16(segment, kChecksumAt) != 0;
     pass_on_coalesced_datagrams(segment.first(length), datagram);
     return true;
 }
@@ -599,28 +599,29 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
 /// Passes on the datagrams of a UDP segment. If the checksum of the segment is correct, it is a
 /// single datagram, because merged segments have no correct checksum.
 void FrameReader::pass_on_coalesced_datagrams(Bytes segment, CapturedDatagram& datagram) {
-    merged_.payload = {};
+    coalesced_.payload = {};
     const auto size = find_coalesced_datagram_size(datagram.payload, scratch_);
-    const bool without = size && be16(segment, kChecksumAt) == 0;
+    const bool without = size && read_be16(segment, kChecksumAt) == 0;
     if (!size || (without && sees_checksums_) ||
         (!without && udp_checksum(datagram.source, datagram.destination, segment) == 0)) {
         return;
     }
-    ++counts_.merged;
-    merged_ = datagram;
-    merged_.state = nullptr;
-    merged_.payload = datagram.payload.subspan(*size);
-    merged_size_ = *size;
+    ++counts_.merged_frames;
+    coalesced_ = datagram;
+    coalesced_.state = nullptr;
+    coalesced_.payload = datagram.payload.subspan(*size);
+    coalesced_size_ = *size;
     datagram.payload = datagram.payload.first(*size);
 }
 
 bool FrameReader::read_next_coalesced_datagram(CapturedDatagram& datagram) {
-    if (merged_.payload.empty()) {
+    if (coalesced_.payload.empty()) {
         return false;
     }
-    datagram = merged_;
-    datagram.payload = merged_.payload.first(std::min(merged_size_, merged_.payload.size()));
-    merged_.payload = merged_.payload.subspan(datagram.payload.size());
+    datagram = coalesced_;
+    datagram.payload =
+        coalesced_.payload.first(std::min(coalesced_size_, coalesced_.payload.size()));
+    coalesced_.payload = coalesced_.payload.subspan(datagram.payload.size());
     ++counts_.datagrams;
     return true;
 }

@@ -27,23 +27,23 @@ struct CapturedDatagram {
     /// State of the datagram's session, stored directly before the datagram; null if no state is
     /// stored there.
     const StoredSessionState* state = nullptr;
-    bool cut = false; ///< the recorder truncated the datagram; the payload is then empty
+    bool is_truncated = false; ///< true if the recorder truncated it; the payload is then empty
 };
 
 struct CaptureCounts {
     std::uint64_t frames = 0;
     std::uint64_t datagrams = 0;
-    std::uint64_t other = 0; ///< number of frames that are not UDP over IPv4 or IPv6
-    /// Number of frames with fragments of reassembled datagrams. The last fragment of each datagram
-    /// is not counted.
-    std::uint64_t pieces = 0;
-    std::uint64_t repeats = 0; ///< number of IP fragments that were captured twice
+    std::uint64_t other_frames = 0; ///< number of frames that are not UDP over IPv4 or IPv6
+    /// Number of IP fragments of reassembled datagrams, without the last fragment of each datagram.
+    std::uint64_t extra_fragments = 0;
+    std::uint64_t repeated_fragments = 0; ///< number of IP fragments that were captured twice
     /// Number of frames into which the host had merged several datagrams. The datagrams were
     /// separated again.
-    std::uint64_t merged = 0;
-    std::uint64_t fragments = 0; ///< number of IP fragments of datagrams that remained incomplete
+    std::uint64_t merged_frames = 0;
+    /// Number of IP fragments of datagrams that remained incomplete.
+    std::uint64_t incomplete_fragments = 0;
     /// Number of datagrams, and frames of unknown content, that the recorder truncated.
-    std::uint64_t cut = 0;
+    std::uint64_t truncated = 0;
     bool ended_early = false; ///< the file ends within a frame
 };
 
@@ -98,7 +98,7 @@ class FragmentReassembly {
     };
 
     struct PartialDatagram {
-        bool used = false;
+        bool is_used = false;
         /// The fragments contradict each other; further fragments are dropped until kTimeoutNs has
         /// passed.
         bool is_invalid = false;
@@ -107,10 +107,10 @@ class FragmentReassembly {
         boost::asio::ip::address source{};
         boost::asio::ip::address destination{};
         std::uint32_t id = 0;
-        std::int64_t began = 0;
+        std::int64_t first_time = 0;
         /// Size of the datagram in bytes; nullopt until its last fragment has arrived.
         std::optional<std::size_t> size{};
-        std::size_t have = 0;       ///< number of bytes received
+        std::size_t bytes_received = 0;
         std::size_t num_pieces = 0; ///< number of fragments in `pieces`
         std::array<FragmentRange, kMaxPieces> pieces{};
         /// The datagram's bytes. The next datagram in this entry reuses the memory.
@@ -140,10 +140,10 @@ inline constexpr std::size_t kMaxCoalescedDatagrams = 128;
 [[nodiscard]] std::optional<std::size_t>
 find_coalesced_datagram_size(std::span<const std::byte> payload, wire::PacketScratch& scratch);
 
-struct LinkForm;
+struct LinkLayout;
 
-/// Extracts UDP datagrams from frames, recorded or live: Ethernet with or without
-/// VLAN tags, loopback, raw IP and Linux's cooked links; IPv4 and IPv6. Reassembles IP fragments.
+/// Extracts UDP datagrams from recorded or live frames. Reads Ethernet with or without VLAN tags,
+/// loopback, raw IP, Linux's cooked links, IPv4 and IPv6. Reassembles IP fragments.
 class FrameReader {
   public:
     /// Sets the link type of the next frames. Frames of a link type that is not supported count as
@@ -158,8 +158,8 @@ class FrameReader {
     /// Damaged files may contain any value.
     [[nodiscard]] static std::int64_t clamped_time(std::int64_t seconds, std::int64_t nanoseconds);
 
-    /// Reads the UDP datagram in a frame. `datagram.time` must already be set. The payload is valid
-    /// until the next call, and only as long as the frame.
+    /// Reads the UDP datagram in a frame. `sent`: size of the frame on the wire. `datagram.time`
+    /// must already be set. The payload is valid until the next call, and only as long as the frame.
     [[nodiscard]] bool read_frame(std::span<const std::byte> frame, std::size_t sent,
                                   CapturedDatagram& datagram);
 
@@ -186,14 +186,15 @@ class FrameReader {
     [[nodiscard]] bool count_truncated_frame();
     [[nodiscard]] bool count_incomplete_frame();
 
-    const LinkForm* form_ = nullptr; ///< null if the link type is not supported
+    const LinkLayout* link_layout_ = nullptr; ///< null if the link type is not supported
     FragmentReassembly fragments_;
     wire::PacketScratch scratch_;
-    CapturedDatagram merged_; ///< the remaining datagrams of the current frame, not yet separated
-    std::size_t merged_size_ = 0; ///< size of each datagram in merged_
+    CapturedDatagram
+        coalesced_; ///< the remaining datagrams of the current frame, not yet separated
+    std::size_t coalesced_size_ = 0; ///< size of each datagram in coalesced_
     /// A UDP checksum other than 0 was read. Segments without a checksum are then never merged.
     bool sees_checksums_ = false;
-    bool short_ = false; ///< the recorder truncated the current frame
+    bool is_frame_truncated_ = false; ///< the recorder truncated the current frame
     CaptureCounts counts_;
 };
 

@@ -17,11 +17,11 @@ namespace tw::capture {
 namespace {
 
 /// The time in ms for which the kernel collects frames before it delivers them together.
-constexpr int kGatherMs = 10;
+constexpr int kCollectMs = 10;
 
 /// Parts of the names of libpcap's devices that are not network interfaces.
-constexpr std::array<std::string_view, 5> kNoNetworks{"bluetooth", "dbus-", "nflog", "nfqueue",
-                                                      "usbmon"};
+constexpr std::array<std::string_view, 5> kNonNetworkNames{"bluetooth", "dbus-", "nflog", "nfqueue",
+                                                           "usbmon"};
 
 /// Returns the names of the interfaces as a list such as "lo, eth0, any".
 std::string interface_names() {
@@ -35,7 +35,7 @@ std::string interface_names() {
     for (const pcap_if_t* each = all; each != nullptr; each = each->next) {
         const std::string name{each->name};
         const bool is_network = std::ranges::none_of(
-            kNoNetworks, [&](std::string_view begin) { return name.starts_with(begin); });
+            kNonNetworkNames, [&](std::string_view begin) { return name.starts_with(begin); });
         if (is_network) {
             names.push_back(name);
         }
@@ -51,20 +51,20 @@ void LiveCapture::PcapCloser::operator()(pcap* handle) const {
 
 LiveCapture::LiveCapture(const LiveCaptureOptions& options) : interface_{options.interface} {
     std::array<char, PCAP_ERRBUF_SIZE> error{};
-    handle_.reset(pcap_create(interface_.c_str(), error.data()));
-    if (!handle_) {
+    pcap_.reset(pcap_create(interface_.c_str(), error.data()));
+    if (!pcap_) {
         throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
     }
     activate(options);
-    pcap_set_datalink(handle_.get(), DLT_LINUX_SLL2); // has an effect on cooked links only
-    const int link = pcap_datalink(handle_.get());
+    pcap_set_datalink(pcap_.get(), DLT_LINUX_SLL2); // has an effect on cooked links only
+    const int link = pcap_datalink(pcap_.get());
     if (!FrameReader::supports_link_type(link)) {
         throw CaptureError{
             fmt::format("{}: {}", interface_, FrameReader::describe_unsupported_link(link))};
     }
     reader_.set_link_type(link);
     set_filter(options.ports);
-    if (pcap_setnonblock(handle_.get(), 1, error.data()) != 0) {
+    if (pcap_setnonblock(pcap_.get(), 1, error.data()) != 0) {
         throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
     }
 }
@@ -72,11 +72,11 @@ LiveCapture::LiveCapture(const LiveCaptureOptions& options) : interface_{options
 LiveCapture::~LiveCapture() = default;
 
 void LiveCapture::activate(const LiveCaptureOptions& options) {
-    pcap* const handle = handle_.get();
+    pcap* const handle = pcap_.get();
     constexpr std::size_t kMost = std::size_t{1} << 30U;
     pcap_set_snaplen(handle, kSnapLength);
     pcap_set_promisc(handle, 1); // promiscuous mode also captures traffic of a mirrored port
-    pcap_set_timeout(handle, kGatherMs);
+    pcap_set_timeout(handle, kCollectMs);
     pcap_set_buffer_size(handle, static_cast<int>(std::min(options.buffer_bytes, kMost)));
     pcap_set_tstamp_precision(handle, PCAP_TSTAMP_PRECISION_NANO);
     const int status = pcap_activate(handle);
@@ -117,19 +117,19 @@ std::string live_filter_expression(const std::vector<std::uint16_t>& ports) {
 
 void LiveCapture::set_filter(const std::vector<std::uint16_t>& ports) {
     bpf_program program{};
-    if (pcap_compile(handle_.get(), &program, live_filter_expression(ports).c_str(), 1,
+    if (pcap_compile(pcap_.get(), &program, live_filter_expression(ports).c_str(), 1,
                      PCAP_NETMASK_UNKNOWN) != 0) {
-        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(handle_.get()))};
+        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(pcap_.get()))};
     }
-    const int status = pcap_setfilter(handle_.get(), &program);
+    const int status = pcap_setfilter(pcap_.get(), &program);
     pcap_freecode(&program);
     if (status != 0) {
-        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(handle_.get()))};
+        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(pcap_.get()))};
     }
 }
 
 int LiveCapture::descriptor() const {
-    return pcap_get_selectable_fd(handle_.get());
+    return pcap_get_selectable_fd(pcap_.get());
 }
 
 std::size_t LiveCapture::read_datagrams(const std::function<void(const CapturedDatagram&)>& take,
@@ -141,7 +141,7 @@ std::size_t LiveCapture::read_datagrams(const std::function<void(const CapturedD
     } reading{.reader = &reader_, .take = &take, .dropped = &dropped_};
 
     const int frames = pcap_dispatch(
-        handle_.get(), static_cast<int>(max),
+        pcap_.get(), static_cast<int>(max),
         [](u_char* user, const pcap_pkthdr* header, const u_char* data) {
             const Reading& into = *reinterpret_cast<const Reading*>(user);
             CapturedDatagram datagram;
@@ -160,14 +160,14 @@ std::size_t LiveCapture::read_datagrams(const std::function<void(const CapturedD
         },
         reinterpret_cast<u_char*>(&reading));
     if (frames < 0) {
-        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(handle_.get()))};
+        throw CaptureError{fmt::format("{}: {}", interface_, pcap_geterr(pcap_.get()))};
     }
     return static_cast<std::size_t>(frames);
 }
 
 std::uint64_t LiveCapture::dropped_frames() {
     pcap_stat stats{};
-    if (pcap_stats(handle_.get(), &stats) == 0) {
+    if (pcap_stats(pcap_.get(), &stats) == 0) {
         dropped_ += stats.ps_drop - last_dropped_;
         last_dropped_ = stats.ps_drop;
     }

@@ -63,7 +63,7 @@ class LiveCapture {
     void set_filter(const std::vector<std::uint16_t>& ports);
 
     std::string interface_;
-    std::unique_ptr<pcap, PcapCloser> handle_;
+    std::unique_ptr<pcap, PcapCloser> pcap_;
     FrameReader reader_;
     std::uint64_t dropped_ = 0;
     std::uint32_t last_dropped_ = 0; ///< last value of libpcap's counter, which has 32 bits

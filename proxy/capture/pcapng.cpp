@@ -31,10 +31,10 @@ class AddressBytes {
         }
     }
 
-    [[nodiscard]] std::span<const std::byte> bytes() const { return all().first(size_); }
+    [[nodiscard]] std::span<const std::byte> bytes() const { return padded_bytes().first(size_); }
 
     /// Returns 16 bytes; the bytes after an IPv4 address are zero.
-    [[nodiscard]] std::span<const std::byte> all() const {
+    [[nodiscard]] std::span<const std::byte> padded_bytes() const {
         return std::as_bytes(std::span{bytes_});
     }
 
@@ -184,16 +184,14 @@ void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
 
 namespace {
 
-constexpr std::uint32_t kInterface = 1;
-constexpr std::uint32_t kStatistics = 5;
 constexpr std::uint32_t kUnknownLength = 0xffffffff;
 
-constexpr std::uint16_t kComment = 1;
-constexpr std::uint16_t kInterfaceName = 2;
-constexpr std::uint16_t kInterfaceDescription = 3;
-constexpr std::uint16_t kInterfaceResolution = 9;
-constexpr std::uint16_t kSectionProgram = 4;
-constexpr std::uint16_t kPacketFlags = 2;
+constexpr std::uint16_t kCommentOption = 1;
+constexpr std::uint16_t kInterfaceNameOption = 2;
+constexpr std::uint16_t kInterfaceDescriptionOption = 3;
+constexpr std::uint16_t kInterfaceResolutionOption = 9;
+constexpr std::uint16_t kSectionProgramOption = 4;
+constexpr std::uint16_t kPacketFlagsOption = 2;
 
 void put_padding(std::vector<std::byte>& out, std::size_t size) {
     out.resize(out.size() + (4 - size % 4) % 4);
@@ -247,8 +245,8 @@ void PcapngEncoder::append_section(std::string_view program, Bytes& out,
     put16(0, out);
     put32(kUnknownLength, out);
     put32(kUnknownLength, out);
-    put_option(kComment, comment, out);
-    put_option(kSectionProgram, program, out);
+    put_option(kCommentOption, comment, out);
+    put_option(kSectionProgramOption, program, out);
     if (!program.empty() || !comment.empty()) {
         put32(0, out);
     }
@@ -256,20 +254,20 @@ void PcapngEncoder::append_section(std::string_view program, Bytes& out,
 }
 
 void PcapngEncoder::append_interface(const PcapngInterface& interface, Bytes& out) const {
-    const std::size_t at = begin_block(kInterface, out);
+    const std::size_t at = begin_block(kPcapngInterfaceBlock, out);
     put16(interface.link, out);
     put16(0, out);
     put32(kSnapLength, out);
-    put_option(kInterfaceName, interface.name, out);
-    put_option(kInterfaceDescription, interface.description, out);
+    put_option(kInterfaceNameOption, interface.name, out);
+    put_option(kInterfaceDescriptionOption, interface.description, out);
     const std::array resolution{static_cast<std::byte>(interface.resolution)};
-    put_option(kInterfaceResolution, std::span<const std::byte>{resolution}, out);
+    put_option(kInterfaceResolutionOption, std::span<const std::byte>{resolution}, out);
     put32(0, out);
     end_block(at, out);
 }
 
 void PcapngEncoder::append_packet(const PcapngPacket& packet, Bytes& out) const {
-    const std::size_t at = begin_block(kPacketBlock, out);
+    const std::size_t at = begin_block(kPcapngPacketBlock, out);
     put32(packet.interface, out);
     put32(static_cast<std::uint32_t>(packet.time >> 32U), out);
     put32(static_cast<std::uint32_t>(packet.time), out);
@@ -279,10 +277,10 @@ void PcapngEncoder::append_packet(const PcapngPacket& packet, Bytes& out) const 
     put_padding(out, packet.frame.size());
     const std::size_t options = out.size();
     for (const std::string& comment : packet.comments) {
-        put_option(kComment, comment, out);
+        put_option(kCommentOption, comment, out);
     }
     if (packet.direction != PcapngPacket::Direction::unknown) {
-        put16(kPacketFlags, out);
+        put16(kPacketFlagsOption, out);
         put16(sizeof(std::uint32_t), out);
         put32(static_cast<std::uint32_t>(packet.direction), out);
     }
@@ -294,12 +292,12 @@ void PcapngEncoder::append_packet(const PcapngPacket& packet, Bytes& out) const 
 
 void PcapngEncoder::append_statistics(std::uint32_t interface, std::uint64_t time,
                                       std::span<const std::string> comments, Bytes& out) const {
-    const std::size_t at = begin_block(kStatistics, out);
+    const std::size_t at = begin_block(kPcapngStatisticsBlock, out);
     put32(interface, out);
     put32(static_cast<std::uint32_t>(time >> 32U), out);
     put32(static_cast<std::uint32_t>(time), out);
     for (const std::string& comment : comments) {
-        put_option(kComment, comment, out);
+        put_option(kCommentOption, comment, out);
     }
     put32(0, out);
     end_block(at, out);
@@ -345,7 +343,7 @@ constexpr std::size_t kHead = kEnds + 2 * kEndpoint;
 
 void put_endpoint(const CaptureEndpoint& endpoint, std::vector<std::byte>& out) {
     put8(endpoint.address.is_v6() ? 6 : 4, out);
-    put_bytes(AddressBytes{endpoint.address}.all(), out);
+    put_bytes(AddressBytes{endpoint.address}.padded_bytes(), out);
     put16(endpoint.port, out);
 }
 
@@ -437,23 +435,23 @@ void CaptureEncoder::handle_record(const record::SessionRecord& record) {
     const std::uint32_t session = record.head.session;
     switch (record.event) {
     case record::SessionEvent::open:
-        entry_ = nullptr;
+        current_session_ = nullptr;
         sessions_[session] = {
             .client = parse_endpoint(record.client).value_or(test_endpoint(session)),
             .server = parse_endpoint(record.server).value_or(test_endpoint(0)),
             .summary = fmt::format("session {}: {} to {}", session, record.client, record.server),
             .opened_in = file_number_};
-        closed_.erase(session);
+        closed_sessions_.erase(session);
         forget_oldest_session();
         break;
     case record::SessionEvent::established:
-        closed_.erase(session);
+        closed_sessions_.erase(session);
         add_comment(session, fmt::format("session {}: established, {}", session, record.protocol),
                     true);
         break;
     case record::SessionEvent::close:
         if (sessions_.contains(session)) {
-            closed_.insert(session);
+            closed_sessions_.insert(session);
         }
         add_comment(session,
                     fmt::format("session {}: closed: {}", session,
@@ -467,9 +465,10 @@ void CaptureEncoder::forget_oldest_session() {
     if (sessions_.size() <= kMaxSessions) {
         return;
     }
-    const std::uint32_t oldest = closed_.empty() ? sessions_.begin()->first : *closed_.begin();
+    const std::uint32_t oldest =
+        closed_sessions_.empty() ? sessions_.begin()->first : *closed_sessions_.begin();
     sessions_.erase(oldest);
-    closed_.erase(oldest);
+    closed_sessions_.erase(oldest);
 }
 
 void CaptureEncoder::handle_record(const record::FindingRecord& record) {
@@ -525,13 +524,13 @@ std::vector<std::string> CaptureEncoder::take_comments(DescribedSession* entry) 
 }
 
 void CaptureEncoder::set_session_state_source(SessionStateSource states, record::Timestamp every) {
-    states_ = std::move(states);
-    states_every_ = every;
+    state_source_ = std::move(states);
+    state_interval_ = every;
 }
 
 bool CaptureEncoder::is_state_due(const DescribedSession& entry) const {
     return entry.state_stored_in != file_number_ ||
-           (states_every_ != 0 && head_.time - entry.state_time >= states_every_);
+           (state_interval_ != 0 && head_.time - entry.state_time >= state_interval_);
 }
 
 void CaptureEncoder::on_datagram(const record::RecordHeader& head,
@@ -540,14 +539,15 @@ void CaptureEncoder::on_datagram(const record::RecordHeader& head,
     datagram_ = datagram;
     state_.clear();
     const auto found = sessions_.find(head.session);
-    entry_ = found == sessions_.end() ? nullptr : &found->second;
-    if (entry_ != nullptr && states_ && states_left_.has_bytes_left() && is_state_due(*entry_)) {
-        entry_->state_stored_in = file_number_;
-        entry_->state_time = head.time;
-        state_ = states_();
-        states_left_.spend_state_bytes(state_.size());
+    current_session_ = found == sessions_.end() ? nullptr : &found->second;
+    if (current_session_ != nullptr && state_source_ && state_budget_.has_bytes_left() &&
+        is_state_due(*current_session_)) {
+        current_session_->state_stored_in = file_number_;
+        current_session_->state_time = head.time;
+        state_ = state_source_();
+        state_budget_.spend_state_bytes(state_.size());
     }
-    states_left_.add_datagram_bytes(datagram.size());
+    state_budget_.add_datagram_bytes(datagram.size());
 }
 
 bool CaptureEncoder::end_datagram(Bytes& out) {
@@ -555,14 +555,16 @@ bool CaptureEncoder::end_datagram(Bytes& out) {
         return false;
     }
     const bool to_server = head_.direction == wire::Direction::c2s;
-    CaptureEndpoint client = entry_ != nullptr ? entry_->client : test_endpoint(head_.session);
-    CaptureEndpoint server = entry_ != nullptr ? entry_->server : test_endpoint(0);
+    CaptureEndpoint client =
+        current_session_ != nullptr ? current_session_->client : test_endpoint(head_.session);
+    CaptureEndpoint server =
+        current_session_ != nullptr ? current_session_->server : test_endpoint(0);
     convert_to_same_family(client, server);
-    if (entry_ != nullptr && !state_.empty()) {
+    if (current_session_ != nullptr && !state_.empty()) {
         put_session_state({client, server, std::exchange(state_, {})}, out);
     }
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
-    const auto comments = take_comments(entry_);
+    const auto comments = take_comments(current_session_);
     using Direction = PcapngPacket::Direction;
     encoder_.append_packet({.interface = to_server ? kClients : kServer,
                             .time = static_cast<std::uint64_t>(head_.time),

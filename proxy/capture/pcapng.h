@@ -65,6 +65,12 @@ inline constexpr int kSnapLength = 262144;
 
 /// The type of the block that starts a section, and so the file. Equal in both byte orders.
 inline constexpr std::uint32_t kPcapngSectionBlock = 0x0a0d0d0a;
+// The types of the other blocks. Simple packets have neither a time nor an interface.
+inline constexpr std::uint32_t kPcapngInterfaceBlock = 1;
+inline constexpr std::uint32_t kPcapngOldPacketBlock = 2;
+inline constexpr std::uint32_t kPcapngSimplePacketBlock = 3;
+inline constexpr std::uint32_t kPcapngStatisticsBlock = 5;
+inline constexpr std::uint32_t kPcapngPacketBlock = 6;
 /// The number in a section's first block from which a reader detects the byte order.
 inline constexpr std::uint32_t kPcapngByteOrderMagic = 0x1a2b3c4d;
 
@@ -93,8 +99,6 @@ class PcapngEncoder {
   public:
     using Bytes = std::vector<std::byte>;
 
-    /// The type of a packet's block.
-    static constexpr std::uint32_t kPacketBlock = 6;
     /// The most bytes of a comment. A longer comment is truncated.
     static constexpr std::size_t kMaxCommentBytes = 1024;
 
@@ -230,8 +234,8 @@ class CaptureEncoder {
     /// session move to the session's next datagram.
     void skip_datagram();
 
-    /// Must be called when a new file starts. Each session's next datagram in that file gets a
-    /// description of the session, and the session's state is written before the datagram.
+    /// Must be called when a new file starts. The first datagram of each session in the file gets a
+    /// description of the session, and the session's state is written before it.
     void on_new_file() { ++file_number_; }
 
     /// Appends the current datagram's blocks to `out`. Returns false if the datagram is too long.
@@ -284,15 +288,16 @@ class CaptureEncoder {
     [[nodiscard]] bool is_state_due(const DescribedSession& entry) const;
 
     PcapngEncoder encoder_;
-    SessionStateSource states_;
-    record::Timestamp states_every_ = 0;
-    SessionStateBudget states_left_;
+    SessionStateSource state_source_;
+    record::Timestamp state_interval_ = 0;
+    SessionStateBudget state_budget_;
     std::map<std::uint32_t, DescribedSession> sessions_;
-    std::set<std::uint32_t> closed_;      ///< numbers of closed sessions in `sessions_`
-    std::uint32_t file_number_ = 0;       ///< number of the current file, from 0 on
-    record::RecordHeader head_;           ///< head of the current datagram
-    std::span<const std::byte> datagram_; ///< the current datagram; valid until end_datagram()
-    DescribedSession* entry_ = nullptr;   ///< the current datagram's session; null if unknown
+    std::set<std::uint32_t> closed_sessions_; ///< numbers of closed sessions in `sessions_`
+    std::uint32_t file_number_ = 0;           ///< number of the current file, from 0 on
+    record::RecordHeader head_;               ///< head of the current datagram
+    std::span<const std::byte> datagram_;     ///< the current datagram; valid until end_datagram()
+    DescribedSession* current_session_ =
+        nullptr;  ///< the current datagram's session; null if unknown
     Bytes state_; ///< the state that is written before the current datagram; empty: no state
     std::vector<Comment> comments_; ///< comments for the current datagram, or for the next datagram
     std::uint64_t num_omitted_comments_ = 0; ///< because of kMaxComments

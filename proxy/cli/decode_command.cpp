@@ -211,7 +211,8 @@ bool DecodeCommand::write_queued_demos() {
     for (const std::string& loss : loss_sentences(losses)) {
         sink::print_error("--demo: {}", loss);
     }
-    if (demo_files_->num_created_files() == 0 && losses.mapless + losses.single == 0) {
+    if (demo_files_->num_created_files() == 0 &&
+        losses.sessions_without_map + losses.single_snapshot_demos == 0) {
         sink::print_error("--demo: no demo written: no client was shown a game");
     }
     return demo_files_->num_lost_blocks() == 0 && losses.num_unwritten_chunks() == 0;

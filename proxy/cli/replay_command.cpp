@@ -172,10 +172,10 @@ replay::ReplayOptions replay_options(const ReplayFlags& flags, const pipeline::C
     replay::ReplayOptions options{
         .scripts = {},
         .clients = flags.clients,
-        .each = {.password = flags.password,
-                 .speed = flags.speed,
-                 .duration = std::llround(flags.duration * kNanosecondsPerSecond),
-                 .timeout = std::llround(flags.timeout * kNanosecondsPerSecond)},
+        .each_client = {.password = flags.password,
+                        .speed = flags.speed,
+                        .duration = std::llround(flags.duration * kNanosecondsPerSecond),
+                        .timeout = std::llround(flags.timeout * kNanosecondsPerSecond)},
         .inspect = config.make_inspect_options(inspect::Observers::none())};
     options.inspect.memory = &memory;
     return options;

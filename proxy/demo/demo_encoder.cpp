@@ -145,8 +145,8 @@ bool DemoEncoder::append_snapshot(snapshot::Tick tick, const SnapshotView& items
         return false;
     }
     const SnapshotView base = base_.view();
-    const bool keyframe =
-        !first_ || tick - keyframe_ > kKeyframeTicks || !can_encode_delta(base, items, *sizes_);
+    const bool keyframe = !first_ || tick - last_keyframe_tick_ > kKeyframeTicks ||
+                          !can_encode_delta(base, items, *sizes_);
     const std::size_t begin = out.size();
     put_tick(tick, keyframe, out);
     const bool unchanged = !keyframe && base == items;
@@ -158,8 +158,8 @@ bool DemoEncoder::append_snapshot(snapshot::Tick tick, const SnapshotView& items
         out.resize(begin);
         return false;
     }
-    keyframe_ = keyframe ? tick : keyframe_;
-    unshown_ = unchanged;
+    last_keyframe_tick_ = keyframe ? tick : last_keyframe_tick_;
+    is_last_tick_unshown_ = unchanged;
     first_ = first_.value_or(tick);
     last_ = tick;
     if (!unchanged) {
@@ -183,7 +183,7 @@ bool DemoEncoder::append_message(std::span<const std::byte> payload, Bytes& out)
     if (!put_chunk(kMessageChunk, varints, out)) {
         return false;
     }
-    unshown_ = false;
+    is_last_tick_unshown_ = false;
     return true;
 }
 
@@ -196,8 +196,9 @@ void DemoEncoder::add_marker() {
 
 void DemoEncoder::append_final_chunk(Bytes& out) {
     // Demo players show the last tick only if a chunk follows it; an empty delta is enough.
-    if (unshown_ && put_chunk(kDeltaChunk, snapshot::encode_delta({}, {}, *sizes_), out)) {
-        unshown_ = false;
+    if (is_last_tick_unshown_ &&
+        put_chunk(kDeltaChunk, snapshot::encode_delta({}, {}, *sizes_), out)) {
+        is_last_tick_unshown_ = false;
     }
 }
 

@@ -146,10 +146,10 @@ class DemoEncoder {
     const snapshot::AgreedSizes* sizes_;
     std::optional<snapshot::Tick> first_;
     snapshot::Tick last_ = 0;
-    snapshot::Tick keyframe_ = 0;
+    snapshot::Tick last_keyframe_tick_ = 0;
     /// True if the latest tick has no chunk, because its snapshot is unchanged. Demo players do not
     /// show such a tick at the end of a demo.
-    bool unshown_ = false;
+    bool is_last_tick_unshown_ = false;
     snapshot::Snapshot base_;
     std::vector<std::int32_t> markers_;
 };

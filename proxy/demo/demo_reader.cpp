@@ -353,20 +353,21 @@ snapshot::Dialect dialect_of(const DemoHeader& header) {
                                                  : snapshot::Dialect::six;
 }
 
-class DemoPlayer {
+/// Inspects the chunks of a demo in the order in which demo players play them.
+class DemoInspection {
   public:
-    DemoPlayer(const DemoParts& demo, const std::string& name, inspect::Inspector& inspector)
+    DemoInspection(const DemoParts& demo, const std::string& name, inspect::Inspector& inspector)
         : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
                                                         demo.chunks_at},
           start_{parse_demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
-          playback_{inspector.begin_demo(start_, name, demo.header.type + " demo",
-                                         dialect_of(demo.header))} {}
+          session_{inspector.begin_demo(start_, name, demo.header.type + " demo",
+                                        dialect_of(demo.header))} {}
 
-    DemoReadResult play() {
+    DemoReadResult inspect_all() {
         inspect_map();
-        playback_->set_record_time(now_);
+        session_->set_record_time(now_);
         while (const auto chunk = chunks_.next_chunk()) {
-            if (!play_chunk(*chunk)) {
+            if (!inspect_chunk(*chunk)) {
                 break;
             }
         }
@@ -374,22 +375,22 @@ class DemoPlayer {
             error_ = chunks_.error();
         }
         finish();
-        inspector_->end_demo(*playback_, now_, "end of demo");
+        inspector_->end_demo(*session_, now_, "end of demo");
         return {.first = start_, .last = now_, .error = error_};
     }
 
   private:
     void inspect_map() {
         const DemoHeader& header = demo_->header;
-        playback_->set_map({.name = header.map_name,
-                            .crc = header.map_crc,
-                            .size = header.map_size,
-                            .sha256 = header.sha256},
-                           {demo_->map.begin(), demo_->map.end()});
+        session_->set_map({.name = header.map_name,
+                           .crc = header.map_crc,
+                           .size = header.map_size,
+                           .sha256 = header.sha256},
+                          {demo_->map.begin(), demo_->map.end()});
     }
 
     /// Plays a chunk. Returns false if the rest of the demo cannot be played.
-    bool play_chunk(const DemoChunk& chunk) {
+    bool inspect_chunk(const DemoChunk& chunk) {
         switch (chunk.kind) {
         case DemoChunk::Kind::tick:
             repeat_snapshot();
@@ -403,7 +404,7 @@ class DemoPlayer {
         case DemoChunk::Kind::message:
             return inspect_message(chunk);
         case DemoChunk::Kind::other:
-            return play_unused(chunk);
+            return inspect_unused_chunk(chunk);
         }
         return true;
     }
@@ -412,7 +413,7 @@ class DemoPlayer {
     /// so when another chunk follows the tick.
     void repeat_snapshot() {
         if (waiting_) {
-            playback_->on_unchanged_snapshot(tick_);
+            session_->on_unchanged_snapshot(tick_);
             waiting_ = false;
         }
     }
@@ -420,20 +421,20 @@ class DemoPlayer {
     /// Reports ticks out of order. Demo players accept any tick and play it at once if it is not
     /// later than the previous one.
     void check_tick_order(const DemoChunk& chunk) {
-        if (first_ && chunk.tick <= tick_) {
-            playback_->report_finding_once({.id = FindingId::demo_tick_order,
-                                            .tick = chunk.tick,
-                                            .offset = chunk.offset,
-                                            .value = tick_});
+        if (first_tick_ && chunk.tick <= tick_) {
+            session_->report_finding_once({.id = FindingId::demo_tick_order,
+                                           .tick = chunk.tick,
+                                           .offset = chunk.offset,
+                                           .value = tick_});
         }
     }
 
     void set_tick(Tick tick) {
-        first_ = first_.value_or(tick);
+        first_tick_ = first_tick_.value_or(tick);
         tick_ = tick;
         waiting_ = true;
-        now_ = start_ + (std::int64_t{tick} - *first_) * kNanosecondsPerTick;
-        playback_->set_record_time(now_);
+        now_ = start_ + (std::int64_t{tick} - *first_tick_) * kNanosecondsPerTick;
+        session_->set_record_time(now_);
     }
 
     bool stop_at_error(const DemoError& error) {
@@ -442,60 +443,60 @@ class DemoPlayer {
     }
 
     bool inspect_snapshot(const DemoChunk& chunk) {
-        const auto body = payload_.decompress_varints(chunk);
+        const auto body = chunk_decoder_.decompress_varints(chunk);
         if (!body) {
             return stop_at_error(body.error());
         }
         const std::size_t bytes = body->size();
-        const auto ints = payload_.decode_ints(chunk);
+        const auto ints = chunk_decoder_.decode_ints(chunk);
         if (!ints) {
             return stop_at_error(ints.error());
         }
         const DemoSnapshotResult read = decode_demo_snapshot(*ints, full_);
         if (!read.error.empty()) {
-            playback_->on_invalid_snapshot(tick_, bytes,
-                                           {.id = FindingId::demo_snapshot_invalid,
-                                            .offset = chunk.offset,
-                                            .value = static_cast<std::int64_t>(read.index),
-                                            .detail = read.error});
+            session_->on_invalid_snapshot(tick_, bytes,
+                                          {.id = FindingId::demo_snapshot_invalid,
+                                           .offset = chunk.offset,
+                                           .value = static_cast<std::int64_t>(read.index),
+                                           .detail = read.error});
             return true;
         }
         if (read.duplicates != 0) {
-            playback_->report_finding({.id = FindingId::demo_duplicate_item,
-                                       .tick = tick_,
-                                       .offset = chunk.offset,
-                                       .value = static_cast<std::int64_t>(read.duplicates)});
+            session_->report_finding({.id = FindingId::demo_duplicate_item,
+                                      .tick = tick_,
+                                      .offset = chunk.offset,
+                                      .value = static_cast<std::int64_t>(read.duplicates)});
         }
-        playback_->on_full_snapshot(tick_, bytes, full_.view());
+        session_->on_full_snapshot(tick_, bytes, full_.view());
         waiting_ = false;
         return true;
     }
 
     bool inspect_delta(const DemoChunk& chunk) {
-        const auto body = payload_.decompress_varints(chunk);
+        const auto body = chunk_decoder_.decompress_varints(chunk);
         if (!body) {
             return stop_at_error(body.error());
         }
-        if (playback_->on_delta(tick_, *body)) {
+        if (session_->on_delta(tick_, *body)) {
             waiting_ = false;
         }
         return true;
     }
 
     bool inspect_message(const DemoChunk& chunk) {
-        const auto payload = payload_.decode_message(chunk);
+        const auto payload = chunk_decoder_.decode_message(chunk);
         if (!payload) {
             return stop_at_error(payload.error());
         }
         repeat_snapshot();
-        playback_->on_message(*payload, fields_);
+        session_->on_message(*payload, fields_);
         return true;
     }
 
     /// Decompresses a chunk of an unused type, and discards the result. Returns false on an error:
     /// the demo ends there, because it also does in the games' demo players.
-    bool play_unused(const DemoChunk& chunk) {
-        const auto ints = payload_.decode_ints(chunk);
+    bool inspect_unused_chunk(const DemoChunk& chunk) {
+        const auto ints = chunk_decoder_.decode_ints(chunk);
         if (!ints) {
             return stop_at_error(ints.error());
         }
@@ -506,12 +507,12 @@ class DemoPlayer {
     void finish() {
         if (error_.code != DemoErrc::none) {
             const DemoErrorInfo& info = demo_error_info(error_.code);
-            playback_->report_finding({.id = is_truncation(error_.code) ? FindingId::demo_cut_short
-                                                                        : FindingId::demo_damaged,
-                                       .tick = first_ ? std::optional{tick_} : std::nullopt,
-                                       .offset = error_.offset,
-                                       .name = info.name,
-                                       .detail = info.sentence});
+            session_->report_finding({.id = is_truncation(error_.code) ? FindingId::demo_cut_short
+                                                                       : FindingId::demo_damaged,
+                                      .tick = first_tick_ ? std::optional{tick_} : std::nullopt,
+                                      .offset = error_.offset,
+                                      .name = info.name,
+                                      .detail = info.sentence});
         }
     }
 
@@ -520,11 +521,11 @@ class DemoPlayer {
     DemoChunkReader chunks_;
     record::Timestamp start_;
     record::Timestamp now_;
-    std::unique_ptr<inspect::DemoSession> playback_;
-    DemoChunkDecoder payload_;
+    std::unique_ptr<inspect::DemoSession> session_;
+    DemoChunkDecoder chunk_decoder_;
     snapshot::Snapshot full_;
     wire::DecodedFields fields_;
-    std::optional<Tick> first_;
+    std::optional<Tick> first_tick_;
     Tick tick_ = 0;
     bool waiting_ = false; ///< no usable snapshot was read since the last tick
     DemoError error_;
@@ -534,7 +535,7 @@ class DemoPlayer {
 
 DemoReadResult inspect_demo(const DemoParts& demo, const std::string& name,
                             inspect::Inspector& inspector) {
-    return DemoPlayer{demo, name, inspector}.play();
+    return DemoInspection{demo, name, inspector}.inspect_all();
 }
 
 } // namespace tw::demo

@@ -252,15 +252,16 @@ constexpr std::array kLossKinds{
     LossKind{&DemoLosses::messages_without_id,
              "left out {} message[s]: no id left for [its|their] player[s]"},
     LossKind{&DemoLosses::messages_over_limit, "left out {} message[s]: too many at once"},
-    LossKind{&DemoLosses::late, "left out {} snapshot[s] that arrived after a newer one"},
+    LossKind{&DemoLosses::late_snapshots, "left out {} snapshot[s] that arrived after a newer one"},
     LossKind{&DemoLosses::large_snapshots, "left out {} snapshot[s]: too large for a demo"},
     LossKind{&DemoLosses::unwritten_snapshots,
              "left out {} snapshot[s]: the disk was full or too slow"},
     LossKind{&DemoLosses::large_messages, "left out {} message[s]: too large for a demo"},
     LossKind{&DemoLosses::early_messages,
              "left out {} message[s]: too many before the first snapshot"},
-    LossKind{&DemoLosses::mapless, "{} session[s] [has|have] no demo: [its|their] map is unknown"},
-    LossKind{&DemoLosses::single,
+    LossKind{&DemoLosses::sessions_without_map,
+             "{} session[s] [has|have] no demo: [its|their] map is unknown"},
+    LossKind{&DemoLosses::single_snapshot_demos,
              "{} session[s] [has|have] no demo: [it has|they have] only one snapshot of a map"},
 };
 
@@ -302,7 +303,7 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 /// Returns whether a client that records a demo would store the message. Clients do not store
 /// system messages, nor messages that are not vital.
-bool is_recorded(const record::MessageRecord& record) {
+bool is_recorded_by_clients(const record::MessageRecord& record) {
     return record.head.direction == wire::Direction::s2c && !record.system &&
            record.layer == record::MessageLayer::chunk && !record.payload.empty() &&
            (record.vital || record.name == "sv_pre_input");
@@ -347,7 +348,7 @@ void DemoSink::handle_record(const record::SessionRecord& record) {
         session_demos_.erase(found);
     }
     if (record.event == record::SessionEvent::established && record.protocol.starts_with("0.7")) {
-        session_demos_[record.head.session].seven = true;
+        session_demos_[record.head.session].is_seven = true;
     }
 }
 
@@ -370,13 +371,13 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
         return;
     }
     if (const auto session_demo = session_demos_.find(record.head.session);
-        session_demo != session_demos_.end() && session_demo->second.seven) {
+        session_demo != session_demos_.end() && session_demo->second.is_seven) {
         session_demo->second.seven_items.on_message(record);
     }
-    if (!options_.messages || !is_recorded(record) ||
+    if (!options_.messages || !is_recorded_by_clients(record) ||
         (has_secret(record) && !options_.show_secrets) ||
-        (options_.version < kFirstVersionWithSteps && !session_demos_[record.head.session].seven &&
-         !is_vanilla_message(record))) {
+        (options_.version < kFirstVersionWithSteps &&
+         !session_demos_[record.head.session].is_seven && !is_vanilla_message(record))) {
         return;
     }
     SessionDemo& session_demo = session_demos_[record.head.session];
@@ -384,7 +385,7 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
     if (tuning) {
         session_demo.tuning.assign(record.payload.begin(), record.payload.end());
     }
-    if (!on_) {
+    if (!is_enabled_) {
         return;
     }
     if (session_demo.demo) {
@@ -401,45 +402,46 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
 }
 
 void DemoSink::add_message(SessionDemo& session_demo, std::span<const std::byte> payload) {
-    if (!session_demo.demo->encoder.append_message(payload, session_demo.demo->gathered)) {
+    if (!session_demo.demo->encoder.append_message(payload, session_demo.demo->unflushed_chunks)) {
         ++losses_.large_messages;
     }
 }
 
 void DemoSink::handle_record(const record::SnapshotRecord& record) {
-    if (!record.rebuilt || !on_) {
+    if (!record.rebuilt || !is_enabled_) {
         return;
     }
     SessionDemo& session_demo = session_demos_[record.head.session];
     if (record.ordinal == 0) {
-        session_demo.seven = record::dialect_of(record) == snapshot::Dialect::seven;
+        session_demo.is_seven = record::dialect_of(record) == snapshot::Dialect::seven;
         end_demo(session_demo); // the next map has other ticks and items
-        session_demo.paused.reset();
+        session_demo.given_up_at.reset();
     }
     if (session_demo.map_name.empty()) {
-        losses_.mapless += std::exchange(session_demo.mapless, true) ? 0U : 1U;
+        losses_.sessions_without_map += std::exchange(session_demo.is_map_missing, true) ? 0U : 1U;
         return;
     }
-    if (session_demo.paused && record.tick - *session_demo.paused < kRestartDelayTicks) {
+    if (session_demo.given_up_at && record.tick - *session_demo.given_up_at < kRestartDelayTicks) {
         ++losses_.unwritten_snapshots;
         return;
     }
-    session_demo.paused.reset();
+    session_demo.given_up_at.reset();
     if (!session_demo.demo) {
         open_demo(session_demo, record);
     }
     OpenDemo& demo = *session_demo.demo;
     DemoEncoder& encoder = demo.encoder;
     if (encoder.first_tick() && record.tick <= encoder.last_tick()) {
-        ++losses_.late;
+        ++losses_.late_snapshots;
         return;
     }
     const bool first = !encoder.first_tick();
-    if (!encoder.append_snapshot(record.tick, demo_items(session_demo, record), demo.gathered)) {
+    if (!encoder.append_snapshot(record.tick, demo_items(session_demo, record),
+                                 demo.unflushed_chunks)) {
         ++losses_.large_snapshots;
         return;
     }
-    ++demo.waiting;
+    ++demo.unflushed_snapshots;
     if (first) {
         for (const Bytes& message : std::exchange(session_demo.pending, {})) {
             add_message(session_demo, message);
@@ -450,35 +452,35 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
         session_demo.pending_bytes = 0;
         return;
     }
-    if (record.tick - demo.flushed >= kFlushTicks || !demo.file ||
-        demo.gathered.size() >= kFlushBytes) {
+    if (record.tick - demo.last_flush_tick >= kFlushTicks || !demo.file ||
+        demo.unflushed_chunks.size() >= kFlushBytes) {
         flush_chunks(demo);
-        demo.flushed = record.tick;
+        demo.last_flush_tick = record.tick;
         if (!demo.file) {
             session_demo.demo.reset();
-            session_demo.paused = record.tick;
+            session_demo.given_up_at = record.tick;
         }
     }
 }
 
 snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
                                             const record::SnapshotRecord& record) {
-    if (session_demo.seven &&
+    if (session_demo.is_seven &&
         !(record.is_from_demo && SevenDemoItems::has_demo_items(record.items))) {
-        session_demo.seven_items.copy_with_demo_items(record.items, record.roster, changed_);
-        return changed_.view();
+        session_demo.seven_items.copy_with_demo_items(record.items, record.roster, demo_items_);
+        return demo_items_.view();
     }
-    if (!session_demo.seven && options_.version < kFirstVersionWithSteps) {
-        keep_vanilla_items(record.items, changed_);
-        return changed_.view();
+    if (!session_demo.is_seven && options_.version < kFirstVersionWithSteps) {
+        keep_vanilla_items(record.items, demo_items_);
+        return demo_items_.view();
     }
     return record.items;
 }
 
 void DemoSink::open_demo(SessionDemo& session_demo, const record::SnapshotRecord& record) const {
     DemoHeader header{
-        .version = session_demo.seven ? kSevenDemoVersion : options_.version,
-        .net_version = std::string{session_demo.seven ? kSevenNetVersion : kNetVersion},
+        .version = session_demo.is_seven ? kSevenDemoVersion : options_.version,
+        .net_version = std::string{session_demo.is_seven ? kSevenNetVersion : kNetVersion},
         .map_name = map::is_valid_map_name(session_demo.map_name)
                         ? session_demo.map_name
                         : safe_file_name(session_demo.map_name),
@@ -492,23 +494,23 @@ void DemoSink::open_demo(SessionDemo& session_demo, const record::SnapshotRecord
     std::string name = fmt::format(
         "{}-{}-{}.demo", base::format_utc(record.head.time / kSecond, base::kFileNameTimeFormat),
         owner_name(record.head.session, options_.of_server), safe_file_name(session_demo.map_name));
-    const auto dialect = session_demo.seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
+    const auto dialect = session_demo.is_seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
     session_demo.demo.emplace(OpenDemo{.encoder = DemoEncoder{header.version, dialect},
                                        .header = std::move(header),
                                        .map = session_demo.map,
                                        .name = std::move(name),
-                                       .flushed = record.tick});
+                                       .last_flush_tick = record.tick});
 }
 
 /// Passes the collected chunks to the file. Sets `demo.file` to nullopt if the demo ends
 /// because the queue or disk was full.
 void DemoSink::flush_chunks(OpenDemo& demo) {
-    if (demo.gathered.empty()) {
+    if (demo.unflushed_chunks.empty()) {
         return;
     }
-    const std::uint64_t waiting = std::exchange(demo.waiting, 0);
+    const std::uint64_t waiting = std::exchange(demo.unflushed_snapshots, 0);
     if (demo.file) {
-        if (!files_->append(*demo.file, std::exchange(demo.gathered, {}))) {
+        if (!files_->append(*demo.file, std::exchange(demo.unflushed_chunks, {}))) {
             close_file(demo);
             losses_.unwritten_snapshots += waiting;
         }
@@ -516,8 +518,8 @@ void DemoSink::flush_chunks(OpenDemo& demo) {
     }
     Bytes bytes = DemoEncoder::encode_start(demo.header, demo.map ? std::span{*demo.map}
                                                                   : std::span<std::byte>{});
-    bytes.insert(bytes.end(), demo.gathered.begin(), demo.gathered.end());
-    demo.gathered.clear();
+    bytes.insert(bytes.end(), demo.unflushed_chunks.begin(), demo.unflushed_chunks.end());
+    demo.unflushed_chunks.clear();
     demo.file = files_->create(options_.folder / demo.name, std::move(bytes));
     if (!demo.file) {
         losses_.unwritten_snapshots += waiting;
@@ -535,13 +537,13 @@ void DemoSink::close_file(OpenDemo& demo) {
 void DemoSink::end_demo(SessionDemo& session_demo) {
     if (session_demo.demo && session_demo.demo->file) {
         OpenDemo& demo = *session_demo.demo;
-        demo.encoder.append_final_chunk(demo.gathered);
+        demo.encoder.append_final_chunk(demo.unflushed_chunks);
         flush_chunks(demo);
         if (demo.file) {
             close_file(demo);
         }
     } else if (session_demo.demo && session_demo.demo->encoder.first_tick()) {
-        ++losses_.single;
+        ++losses_.single_snapshot_demos;
     }
     session_demo.demo.reset();
 }
@@ -557,10 +559,10 @@ void DemoSink::handle_record(const record::FindingRecord& record) {
 }
 
 void DemoSink::set_enabled(bool on) {
-    on_ = on;
+    is_enabled_ = on;
     for (auto& [unused, session_demo] : session_demos_) {
         end_demo(session_demo);
-        session_demo.paused.reset();
+        session_demo.given_up_at.reset();
         session_demo.pending.clear();
         session_demo.pending_bytes = 0;
         session_demo.pending_tuning = false;

@@ -52,11 +52,12 @@ class SevenDemoItems {
     void copy_with_demo_items(const snapshot::SnapshotView& items, const record::Roster* roster,
                               snapshot::Snapshot& out) const;
 
-    /// Returns whether a snapshot already contains items as add() adds them. Snapshots of demos do;
-    /// servers do not send such items.
+    /// Returns whether a snapshot already contains such items. Snapshots of demos do; servers do
+    /// not send such items.
     [[nodiscard]] static bool has_demo_items(const snapshot::SnapshotView& items);
 
-    /// Returns the number of de_client_info items that add() adds if no message described a player.
+    /// Returns how many de_client_info items copy_with_demo_items() adds if no message described a
+    /// player.
     [[nodiscard]] static std::size_t count_added_items(const record::Roster* roster);
 
   private:
@@ -85,16 +86,17 @@ class SevenDemoItems {
 
 /// Counts of data that is missing from demos.
 struct DemoLosses {
-    std::uint64_t late = 0;            ///< snapshots that arrived after a snapshot of a later tick
+    std::uint64_t late_snapshots = 0;  ///< snapshots that arrived after a snapshot of a later tick
     std::uint64_t large_snapshots = 0; ///< snapshots that were too large
     /// Snapshots that were dropped because the write queue was full.
     std::uint64_t unwritten_snapshots = 0;
     std::uint64_t large_messages = 0; ///< messages that were too large
     /// Messages before the first snapshot that exceeded the limit of stored messages.
     std::uint64_t early_messages = 0;
-    std::uint64_t mapless = 0; ///< sessions without a demo, because their map is unknown
+    std::uint64_t sessions_without_map =
+        0; ///< sessions without a demo, because their map is unknown
     /// Demos that were not written, because clients cannot play a demo with a single snapshot.
-    std::uint64_t single = 0;
+    std::uint64_t single_snapshot_demos = 0;
     // Only in the demos of worlds:
     std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot
     std::uint64_t ticks_over_limit = 0; ///< ticks in which such items are missing
@@ -163,15 +165,15 @@ class DemoSink final : public record::RecordSink {
         std::shared_ptr<const std::vector<std::byte>> map;
         std::string name;
         std::optional<store::FileQueue::File> file{}; ///< nullopt before the second snapshot
-        Bytes gathered{};
-        snapshot::Tick flushed = 0;
-        std::uint64_t waiting = 0; ///< number of snapshots in `gathered`
+        Bytes unflushed_chunks{};
+        snapshot::Tick last_flush_tick = 0;
+        std::uint64_t unflushed_snapshots = 0; ///< number of snapshots in `unflushed_chunks`
     };
 
     /// The demo of a session, and the data that its next demo starts with.
     struct SessionDemo {
         std::optional<OpenDemo> demo{};
-        std::optional<snapshot::Tick> paused{}; ///< when the demo was given up
+        std::optional<snapshot::Tick> given_up_at{}; ///< tick at which the disk or queue was full
         std::string map_name{};
         std::uint32_t map_crc = 0;
         std::optional<std::array<std::uint8_t, 32>> map_sha256{};
@@ -180,9 +182,9 @@ class DemoSink final : public record::RecordSink {
         std::size_t pending_bytes = 0;
         bool pending_tuning = false; ///< one of the pending messages is the tuning
         Bytes tuning{};              ///< the payload of the last tuning message
-        bool seven = false;          ///< true if the connection is 0.7
-        /// True if the map is unknown, and the session was counted in DemoLosses::mapless.
-        bool mapless = false;
+        bool is_seven = false;       ///< true if the connection is 0.7
+        /// True if the session was counted in DemoLosses::sessions_without_map.
+        bool is_map_missing = false;
         SevenDemoItems seven_items{};
     };
 
@@ -200,7 +202,7 @@ class DemoSink final : public record::RecordSink {
     void end_demo(SessionDemo& session_demo);
 
     DemoOptions options_;
-    bool on_ = true;
+    bool is_enabled_ = true;
     store::FileQueue* files_;
     std::unordered_map<std::uint32_t, SessionDemo> session_demos_;
     /// Returns a snapshot's items as the demo stores them, valid until the next call of
@@ -208,7 +210,7 @@ class DemoSink final : public record::RecordSink {
     [[nodiscard]] snapshot::SnapshotView demo_items(const SessionDemo& session_demo,
                                                     const record::SnapshotRecord& record);
 
-    snapshot::Snapshot changed_; ///< kept to reuse its memory
+    snapshot::Snapshot demo_items_; ///< result of demo_items(); a member to reuse its memory
     DemoLosses losses_;
 };
 

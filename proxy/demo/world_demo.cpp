@@ -21,7 +21,7 @@ constexpr std::uint16_t kDdnetClients = 128;
 
 } // namespace
 
-DemoPlayers::IdLimits DemoPlayers::id_limits_for(const record::SnapshotRecord& world) const {
+DemoClientIds::IdLimits DemoClientIds::id_limits_for(const record::SnapshotRecord& world) const {
     if (record::dialect_of(world) == snapshot::Dialect::seven) {
         return {.kept = record::Roster::kMaxClients, .slots = kMaxSlots};
     }
@@ -31,24 +31,24 @@ DemoPlayers::IdLimits DemoPlayers::id_limits_for(const record::SnapshotRecord& w
     return {.kept = kDdnetClients, .slots = kMaxSlots};
 }
 
-void DemoPlayers::collect_clients(const record::SnapshotRecord& world) {
-    present_.clear();
+void DemoClientIds::collect_clients(const record::SnapshotRecord& world) {
+    present_clients_.clear();
     for (const std::uint32_t packed : world.items.keys()) {
         const ItemKey key = ItemKey::from_packed(packed);
         const ObjectSpec* const object = world.types->object(key.type);
         if (object != nullptr && record::has_client_id(*object, key)) {
-            present_.insert(key.id);
+            present_clients_.insert(key.id);
         }
     }
     if (world.roster != nullptr) {
         world.roster->for_each_player(
             [&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
-                present_.insert(client);
+                present_clients_.insert(client);
             });
     }
 }
 
-void DemoPlayers::assign_slot(std::uint16_t client) {
+void DemoClientIds::assign_slot(std::uint16_t client) {
     if (id_of(client)) {
         return;
     }
@@ -56,7 +56,7 @@ void DemoPlayers::assign_slot(std::uint16_t client) {
     std::optional<std::uint16_t> best;
     for (std::uint16_t slot = limits_.slots; slot-- > 0;) {
         const auto& holder = slots_[slot];
-        if (present_.contains(slot) || (holder && present_.contains(*holder))) {
+        if (present_clients_.contains(slot) || (holder && present_clients_.contains(*holder))) {
             continue;
         }
         if (!holder) { // a free slot is better than the slot of a player who may return soon
@@ -70,7 +70,7 @@ void DemoPlayers::assign_slot(std::uint16_t client) {
     }
 }
 
-std::optional<std::uint16_t> DemoPlayers::id_of(std::int32_t client) const {
+std::optional<std::uint16_t> DemoClientIds::id_of(std::int32_t client) const {
     if (client < 0 || client > snapshot::kMaxItemId) {
         return std::nullopt;
     }
@@ -84,9 +84,9 @@ std::optional<std::uint16_t> DemoPlayers::id_of(std::int32_t client) const {
                : std::optional{static_cast<std::uint16_t>(found - slots_.begin())};
 }
 
-std::uint64_t DemoPlayers::renumber_players(const record::SnapshotRecord& world) {
+std::uint64_t DemoClientIds::renumber_players(const record::SnapshotRecord& world) {
     std::uint64_t left_out = 0;
-    moved_.clear();
+    renumbered_.clear();
     for (std::size_t i = 0; i < world.items.size(); ++i) {
         const ItemView item = world.items[i];
         RenumberedItem moved{.key = item.key, .data = {item.data.begin(), item.data.end()}};
@@ -96,14 +96,14 @@ std::uint64_t DemoPlayers::renumber_players(const record::SnapshotRecord& world)
             record::renumber_clients(*object, moved.key, moved.data, record::ClientIdScope::all,
                                      [&](std::int32_t client) { return id_of(client); });
         if (there) {
-            moved_.push_back(std::move(moved));
+            renumbered_.push_back(std::move(moved));
         } else {
             ++left_out;
         }
     }
-    std::ranges::sort(moved_, {}, &RenumberedItem::key);
+    std::ranges::sort(renumbered_, {}, &RenumberedItem::key);
     items_.clear();
-    for (const RenumberedItem& item : moved_) {
+    for (const RenumberedItem& item : renumbered_) {
         items_.append(item.key, item.data);
     }
     roster_.clear();
@@ -118,18 +118,19 @@ std::uint64_t DemoPlayers::renumber_players(const record::SnapshotRecord& world)
     return left_out;
 }
 
-DemoItems DemoPlayers::assign_ids(const record::SnapshotRecord& world) {
+DemoItems DemoClientIds::assign_ids(const record::SnapshotRecord& world) {
     limits_ = id_limits_for(world);
     collect_clients(world);
-    if (present_.lower_bound(limits_.kept) == present_.end()) {
+    if (present_clients_.lower_bound(limits_.kept) == present_clients_.end()) {
         return {.items = world.items, .roster = world.roster};
     }
     for (std::uint16_t slot = 0; slot < kMaxSlots; ++slot) {
-        if (present_.contains(slot) || slot >= limits_.slots) {
+        if (present_clients_.contains(slot) || slot >= limits_.slots) {
             slots_[slot].reset(); // the server now uses this id for another player
         }
     }
-    for (auto client = present_.lower_bound(limits_.kept); client != present_.end(); ++client) {
+    for (auto client = present_clients_.lower_bound(limits_.kept); client != present_clients_.end();
+         ++client) {
         assign_slot(*client);
     }
     const std::uint64_t left_out = renumber_players(world);
@@ -141,28 +142,28 @@ DemoItems DemoPlayers::assign_ids(const record::SnapshotRecord& world) {
 namespace {
 
 /// The order in which items are added to a snapshot if it has no room for all items.
-enum class Rank : std::uint8_t { descriptor, game, player, character, flag, entity, event };
+enum class ItemRank : std::uint8_t { descriptor, game, player, character, flag, entity, event };
 
 constexpr std::uint16_t kFlagType = 5;
 
-Rank rank_of(const record::ItemTypes& types, std::uint16_t type) {
+ItemRank rank_of(const record::ItemTypes& types, std::uint16_t type) {
     if (type == snapshot::kDescriptorType) {
-        return Rank::descriptor;
+        return ItemRank::descriptor;
     }
     if (type == snapshot::kCharacterType || type == kFlagType) {
-        return type == kFlagType ? Rank::flag : Rank::character;
+        return type == kFlagType ? ItemRank::flag : ItemRank::character;
     }
     const snapshot::ObjectSpec* const object = types.object(type);
     if (object == nullptr) {
-        return Rank::entity;
+        return ItemRank::entity;
     }
     if (object->kind == snapshot::ObjectKind::event) {
-        return Rank::event;
+        return ItemRank::event;
     }
     if (object->position) {
-        return Rank::entity;
+        return ItemRank::entity;
     }
-    return object->client ? Rank::player : Rank::game;
+    return object->client ? ItemRank::player : ItemRank::game;
 }
 
 DemoOptions as_server_demos(DemoOptions options) {
@@ -241,8 +242,8 @@ WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& worl
             return nullptr;
         }
         known = servers_
-                    .emplace(world.server,
-                             ServerDemo{.number = ++last_number_, .players = DemoPlayers{vanilla_}})
+                    .emplace(world.server, ServerDemo{.number = ++last_number_,
+                                                      .players = DemoClientIds{vanilla_}})
                     .first;
     }
     known->second.last_world = world.head.time;
@@ -250,15 +251,15 @@ WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& worl
 }
 
 void WorldDemo::begin_map(ServerDemo& server_demo, const record::WorldRecord& world) {
-    if (!server_demo.named && server_demo.run == world.run) {
-        --mapless_; // only the dialect changed, and this map was counted in mapless_ before
+    if (!server_demo.is_map_named && server_demo.run == world.run) {
+        --num_runs_without_map_; // only the dialect changed, and this run is counted already
     }
     server_demo.run = world.run;
     server_demo.dialect = record::dialect_of(world.merged);
     server_demo.ordinal = 0;
-    server_demo.named = false;
-    server_demo.players = DemoPlayers{vanilla_};
-    ++mapless_;
+    server_demo.is_map_named = false;
+    server_demo.client_ids = DemoClientIds{vanilla_};
+    ++num_runs_without_map_;
 }
 
 void WorldDemo::handle_world(const record::WorldRecord& world) {
@@ -278,12 +279,12 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
     if (server_demo.run != world.run || server_demo.dialect != dialect) {
         begin_map(server_demo, world);
     }
-    if (!server_demo.named) {
+    if (!server_demo.is_map_named) {
         if (world.map->name.empty()) {
             return;
         }
-        server_demo.named = true; // a client that joined later received the map's name
-        --mapless_;
+        server_demo.is_map_named = true; // a client that joined later received the map's name
+        --num_runs_without_map_;
     }
     if (server_demo.ordinal == 0) {
         record::MapRecord map = *world.map;
@@ -293,7 +294,7 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
     }
     record::SnapshotRecord shown = world.merged;
     shown.head.session = server_demo.number;
-    const DemoItems placed = server_demo.players.assign_ids(world.merged);
+    const DemoItems placed = server_demo.client_ids.assign_ids(world.merged);
     losses_.items_without_id += placed.left_out;
     losses_.ticks_without_id += placed.left_out == 0 ? 0 : 1;
     shown.items = placed.items;
@@ -338,7 +339,7 @@ void WorldDemo::on_world_message(const record::WorldMessage& message) {
 DemoLosses WorldDemo::losses() const {
     DemoLosses losses = demos_.losses();
     losses.merge(losses_);
-    losses.mapless += mapless_;
+    losses.sessions_without_map += num_runs_without_map_;
     return losses;
 }
 

@@ -28,10 +28,10 @@ struct DemoItems {
 /// Assigns client ids to the players of a world for a demo. Clients draw only players with ids
 /// below a limit, but a world may contain made-up ids above the limit, which no server has
 /// (docs/world.md).
-class DemoPlayers {
+class DemoClientIds {
   public:
     /// `vanilla`: true if vanilla Teeworlds must be able to play the demo, too.
-    explicit DemoPlayers(bool vanilla) : vanilla_{vanilla} {}
+    explicit DemoClientIds(bool vanilla) : vanilla_{vanilla} {}
 
     /// Returns the items and players of a world with ids that clients draw. A player whose id is
     /// too high gets a free id, and keeps it while present. The result is valid until the next call
@@ -63,9 +63,9 @@ class DemoPlayers {
 
     bool vanilla_;
     IdLimits limits_{};
-    std::set<std::uint16_t> present_; ///< the clients in the current world
+    std::set<std::uint16_t> present_clients_; ///< the clients in the current world
     std::array<std::optional<std::uint16_t>, kMaxSlots> slots_{};
-    std::vector<RenumberedItem> moved_;
+    std::vector<RenumberedItem> renumbered_;
     snapshot::Snapshot items_;
     record::Roster roster_;
 };
@@ -74,7 +74,7 @@ class DemoPlayers {
 /// without a player's view. After each start and map change of a server, a demo begins when the new
 /// map is known. If a world has more than kMaxItems items or kMaxSnapshotBytes bytes, its items are
 /// chosen in this order: descriptors, game items, player items, characters, flags, other items,
-/// events; in each group, by key. Players get ids that clients draw (DemoPlayers). A world of 0.6
+/// events; in each group, by key. Players get ids that clients draw (DemoClientIds). A world of 0.6
 /// is written without items that only 0.7 knows. Each message to all players is written once, after
 /// the tick of its world.
 class WorldDemo final : public record::RecordSink, public record::WorldMessageSink {
@@ -96,8 +96,8 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
         std::optional<std::uint32_t> run{};
         snapshot::Dialect dialect = snapshot::Dialect::six; ///< dialect of the server's worlds
         std::uint64_t ordinal = 0; ///< number of worlds since the map or dialect changed
-        bool named = false;        ///< true if the name of the server's current map is known
-        DemoPlayers players{false};
+        bool is_map_named = false; ///< true if the name of the current map is known
+        DemoClientIds client_ids{false};
     };
 
     /// The most servers with demos at the same time. A further server replaces a server without
@@ -123,8 +123,9 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     snapshot::Snapshot playable_;
     /// The indices of the world's items, in the order of adding them to the demo's snapshot.
     std::vector<std::size_t> order_;
-    DemoLosses losses_;         ///< losses that demos_ does not count
-    std::uint64_t mapless_ = 0; ///< number of server starts and map changes with an unknown map
+    DemoLosses losses_; ///< losses that demos_ does not count
+    std::uint64_t num_runs_without_map_ =
+        0; ///< number of server starts and map changes with an unknown map
 };
 
 } // namespace tw::demo

@@ -311,13 +311,15 @@ void ObserverRun::show_status() {
     fmt::print(out, "{}", can_redraw ? sink::kEraseLine : "");
     print_lines(out, console_->take_finding_lines(now));
     if (can_redraw) {
-        fmt::print(out, "{}",
-                   console_->take_status(now, shown_.lap(), status_notes(),
-                                         sink::terminal_columns(options_.console->descriptor())));
+        fmt::print(
+            out, "{}",
+            console_->take_status_line(now, shown_.lap(), status_notes(),
+                                       sink::terminal_columns(options_.console->descriptor())));
     } else if (shown_.seconds() > (status_shown_ ? kStatusPause : kFirstStatus)) {
         status_shown_ = true;
-        fmt::print(out, "{}\n",
-                   console_->take_status(now, shown_.lap(), status_notes(), std::string::npos));
+        fmt::print(
+            out, "{}\n",
+            console_->take_status_line(now, shown_.lap(), status_notes(), std::string::npos));
     }
     std::fflush(out);
 }

@@ -245,7 +245,7 @@ std::size_t TapRun::read_frames() {
         [this](const capture::CapturedDatagram& datagram) { feed_->on_captured(datagram); },
         kBatch);
     feed_->on_frames_read(base::now_utc(), live_.dropped_frames(), frames == 0);
-    if (!reported_merged_ && live_.counts().merged != 0) {
+    if (!reported_merged_ && live_.counts().merged_frames != 0) {
         reported_merged_ = true;
         log::warn("the interface merges datagrams into frames (generic receive offload); they "
                   "are split where that is certain: ethtool -K {} gro off",

@@ -10,17 +10,17 @@ namespace {
 
 /// The maximum number of ticks by which an input may be ahead of the newest snapshot. Real clients
 /// are a few ticks ahead. Inputs that are further ahead would only wait at the server.
-constexpr std::int32_t kMaxLeadSnapshots = 50;
+constexpr std::int32_t kMaxLeadTicks = 50;
 constexpr std::int32_t kDefaultLead = 5;
 
-/// Returns by how many ticks an input is ahead of the newest snapshot, from 1 to kMaxLeadSnapshots.
+/// Returns by how many ticks an input is ahead of the newest snapshot, from 1 to kMaxLeadTicks.
 /// Returns kDefaultLead if there is no snapshot yet.
 std::int32_t input_lead(std::int32_t intended, std::optional<snapshot::Tick> newest) {
     if (!newest) {
         return kDefaultLead;
     }
-    return static_cast<std::int32_t>(std::clamp<std::int64_t>(
-        std::int64_t{intended} - std::int64_t{*newest}, 1, kMaxLeadSnapshots));
+    return static_cast<std::int32_t>(
+        std::clamp<std::int64_t>(std::int64_t{intended} - std::int64_t{*newest}, 1, kMaxLeadTicks));
 }
 
 /// Returns the first string of a message body, with the NUL.

@@ -230,7 +230,7 @@ void ReplayClient::connect() {
     }
 }
 
-void ReplayClient::note_server_packet() {
+void ReplayClient::remember_server_packet() {
     last_packet_time_ = now_;
     has_server_answered_ = true;
 }
@@ -250,14 +250,14 @@ void ReplayClient::on_control_0_6(const wire::Control& control) {
     const bool ours = !sender_.token || control.token == sender_.token;
     if (phase_ == Phase::connecting && control.kind == ControlKind::connectaccept &&
         !control.vanilla_token) {
-        note_server_packet();
+        remember_server_packet();
         if (control.has_token_magic) {
             sender_.token = control.token;
         }
         sender_.add_control(ControlKind::accept, now_);
         send_info();
     } else if (control.kind == ControlKind::keepalive && ours) {
-        note_server_packet();
+        remember_server_packet();
     } else if (control.kind == ControlKind::close && (phase_ == Phase::connecting || ours)) {
         on_close(control);
     }
@@ -269,15 +269,15 @@ void ReplayClient::on_control_0_7(const wire::Packet& packet, const wire::Contro
     }
     const bool connecting = phase_ == Phase::connecting;
     if (connecting && control.kind == ControlKind::token && control.token) {
-        note_server_packet();
+        remember_server_packet();
         sender_.token = control.token;
         last_connect_time_ = 0; // reconnects at once
         connect();
     } else if (connecting && control.kind == ControlKind::accept && sender_.token) {
-        note_server_packet();
+        remember_server_packet();
         send_info();
     } else if (control.kind == ControlKind::keepalive) {
-        note_server_packet();
+        remember_server_packet();
     } else if (control.kind == ControlKind::close) {
         on_close(control);
     }
@@ -302,7 +302,7 @@ void ReplayClient::on_packet(std::uint16_t ack, bool resend) {
     if (phase_ == Phase::waiting || phase_ == Phase::connecting) {
         return;
     }
-    note_server_packet();
+    remember_server_packet();
     sender_.on_ack(ack);
     if (resend) {
         sender_.on_resend_request(now_);

@@ -17,7 +17,7 @@
 
 namespace tw::replay {
 
-/// The numbers that clients count themselves. The inspector counts all others.
+/// The counts of a run that the clients count. The inspector counts the rest.
 struct ClientCounts {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
@@ -164,7 +164,7 @@ class ReplayClient {
     enum class Phase : std::uint8_t { waiting, connecting, joining, playing };
 
     void connect();
-    void note_server_packet();
+    void remember_server_packet();
     void on_control_0_6(const wire::Control& control);
     void on_control_0_7(const wire::Packet& packet, const wire::Control& control);
     void on_close(const wire::Control& control);

@@ -111,7 +111,7 @@ class ReplayRun {
 
     ReplayResult run() {
         signals_.set_handler([this](int /*signal*/) { interrupt_clients(); });
-        for (const auto& peer : peers_) {
+        for (const auto& peer : clients_) {
             receive(*peer);
         }
         run_due_clients();
@@ -121,9 +121,10 @@ class ReplayRun {
     }
 
   private:
-    struct Peer {
-        Peer(asio::io_context& io, std::uint64_t own_key, const ClientScript& script,
-             ReplayClient::Options options, Timestamp start, ClientCounts& counts)
+    /// A client and its socket.
+    struct SocketClient {
+        SocketClient(asio::io_context& io, std::uint64_t own_key, const ClientScript& script,
+                     ReplayClient::Options options, Timestamp start, ClientCounts& counts)
             : key{own_key}, socket{io}, client{script, std::move(options), start, counts} {}
 
         std::uint64_t key;
@@ -141,16 +142,16 @@ class ReplayRun {
     }
 
     void open_client(std::size_t i) {
-        ReplayClient::Options each = options_.each;
+        ReplayClient::Options each = options_.each_client;
         each.connection_id = random_id<decltype(each.connection_id)>();
         each.token = random_id<wire::Token>();
-        auto peer = std::make_unique<Peer>(
+        auto peer = std::make_unique<SocketClient>(
             io_, i + 1, options_.scripts[i % options_.scripts.size()], std::move(each),
             start_time_ + static_cast<Timestamp>(i) * kStartInterval, counts_);
         peer->socket.open(options_.server.protocol());
         peer->socket.connect(options_.server);
         peer->socket.non_blocking(true);
-        peers_.push_back(std::move(peer));
+        clients_.push_back(std::move(peer));
     }
 
     /// Returns the UTC time of the start plus the monotonic time since then.
@@ -160,7 +161,7 @@ class ReplayRun {
                                  .count();
     }
 
-    void receive(Peer& peer) {
+    void receive(SocketClient& peer) {
         peer.socket.async_receive(
             asio::buffer(peer.buffer),
             [this, &peer](const boost::system::error_code& error, std::size_t size) {
@@ -174,7 +175,7 @@ class ReplayRun {
             });
     }
 
-    void on_datagram(Peer& peer, std::span<const std::byte> datagram) {
+    void on_datagram(SocketClient& peer, std::span<const std::byte> datagram) {
         if (!peer.has_session) {
             return; // the client has not sent anything yet; the server cannot have answered
         }
@@ -187,7 +188,7 @@ class ReplayRun {
         send(peer);
     }
 
-    void send(Peer& peer) {
+    void send(SocketClient& peer) {
         for (const auto& datagram : peer.client.take_datagrams()) {
             const Timestamp time = now();
             if (!std::exchange(peer.has_session, true)) {
@@ -205,7 +206,7 @@ class ReplayRun {
         const Timestamp time = now();
         Timestamp next = time + std::chrono::nanoseconds{std::chrono::seconds{1}}.count();
         bool playing = false;
-        for (const auto& peer : peers_) {
+        for (const auto& peer : clients_) {
             peer->client.on_time(time);
             send(*peer);
             if (!peer->client.has_ended()) {
@@ -226,7 +227,7 @@ class ReplayRun {
     }
 
     void interrupt_clients() {
-        for (const auto& peer : peers_) {
+        for (const auto& peer : clients_) {
             peer->client.close_connection(ClientEnding::interrupted);
             send(*peer);
         }
@@ -234,13 +235,13 @@ class ReplayRun {
     }
 
     [[nodiscard]] ReplayResult result() const {
-        ReplayResult result{.clients = peers_.size(),
+        ReplayResult result{.clients = clients_.size(),
                             .counts = counts_,
                             .send_errors = send_errors_,
                             .seconds = static_cast<double>(now() - start_time_) / 1e9,
                             .totals = inspector_.totals(),
                             .sessions = inspector_.num_sessions_opened()};
-        for (const auto& peer : peers_) {
+        for (const auto& peer : clients_) {
             const ReplayClient& client = peer->client;
             ++result.endings[static_cast<std::size_t>(client.ending())];
             result.entered += static_cast<std::size_t>(client.was_in_game());
@@ -260,7 +261,7 @@ class ReplayRun {
     inspect::Observers observers_;
     inspect::Inspector inspector_;
     ClientCounts counts_;
-    std::vector<std::unique_ptr<Peer>> peers_;
+    std::vector<std::unique_ptr<SocketClient>> clients_;
     std::uint64_t send_errors_ = 0;
 };
 

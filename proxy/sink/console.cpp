@@ -30,8 +30,8 @@ std::string_view environment_variable(const char* name) {
 } // namespace
 
 BoundedWaitStream::BoundedWaitStream(int descriptor)
-    : descriptor_{descriptor}, terminal_{::isatty(descriptor) == 1},
-      redraws_{terminal_ && environment_variable("TERM") != "dumb"} {
+    : descriptor_{descriptor}, is_terminal_{::isatty(descriptor) == 1},
+      can_redraw_{is_terminal_ && environment_variable("TERM") != "dumb"} {
     constexpr cookie_io_functions_t kWriteOnly{
         .read = nullptr,
         .write = [](void* cookie, const char* text, std::size_t size) -> ssize_t {
@@ -52,16 +52,16 @@ BoundedWaitStream::~BoundedWaitStream() {
 }
 
 bool BoundedWaitStream::is_colored() const {
-    return colors_ == Colors::always ||
-           (colors_ == Colors::automatic && redraws_ && environment_variable("NO_COLOR").empty());
+    return colors_ == Colors::always || (colors_ == Colors::automatic && can_redraw_ &&
+                                         environment_variable("NO_COLOR").empty());
 }
 
 bool BoundedWaitStream::needs_dates() const {
     struct stat facts {};
 
-    return !terminal_ && (::fstat(descriptor_, &facts) != 0 ||
-                          environment_variable("JOURNAL_STREAM") !=
-                              fmt::format("{}:{}", facts.st_dev, facts.st_ino));
+    return !is_terminal_ && (::fstat(descriptor_, &facts) != 0 ||
+                             environment_variable("JOURNAL_STREAM") !=
+                                 fmt::format("{}:{}", facts.st_dev, facts.st_ino));
 }
 
 void BoundedWaitStream::write(const char* text, std::size_t size) {
@@ -147,8 +147,8 @@ void Console::add_finding(const record::FindingRecord& finding) {
 }
 
 void Console::count_snapshots(std::uint64_t snapshots, std::uint64_t verified) {
-    snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
-    unverified_.fetch_add(snapshots - verified, std::memory_order_relaxed);
+    num_snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
+    num_unverified_.fetch_add(snapshots - verified, std::memory_order_relaxed);
 }
 
 namespace {
@@ -184,11 +184,11 @@ std::vector<std::string> Console::take_finding_lines(record::Timestamp now, bool
     return lines;
 }
 
-std::string Console::take_status(record::Timestamp now, double seconds, const StatusNotes& notes,
-                                 std::size_t columns) {
+std::string Console::take_status_line(record::Timestamp now, double seconds,
+                                      const StatusNotes& notes, std::size_t columns) {
     const std::lock_guard lock{mutex_};
-    const std::uint64_t snapshots = snapshots_.exchange(0);
-    const std::uint64_t verified = snapshots - std::min(unverified_.exchange(0), snapshots);
+    const std::uint64_t snapshots = num_snapshots_.exchange(0);
+    const std::uint64_t verified = snapshots - std::min(num_unverified_.exchange(0), snapshots);
     const auto joining = static_cast<std::size_t>(
         std::ranges::count_if(tees_, [](const auto& each) { return each.second.name.empty(); }));
     std::string line = fmt::format(
@@ -266,7 +266,7 @@ void ConsoleSink::handle_record(const record::SessionRecord& record) {
         break;
     case record::SessionEvent::close:
         console_->remove_tee(session);
-        shown_.erase(session);
+        last_shown_times_.erase(session);
         break;
     }
 }
@@ -276,7 +276,7 @@ void ConsoleSink::handle_record(const record::SnapshotRecord& record) {
     if (!record.rebuilt) {
         return;
     }
-    record::Timestamp& shown = shown_[record.head.session];
+    record::Timestamp& shown = last_shown_times_[record.head.session];
     if (record.head.time - shown < kSecond) {
         return;
     }

@@ -39,10 +39,10 @@ class BoundedWaitStream {
 
     [[nodiscard]] std::FILE* file() const { return file_; }
 
-    [[nodiscard]] bool is_terminal() const { return terminal_; }
+    [[nodiscard]] bool is_terminal() const { return is_terminal_; }
 
     /// True if the output is a terminal that moves its cursor, so that a line can be replaced.
-    [[nodiscard]] bool can_redraw() const { return redraws_; }
+    [[nodiscard]] bool can_redraw() const { return can_redraw_; }
 
     [[nodiscard]] Colors colors() const { return colors_; }
 
@@ -72,8 +72,8 @@ class BoundedWaitStream {
 
   private:
     int descriptor_;
-    bool terminal_;
-    bool redraws_;
+    bool is_terminal_;
+    bool can_redraw_;
     Colors colors_ = Colors::automatic;
     std::FILE* file_ = nullptr;
     std::atomic<std::int64_t> write_timeout_ms_{0};
@@ -98,8 +98,8 @@ struct StatusNotes {
     std::string recording{}; ///< where the run records; not shown if there is no space for it
 };
 
-/// Makes the text that a live run shows to users: a status line, and all warnings and errors. All
-/// inspecting threads share one Console; each has a separate ConsoleSink.
+/// Makes the text that a live run shows to users: a status line, and lines for warnings and errors.
+/// All inspecting threads share one Console; each of them has a ConsoleSink.
 class Console {
   public:
     explicit Console(ConsoleStyle style) : style_{style}, findings_{style.has_dates} {}
@@ -124,9 +124,9 @@ class Console {
                                                               bool all = false);
 
     /// Returns the status line, at most `columns` wide. `seconds`: the time since the last call of
-    /// take_status().
-    [[nodiscard]] std::string take_status(record::Timestamp now, double seconds,
-                                          const StatusNotes& notes, std::size_t columns);
+    /// take_status_line().
+    [[nodiscard]] std::string take_status_line(record::Timestamp now, double seconds,
+                                               const StatusNotes& notes, std::size_t columns);
 
     [[nodiscard]] std::vector<std::string>
     finding_table(const FindingLines::ExplainCommand& explain);
@@ -140,8 +140,8 @@ class Console {
     std::mutex mutex_;
     std::map<std::uint32_t, Tee> tees_;
     FindingLines findings_;
-    std::atomic<std::uint64_t> snapshots_{0};
-    std::atomic<std::uint64_t> unverified_{0};
+    std::atomic<std::uint64_t> num_snapshots_{0};
+    std::atomic<std::uint64_t> num_unverified_{0};
 };
 
 /// Passes the records of one thread to the console, but at most one snapshot a second of each
@@ -158,7 +158,8 @@ class ConsoleSink final : public record::RecordSink {
     void handle_record(const record::FindingRecord& record);
 
     Console* console_;
-    std::unordered_map<std::uint32_t, record::Timestamp> shown_;
+    /// For each session, the time of the last snapshot that was passed on.
+    std::unordered_map<std::uint32_t, record::Timestamp> last_shown_times_;
 };
 
 } // namespace tw::sink

@@ -62,8 +62,8 @@ FindingLines::FindingKindKey FindingLines::kind_of(const record::FindingRecord& 
 }
 
 void FindingLines::count_finding(const record::FindingRecord& finding) {
-    ++total_.at(static_cast<std::size_t>(record::severity_of(finding)));
-    FindingTotal& total = totals_[finding.id];
+    ++num_by_severity_.at(static_cast<std::size_t>(record::severity_of(finding)));
+    FindingTotal& total = totals_by_id_[finding.id];
     if (total.count++ == 0) {
         total.first = finding.head.time;
         total.session = finding.head.session;
@@ -149,14 +149,14 @@ std::vector<FindingLines::Line> FindingLines::take_due_lines(record::Timestamp n
 
 std::vector<FindingLines::Line> FindingLines::take_all_lines() {
     record::Timestamp now = 0;
-    for (const auto& [unused, total] : totals_) {
+    for (const auto& [unused, total] : totals_by_id_) {
         now = std::max(now, total.last);
     }
     return take_lines(now, true);
 }
 
 std::vector<std::string> FindingLines::table(const ExplainCommand& explain) const {
-    if (totals_.empty()) {
+    if (totals_by_id_.empty()) {
         return {};
     }
     const std::size_t width = clock_text(0, has_dates_).size();
@@ -164,8 +164,8 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
                                                "reported", "first", width, "last", width,
                                                "sessions")};
     for (const record::FindingId id : record::findings_by_importance()) {
-        const auto found = totals_.find(id);
-        if (found == totals_.end()) {
+        const auto found = totals_by_id_.find(id);
+        if (found == totals_by_id_.end()) {
             continue;
         }
         const FindingTotal& total = found->second;
@@ -182,8 +182,8 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
     if (explain) {
         lines.emplace_back("'twscope explain NAME' says what a finding means, and what causes it.");
     }
-    const auto last =
-        std::ranges::max_element(totals_, {}, [](const auto& each) { return each.second.last; });
+    const auto last = std::ranges::max_element(totals_by_id_, {},
+                                               [](const auto& each) { return each.second.last; });
     if (const std::tm time = base::local_time(last->second.last);
         time.tm_gmtoff != 0 && !has_dates_) {
         lines.push_back(

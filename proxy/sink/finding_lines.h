@@ -61,7 +61,7 @@ class FindingLines {
 
     /// Returns the number of findings of this severity; 0 for informational findings.
     [[nodiscard]] std::uint64_t num_findings(record::Severity severity) const {
-        return total_.at(static_cast<std::size_t>(severity));
+        return num_by_severity_.at(static_cast<std::size_t>(severity));
     }
 
     /// A function that returns the command line that explains a session's finding at a tick.
@@ -110,8 +110,8 @@ class FindingLines {
 
     bool has_dates_;
     std::map<FindingKindKey, ShownFinding> kinds_;
-    std::map<record::FindingId, FindingTotal> totals_;
-    std::array<std::uint64_t, 3> total_{}; ///< indexed by severity
+    std::map<record::FindingId, FindingTotal> totals_by_id_;
+    std::array<std::uint64_t, 3> num_by_severity_{}; ///< indexed by severity
 };
 
 } // namespace tw::sink

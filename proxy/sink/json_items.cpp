@@ -80,10 +80,9 @@ void append_packed_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
 }
 
 ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
-    : front_{constant_item_start(object)}, room_{front_.max_put_bytes() + 2 * kIntRoomBytes +
-                                                 kIdKey.max_put_bytes() +
-                                                 kFieldsKey.max_put_bytes() +
-                                                 kNamesKey.max_put_bytes()} {
+    : item_start_{constant_item_start(object)},
+      max_bytes_{item_start_.max_put_bytes() + 2 * kIntRoomBytes + kIdKey.max_put_bytes() +
+                 kFieldsKey.max_put_bytes() + kNamesKey.max_put_bytes()} {
     for (const snapshot::FieldSpec& field : object.fields) {
         const std::string key = '"' + std::string{field.name} + "\":";
         fields_.push_back({.key = JsonLiteral{fields_.empty() ? key : ',' + key},
@@ -91,7 +90,8 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
                            .offset = field.offset,
                            .count = field.count,
                            .bit = record::ItemSightings::int_bit(field.offset)});
-        room_ += fields_.back().key.max_put_bytes() + kIntStringRoom + field.count * kIntRoomBytes;
+        max_bytes_ +=
+            fields_.back().key.max_put_bytes() + kIntStringRoom + field.count * kIntRoomBytes;
         if (field.names != nullptr) {
             prepare_names(field);
         }
@@ -106,11 +106,11 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
                      .bit = record::ItemSightings::int_bit(field.offset)};
     if (field.names->flags) {
         names.key = JsonLiteral{key + '['};
-        room_ += names.key.max_put_bytes();
+        max_bytes_ += names.key.max_put_bytes();
         for (const snapshot::NamedValue& flag : values) {
             names.flags.push_back({.mask = static_cast<std::uint32_t>(flag.value),
                                    .name = JsonLiteral{",\"" + std::string{flag.name} + '"'}});
-            room_ += names.flags.back().name.max_put_bytes();
+            max_bytes_ += names.flags.back().name.max_put_bytes();
         }
     } else {
         std::size_t longest = 0;
@@ -126,7 +126,7 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
         sorted.erase(std::unique(sorted.begin(), sorted.end(),
                                  [](const Name& a, const Name& b) { return a.value == b.value; }),
                      sorted.end());
-        room_ += longest;
+        max_bytes_ += longest;
     }
     names_.push_back(std::move(names));
 }
@@ -227,7 +227,7 @@ char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
 
 void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> data,
                          std::uint32_t missing_ints, JsonBuffer& out) const {
-    char* to = front_.put(out.reserve(room_));
+    char* to = item_start_.put(out.reserve(max_bytes_));
     to = put_int(to, key.type);
     to = put_int(kIdKey.put(to), key.id);
     to = put_fields(kFieldsKey.put(to), data, missing_ints);
@@ -315,7 +315,8 @@ void put_object(const Source& source, const Schema& schema, JsonBuffer& out) {
 
 /// Writes the start of an item, up to its id, for an item that is not a known object: a UUID
 /// descriptor, or an item of an unknown type.
-void write_unknown_front(const SnapshotRecord& record, const ItemView& item, JsonBuffer& out) {
+void write_start_of_unknown_item(const SnapshotRecord& record, const ItemView& item,
+                                 JsonBuffer& out) {
     const std::size_t begin = out.size();
     out.append(record::kItemType.key.json());
     out.append_string(record::type_name(item.key.type, nullptr));
@@ -334,7 +335,7 @@ void write_unknown_front(const SnapshotRecord& record, const ItemView& item, Jso
 } // namespace
 
 ItemWriter::ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects)
-    : set_{&objects}, choice_{choice}, raw_{raw} {
+    : object_set_{&objects}, choice_{choice}, writes_raw_ints_{raw} {
     for (const auto& list : {snapshot::object_table(), objects.custom()}) {
         for (const snapshot::ObjectSpec& object : list) {
             objects_.emplace_back(object);
@@ -399,13 +400,13 @@ void ItemWriter::set_name(PlayerName& player, std::optional<record::PackedText> 
 }
 
 void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client, JsonBuffer& out) {
-    if (client >= players_.size()) {
+    if (client >= player_names_.size()) {
         return;
     }
-    PlayerName& player = players_[client];
-    if (player.checked_in != snapshots_) {
+    PlayerName& player = player_names_[client];
+    if (player.checked_in != num_snapshots_) {
         look_up_player(record, client, player);
-        player.checked_in = snapshots_;
+        player.checked_in = num_snapshots_;
     }
     out.append(player.text);
 }
@@ -435,7 +436,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
     // Knuth's multiplicative hash. Its upper bits are distributed best.
     constexpr auto kShift = static_cast<unsigned>(33 - std::bit_width(kCachedItems));
     static_assert(std::has_single_bit(kCachedItems));
-    CachedItemText& written = written_[item.key.packed() * 2654435761U >> kShift];
+    CachedItemText& written = item_texts_[item.key.packed() * 2654435761U >> kShift];
     if (written.spec == &spec && written.key == item.key && written.missing_ints == missing_ints &&
         written.has_ints(item.data)) {
         out.append(written.text());
@@ -443,7 +444,7 @@ std::optional<std::uint16_t> ItemWriter::write_object(const snapshot::ObjectSpec
     }
     const auto client = snapshot::client_of(spec, item.key, item.data);
     const std::size_t begin = out.size();
-    objects_[set_->index_of(spec)].write(item.key, item.data, missing_ints, out);
+    objects_[object_set_->index_of(spec)].write(item.key, item.data, missing_ints, out);
     const std::string_view text = out.view().substr(begin);
     if (text.size() <= kMaxCachedTextBytes) {
         written.spec = &spec;
@@ -460,7 +461,7 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
     const ItemView item = record.items[index];
     const record::ItemSightings* const sightings = record.sightings;
     if (spec == nullptr) {
-        write_unknown_front(record, item, out);
+        write_start_of_unknown_item(record, item, out);
     } else {
         const std::uint32_t missing_ints =
             sightings == nullptr ? 0 : sightings->missing_ints[index];
@@ -478,7 +479,7 @@ void ItemWriter::write_item(const SnapshotRecord& record, const snapshot::Object
     if (sightings != nullptr) {
         write_sessions(*sightings, index, out);
     }
-    if (raw_ || spec == nullptr || item.data.size() > spec->size) {
+    if (writes_raw_ints_ || spec == nullptr || item.data.size() > spec->size) {
         out.append(record::kItemData.key.json());
         out.append_ints(item.data);
     }
@@ -526,7 +527,8 @@ void ItemWriter::write_sessions(const record::ItemSightings& sightings, std::siz
     }
     static_assert(std::has_single_bit(kCachedSessionsTexts));
     CachedSessionsText& known =
-        seen_[hash >> (64U - static_cast<unsigned>(std::bit_width(kCachedSessionsTexts) - 1))];
+        session_texts_[hash >>
+                       (64U - static_cast<unsigned>(std::bit_width(kCachedSessionsTexts) - 1))];
     if (known.generation != seen_generation_ || !std::ranges::equal(known.sessions, seen)) {
         known.generation = seen_generation_;
         known.sessions.assign(seen.begin(), seen.end());
@@ -562,7 +564,7 @@ void ItemWriter::write_items(const SnapshotRecord& record, bool all_items, JsonB
     out.append(record::kSnapshotItems.key.json());
     out.append('[');
     first_client_info_ = now.lower_bound({.type = kClientInfoType, .id = 0});
-    ++snapshots_;
+    ++num_snapshots_;
     if (record.sightings != nullptr &&
         !std::ranges::equal(record.sightings->sessions, seen_sessions_)) {
         seen_sessions_.assign(record.sightings->sessions.begin(), record.sightings->sessions.end());

@@ -65,10 +65,10 @@ class ObjectWriter {
                                   std::uint32_t missing_ints) const;
     [[nodiscard]] static char* put_name(char* to, const NamedField& names, std::int32_t value);
 
-    JsonLiteral front_; ///< `{"type":"character","type_id":`
+    JsonLiteral item_start_; ///< `{"type":"character","type_id":`
     std::vector<Field> fields_;
     std::vector<NamedField> names_;
-    std::size_t room_ = 0; ///< the most bytes that write() appends for an item
+    std::size_t max_bytes_ = 0; ///< the most bytes that write() appends for an item
 };
 
 /// Appends the text that is packed into `ints` (DDNet's IntsToStr) as a JSON string.
@@ -100,7 +100,7 @@ class ItemWriter {
     /// The cached JSON text of a player's name. It is cached because names rarely change, and are
     /// the same in all sessions of a server.
     struct PlayerName {
-        /// The value of snapshots_ at the last snapshot for which this name was looked up.
+        /// The value of num_snapshots_ at the last snapshot for which this name was looked up.
         std::uint64_t checked_in = 0;
         std::array<std::int32_t, record::kPlayerNameInts> ints{};
         JsonLiteral text; ///< `,"player":"nameless tee"`; empty if unknown
@@ -157,21 +157,22 @@ class ItemWriter {
                         PlayerName& player) const;
     static void set_name(PlayerName& player, std::optional<record::PackedText> packed);
 
-    const snapshot::ObjectSet* set_;
+    const snapshot::ObjectSet* object_set_;
     ItemChoice choice_;
-    bool raw_;
+    bool writes_raw_ints_;
     std::vector<ObjectWriter> objects_; ///< indexed by ObjectSet::index_of()
     /// The cached names of players, indexed by client id.
-    std::vector<PlayerName> players_ = std::vector<PlayerName>(kMaxPlayers);
+    std::vector<PlayerName> player_names_ = std::vector<PlayerName>(kMaxPlayers);
     /// The cache for items, indexed by the hash of an item's key.
-    std::vector<CachedItemText> written_ = std::vector<CachedItemText>(kCachedItems);
+    std::vector<CachedItemText> item_texts_ = std::vector<CachedItemText>(kCachedItems);
     std::size_t first_client_info_ = 0; ///< index of the first client_info in the current snapshot
-    std::uint64_t snapshots_ = 0;       ///< number of snapshots written, including the current one
+    std::uint64_t num_snapshots_ = 0;   ///< number of snapshots written, including the current one
     JsonBuffer removed_;
     std::vector<std::uint32_t> seen_sessions_; ///< the sessions in the world that was written last
     std::uint64_t seen_generation_ = 1;        ///< incremented whenever seen_sessions_ changes
     /// The cache for lists of sessions, indexed by the hash of the sessions.
-    std::vector<CachedSessionsText> seen_ = std::vector<CachedSessionsText>(kCachedSessionsTexts);
+    std::vector<CachedSessionsText> session_texts_ =
+        std::vector<CachedSessionsText>(kCachedSessionsTexts);
 };
 
 } // namespace tw::sink

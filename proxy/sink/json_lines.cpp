@@ -38,14 +38,14 @@ void OpenSessions::append_stored_lines(JsonBuffer& out) const {
 
 bool OpenSessions::is_first_snapshot(const record::Record& record, std::uint32_t segment) {
     if (std::holds_alternative<const record::WorldRecord*>(record)) {
-        return std::exchange(worlds_full_in_, segment) != segment;
+        return std::exchange(last_full_world_segment_, segment) != segment;
     }
     const auto* const* const snapshot = std::get_if<const record::SnapshotRecord*>(&record);
     if (snapshot == nullptr || !(*snapshot)->rebuilt) {
         return false;
     }
     SessionLines* const session = find_session((*snapshot)->head.session);
-    return session != nullptr && std::exchange(session->full_in, segment) != segment;
+    return session != nullptr && std::exchange(session->last_full_segment, segment) != segment;
 }
 
 void OpenSessions::store_line(const record::Record& record, std::string_view line) {

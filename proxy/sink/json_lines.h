@@ -40,8 +40,8 @@ class OpenSessions {
         std::string open;
         std::string established;
         std::string map;
-        /// The most recent segment that contains a snapshot of the session with all items.
-        std::uint32_t full_in = 0;
+        /// The last segment that contains a snapshot of the session with all items.
+        std::uint32_t last_full_segment = 0;
     };
 
     void on_session_event(const record::SessionRecord& event, std::string_view line);
@@ -50,7 +50,7 @@ class OpenSessions {
 
     std::map<std::uint32_t, SessionLines> sessions_;
     /// The last segment that contains a record of a world with all items.
-    std::uint32_t worlds_full_in_ = 0;
+    std::uint32_t last_full_world_segment_ = 0;
 };
 
 /// Options that decide which records and keys JsonLines writes.

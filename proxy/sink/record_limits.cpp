@@ -27,7 +27,7 @@ std::uint64_t key_of(const record::FindingRecord& finding) {
            (has_type ? finding.item->type_id : 0U);
 }
 
-constexpr record::FindingId id_of(std::uint64_t key) {
+constexpr record::FindingId finding_id_of(std::uint64_t key) {
     return static_cast<record::FindingId>(key >> 16U & UINT16_MAX);
 }
 
@@ -81,9 +81,9 @@ void FindingRateLimiter::end_session(const record::RecordHeader& head) {
     const auto begin = kinds_.lower_bound(first_key_of(head.session));
     const auto end = kinds_.upper_bound(first_key_of(head.session) | UINT32_MAX);
     for (auto each = begin; each != end;) {
-        const record::FindingId id = id_of(each->first);
+        const record::FindingId id = finding_id_of(each->first);
         std::uint64_t omitted = 0; // sum for all item types with this finding's id
-        for (; each != end && id_of(each->first) == id; ++each) {
+        for (; each != end && finding_id_of(each->first) == id; ++each) {
             omitted += each->second.omitted;
         }
         report_omitted_findings(id, head, omitted);
@@ -93,7 +93,7 @@ void FindingRateLimiter::end_session(const record::RecordHeader& head) {
 
 void FindingRateLimiter::report_all_omissions() {
     for (const auto& [key, kind] : kinds_) {
-        report_omitted_findings(id_of(key), kind.head, kind.omitted);
+        report_omitted_findings(finding_id_of(key), kind.head, kind.omitted);
     }
     kinds_.clear();
 }
@@ -113,7 +113,7 @@ std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
 
 void MessageRateLimiter::on_record(const record::Record& record) {
     const auto* const* const message = std::get_if<const record::MessageRecord*>(&record);
-    if (message != nullptr && bytes_ != 0) {
+    if (message != nullptr && bytes_per_second_ != 0) {
         limit_message(**message);
         return;
     }
@@ -136,7 +136,7 @@ void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
     const auto [found, is_new] = sessions_.try_emplace(message.head.session);
     Session& session = found->second;
     if (is_new) {
-        session.bytes_left = static_cast<std::int64_t>(kBurstSeconds * bytes_);
+        session.bytes_left = static_cast<std::int64_t>(kBurstSeconds * bytes_per_second_);
         session.time = now;
     }
     refill(session, now);
@@ -146,7 +146,7 @@ void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
         session.bytes_left -= static_cast<std::int64_t>(target_->bytes_written() - before);
         return;
     }
-    ++omitted_;
+    ++num_omitted_;
     ++session.omitted;
     session.head = message.head;
     if (session.reported_count == 0 ||
@@ -159,12 +159,12 @@ void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
 /// Adds the number of bytes that the session may write for the time since the last call. Adds
 /// nothing if the clock was set back, and at most kBurstSeconds' bytes if it was set forward.
 void MessageRateLimiter::refill(Session& session, record::Timestamp now) const {
-    const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_);
+    const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_per_second_);
     const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),
                                                          kBurstSeconds * kNanosecondsASecond);
     session.time = now;
     const double more = static_cast<double>(passed) / static_cast<double>(kNanosecondsASecond) *
-                        static_cast<double>(bytes_);
+                        static_cast<double>(bytes_per_second_);
     session.bytes_left = std::min(full, session.bytes_left + static_cast<std::int64_t>(more));
 }
 
@@ -176,7 +176,7 @@ void MessageRateLimiter::report_omitted_messages(Session& session) {
     const record::FindingRecord finding{.head = session.head,
                                         .id = record::FindingId::session_messages_left_out,
                                         .lost = session.omitted,
-                                        .limit = static_cast<std::int64_t>(bytes_)};
+                                        .limit = static_cast<std::int64_t>(bytes_per_second_)};
     target_->on_record(&finding);
 }
 

@@ -57,14 +57,15 @@ class MessageRateLimiter final : public record::RecordSink {
     static constexpr std::uint64_t kBurstSeconds = 8;
 
     /// `bytes`: the most bytes a second of a session's message records; 0: no limit.
-    MessageRateLimiter(JsonLines& target, std::uint64_t bytes) : target_{&target}, bytes_{bytes} {}
+    MessageRateLimiter(JsonLines& target, std::uint64_t bytes)
+        : target_{&target}, bytes_per_second_{bytes} {}
 
     void on_record(const record::Record& record) override;
 
     /// Reports omitted records that are not reported yet, and forgets all earlier records.
     void report_all_omissions();
 
-    [[nodiscard]] std::uint64_t num_omitted_messages() const { return omitted_; }
+    [[nodiscard]] std::uint64_t num_omitted_messages() const { return num_omitted_; }
 
   private:
     /// The most sessions. If more occur, all omissions are reported and all sessions are forgotten.
@@ -86,8 +87,8 @@ class MessageRateLimiter final : public record::RecordSink {
     void report_omitted_messages(Session& session);
 
     JsonLines* target_;
-    std::uint64_t bytes_;
-    std::uint64_t omitted_ = 0;
+    std::uint64_t bytes_per_second_;
+    std::uint64_t num_omitted_ = 0;
     std::map<std::uint32_t, Session> sessions_;
 };
 

@@ -12,11 +12,11 @@ namespace tw::sink {
 namespace {
 
 /// The keys whose arrays are divided among lines.
-constexpr std::array<std::string_view, 3> kDivided{"items", "removed", "renumbered"};
+constexpr std::array<std::string_view, 3> kDividedKeys{"items", "removed", "renumbered"};
 /// The key that is only in a record's first line, because the other lines do not list all items.
-constexpr std::string_view kFull = "full";
+constexpr std::string_view kFullKey = "full";
 /// The most bytes of `,"line":K,"lines":N` with numbers of 32 bits.
-constexpr std::size_t kMarkBytes = 40;
+constexpr std::size_t kMaxMarkBytes = 40;
 
 struct Member {
     std::string_view key;
@@ -79,7 +79,7 @@ std::optional<Members> members_of(std::string_view line) {
             return std::nullopt;
         }
         Member member{.key = part.substr(1, quote - 1), .value = part.substr(quote + 2)};
-        if (std::ranges::find(kDivided, member.key) != kDivided.end() &&
+        if (std::ranges::find(kDividedKeys, member.key) != kDividedKeys.end() &&
             member.value.starts_with('[')) {
             auto elements = parts_of(member.value);
             member.is_divisible = elements.has_value();
@@ -118,7 +118,7 @@ std::vector<Members> divide_members(const Members& record, std::size_t room) {
         member.elements.clear();
     }
     std::vector<Members> lines{empty};
-    std::erase_if(empty, [](const Member& member) { return member.key == kFull; });
+    std::erase_if(empty, [](const Member& member) { return member.key == kFullKey; });
     std::size_t used = 0;
     for (const Member& member : record) {
         for (const std::string_view element : member.elements) {
@@ -134,17 +134,18 @@ std::vector<Members> divide_members(const Members& record, std::size_t room) {
     return lines;
 }
 
-struct Mark {
-    std::uint32_t line = 0;
+/// The number of a line among the lines of its record.
+struct SplitMark {
+    std::uint32_t line = 0; ///< from 1
     std::uint32_t lines = 0;
 };
 
 /// Reads `,"line":K,"lines":N}` at the end of a line; nullopt if the line does not end so. No
 /// string in a record can contain this text, because quotes in strings are escaped.
-std::optional<Mark> mark_of(std::string_view line) {
+std::optional<SplitMark> read_split_mark(std::string_view line) {
     constexpr std::string_view kLine = R"(,"line":)";
     constexpr std::string_view kLines = R"(,"lines":)";
-    line.remove_prefix(line.size() - std::min(line.size(), kMarkBytes + 1));
+    line.remove_prefix(line.size() - std::min(line.size(), kMaxMarkBytes + 1));
     const std::size_t first = line.find(kLine);
     const std::size_t second = line.find(kLines);
     if (first == std::string_view::npos || second == std::string_view::npos || first > second ||
@@ -156,7 +157,7 @@ std::optional<Mark> mark_of(std::string_view line) {
     const auto number = base::parse_number<std::uint32_t>(line.substr(begin, second - begin));
     const auto lines = base::parse_number<std::uint32_t>(line.substr(second + kLines.size()));
     return number && lines && *number >= 1 && *number <= *lines
-               ? std::optional{Mark{*number, *lines}}
+               ? std::optional{SplitMark{*number, *lines}}
                : std::nullopt;
 }
 
@@ -197,7 +198,7 @@ bool split_line(std::string_view line, std::size_t limit, JsonBuffer& out) {
     if (!record) {
         return false;
     }
-    std::size_t fixed = kMarkBytes + 3; // the brackets and the newline
+    std::size_t fixed = kMaxMarkBytes + 3; // the brackets and the newline
     for (const Member& member : *record) {
         fixed += member.size();
     }
@@ -217,31 +218,32 @@ bool split_line(std::string_view line, std::size_t limit, JsonBuffer& out) {
 }
 
 void LineJoiner::add_line(std::string_view line, const LineHandler& handle_line) {
-    const auto mark = mark_of(line);
-    if (!held_.empty() && (!mark || mark->lines != lines_ || mark->line != held_.size() + 1)) {
+    const auto mark = read_split_mark(line);
+    if (!held_lines_.empty() &&
+        (!mark || mark->lines != num_lines_ || mark->line != held_lines_.size() + 1)) {
         flush_incomplete_record(handle_line);
     }
-    if (!mark || mark->line != held_.size() + 1 || mark->lines == 1 ||
+    if (!mark || mark->line != held_lines_.size() + 1 || mark->lines == 1 ||
         held_bytes_ + line.size() > kMaxLineBytes) {
         flush_incomplete_record(handle_line);
         handle_line(line);
         return;
     }
-    held_.emplace_back(line);
+    held_lines_.emplace_back(line);
     held_bytes_ += line.size();
-    lines_ = mark->lines;
-    if (held_.size() < lines_) {
+    num_lines_ = mark->lines;
+    if (held_lines_.size() < num_lines_) {
         return;
     }
-    if (const auto record = joined_record(held_)) {
-        held_.clear();
+    if (const auto record = joined_record(held_lines_)) {
+        held_lines_.clear();
         handle_line(*record);
     }
     flush_incomplete_record(handle_line);
 }
 
 void LineJoiner::flush_incomplete_record(const LineHandler& handle_line) {
-    for (const std::string& line : std::exchange(held_, {})) {
+    for (const std::string& line : std::exchange(held_lines_, {})) {
         handle_line(line);
     }
     held_bytes_ = 0;

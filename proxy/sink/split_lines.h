@@ -44,9 +44,9 @@ class LineJoiner {
     void flush_incomplete_record(const LineHandler& handle_line);
 
   private:
-    std::vector<std::string> held_; ///< the first lines of a record
+    std::vector<std::string> held_lines_; ///< the first lines of a record
     std::size_t held_bytes_ = 0;
-    std::uint32_t lines_ = 0; ///< number of lines of the record
+    std::uint32_t num_lines_ = 0; ///< number of lines of the record
 };
 
 } // namespace tw::sink

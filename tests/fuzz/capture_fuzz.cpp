@@ -37,16 +37,17 @@ void read(capture::CaptureFile& file) {
     capture::CapturedDatagram datagram;
     std::uint64_t datagrams = 0;
     while (file.read_datagram(datagram)) {
-        datagrams += datagram.cut ? 0 : 1;
+        datagrams += datagram.is_truncated ? 0 : 1;
         demand(datagram.payload.size() <= UINT16_MAX);
         sessions.on_datagram(datagram);
     }
     inspector.close_all_sessions(sessions.current_time(), "end of capture");
     const capture::CaptureCounts counts = file.counts();
     demand(counts.datagrams == datagrams);
-    demand(counts.frames == datagrams + counts.other + counts.fragments + counts.repeats +
-                                counts.cut + counts.pieces);
-    demand(sessions.truncated_datagrams() <= counts.cut);
+    demand(counts.frames == datagrams + counts.other_frames + counts.incomplete_fragments +
+                                counts.repeated_fragments + counts.truncated +
+                                counts.extra_fragments);
+    demand(sessions.truncated_datagrams() <= counts.truncated);
     demand(sessions.ignored_datagrams() + sessions.refused_datagrams() <= datagrams);
 }
 

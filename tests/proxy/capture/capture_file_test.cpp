@@ -47,7 +47,7 @@ std::optional<Content> read(std::span<const std::byte> bytes) {
         while (capture.read_datagram(datagram)) {
             const std::string ends =
                 to_string(datagram.source) + ' ' + to_string(datagram.destination);
-            if (datagram.cut) {
+            if (datagram.is_truncated) {
                 content.cut.push_back(ends);
                 continue;
             }
@@ -188,9 +188,9 @@ TEST_CASE("frames without a complete UDP datagram are counted by kind") {
         CHECK(content->datagrams.empty());
         CHECK(content->cut.empty());
         CHECK(content->counts.frames == 1);
-        CHECK(content->counts.other == row.other);
-        CHECK(content->counts.fragments == row.fragments);
-        CHECK(content->counts.cut == row.cut);
+        CHECK(content->counts.other_frames == row.other);
+        CHECK(content->counts.incomplete_fragments == row.fragments);
+        CHECK(content->counts.truncated == row.cut);
     }
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("merged datagrams are split, unless a correct checksum shows a single 
         CHECK(content->datagrams ==
               (row.split ? std::vector{kOverFour, ends + to_hex(one), ends + to_hex(one), kOverFour}
                          : std::vector{kOverFour, ends + to_hex(two), kOverFour}));
-        CHECK(content->counts.merged == (row.split ? 1 : 0));
+        CHECK(content->counts.merged_frames == (row.split ? 1 : 0));
         CHECK(content->counts.datagrams == content->datagrams.size());
     }
 }
@@ -261,8 +261,8 @@ TEST_CASE("fragments are reassembled in any order, with other frames in between"
           std::vector<std::string>{"[fd00::1]:1000 [fd00::2]:8303 " + to_hex(payload),
                                    "10.0.0.1:1000 10.0.0.2:8303 " + to_hex(payload)});
     CHECK(content->times == std::vector<std::int64_t>{4'000'000'000, 5'000'000'000});
-    CHECK(content->counts.repeats == 1);
-    CHECK(content->counts.fragments == 1); // the first fragment of another datagram
+    CHECK(content->counts.repeated_fragments == 1);
+    CHECK(content->counts.incomplete_fragments == 1); // the first fragment of another datagram
     CHECK(content->counts.frames == 7);
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("a fragment that is a complete datagram needs no others") {
         read(pcap_file({.link = kEthernet}, {{.bytes = six_piece(udp(kPayload), 0, false)}}));
     REQUIRE(content.has_value());
     CHECK(content->datagrams == std::vector{kOverSix});
-    CHECK(content->counts.fragments == 0);
+    CHECK(content->counts.incomplete_fragments == 0);
 }
 
 TEST_CASE("IPv6 extension headers that reach past the frame contain no datagram") {
@@ -280,7 +280,7 @@ TEST_CASE("IPv6 extension headers that reach past the frame contain no datagram"
     packet[kLengthOfExtension] = std::byte{0xFF};
     const auto content = read(pcap_file({.link = kRaw}, {{.bytes = packet}}));
     REQUIRE(content.has_value());
-    CHECK(content->counts.other == 1);
+    CHECK(content->counts.other_frames == 1);
 }
 
 TEST_CASE("times are converted to nanoseconds from every file format and byte order") {
@@ -426,7 +426,7 @@ TEST_CASE(
     CHECK(content->times == std::vector<std::int64_t>{1000, 3000, 4000, 1000});
     CHECK(content->datagrams == std::vector<std::string>(4, kOverFour));
     CHECK(content->counts.frames == 7);
-    CHECK(content->counts.other == 3);
+    CHECK(content->counts.other_frames == 3);
 }
 
 TEST_CASE("a capture compressed with gzip is read like the uncompressed one") {
@@ -462,7 +462,7 @@ TEST_CASE("frames cut at any byte give no datagram and are counted as cut") {
                                  .original_size = static_cast<std::uint32_t>(frame.size())}}));
             REQUIRE(content.has_value());
             CHECK(content->datagrams.empty());
-            CHECK(content->counts.cut == 1);
+            CHECK(content->counts.truncated == 1);
             // After its headers, the endpoints are known.
             const bool has_headers = size >= frame.size() - kPayload.size();
             CHECK(content->cut == std::vector<std::string>(has_headers ? 1 : 0, ends));
@@ -479,8 +479,8 @@ TEST_CASE("a cut frame that is not UDP is not counted as cut") {
             {.link = kEthernet},
             {{.bytes = frame, .original_size = static_cast<std::uint32_t>(frame.size()) + 1}}));
         REQUIRE(content.has_value());
-        CHECK(content->counts.other == 1);
-        CHECK(content->counts.cut == 0);
+        CHECK(content->counts.other_frames == 1);
+        CHECK(content->counts.truncated == 0);
     }
 }
 

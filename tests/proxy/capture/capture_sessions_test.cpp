@@ -387,7 +387,7 @@ TEST_CASE("a cut datagram is a gap of its session, and opens no session") {
     const auto see_cut = [&](std::int64_t time, const CaptureEndpoint& from,
                              const CaptureEndpoint& to) {
         bench.sessions.on_datagram(
-            {.time = time, .source = from, .destination = to, .payload = {}, .cut = true});
+            {.time = time, .source = from, .destination = to, .payload = {}, .is_truncated = true});
     };
     see_cut(0, kAnn, kServer);
     bench.see(1 * kSecond, kBob, kServer);

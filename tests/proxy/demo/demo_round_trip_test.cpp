@@ -82,7 +82,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             demos.end_demos();
             files.finish_writing();
             CHECK(files.num_lost_blocks() == 0);
-            CHECK(demos.losses().num_unwritten_chunks() + demos.losses().late == 0);
+            CHECK(demos.losses().num_unwritten_chunks() + demos.losses().late_snapshots == 0);
             std::vector<Film> read_back;
             for (const auto& file : folder.files()) {
                 Films film{false};

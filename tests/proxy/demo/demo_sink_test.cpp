@@ -124,7 +124,7 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
     SessionStage stage;
     stage.script().snap(10, kNoBase, kPickupAndPlayer);
     stage.script().snap(12, 10, kMovedPickup);
-    CHECK(stage.demos().losses().mapless == 1);
+    CHECK(stage.demos().losses().sessions_without_map == 1);
     CHECK(stage.demos().losses().num_unwritten_chunks() == 0);
     stage.script().enter_game("dm1");
     stage.script().snap(5, kNoBase, kMovedPickup);
@@ -132,7 +132,7 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
     CHECK(header_of(files[0]).map_name == "dm1");
-    CHECK(stage.demos().losses().mapless == 1);
+    CHECK(stage.demos().losses().sessions_without_map == 1);
 }
 
 TEST_CASE("each map has a demo of its own, and none is empty") {
@@ -147,7 +147,7 @@ TEST_CASE("each map has a demo of its own, and none is empty") {
     stage.script().enter_game("dm2");
     stage.script().snap(5, kNoBase, kMovedPickup); // no player plays a single tick
     const auto files = stage.end();
-    CHECK(stage.demos().losses().single == 1);
+    CHECK(stage.demos().losses().single_snapshot_demos == 1);
     REQUIRE(files.size() == 2);
     const bool first = files[0].filename().string().ends_with("dm1.demo");
     const auto& other = files[first ? 1 : 0];
@@ -332,13 +332,13 @@ using namespace tw::demo;
 
 TEST_CASE("each kind of loss has its sentence, and no loss has none") {
     CHECK(loss_sentences(DemoLosses{}).empty());
-    DemoLosses losses{.late = 2,
+    DemoLosses losses{.late_snapshots = 2,
                       .large_snapshots = 1,
                       .unwritten_snapshots = 8,
                       .large_messages = 1,
                       .early_messages = 2,
-                      .mapless = 4};
-    losses.merge({.late = 5, .large_snapshots = 1, .single = 6});
+                      .sessions_without_map = 4};
+    losses.merge({.late_snapshots = 5, .large_snapshots = 1, .single_snapshot_demos = 6});
     CHECK(
         loss_sentences(losses) ==
         std::vector<std::string>{"left out 7 snapshots that arrived after a newer one",

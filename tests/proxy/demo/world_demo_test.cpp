@@ -162,7 +162,7 @@ TEST_CASE("a demo begins when somebody is told of the map") {
     REQUIRE(demos.size() == 1);
     CHECK(demos.front().size() == 8);
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
-    CHECK(stage.losses().mapless == 0);
+    CHECK(stage.losses().sessions_without_map == 0);
 }
 
 TEST_CASE("runs of which nobody is told what map they are on have no demo, and are counted") {
@@ -172,7 +172,7 @@ TEST_CASE("runs of which nobody is told what map they are on have no demo, and a
             stage.show(tick, kSome, run, true, "a:1", 0, run == 2 ? "dm1" : "");
         }
     }
-    CHECK(stage.losses().mapless == 2);
+    CHECK(stage.losses().sessions_without_map == 2);
     CHECK(stage.end().size() == 1);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("servers whose worlds come in turn have a demo each") {
     REQUIRE(demos.size() == 2);
     CHECK(demos[0].size() == 10);
     CHECK(demos[1].size() == 10);
-    CHECK(stage.losses().late == 0);
+    CHECK(stage.losses().late_snapshots == 0);
     CHECK(stage.losses().num_unwritten_chunks() == 0);
 }
 
@@ -428,7 +428,7 @@ Ids from_to(std::uint16_t first, std::uint16_t last) {
 } // namespace
 
 TEST_CASE("players of made-up ids have some in a demo that clients draw, and keep them") {
-    demo::DemoPlayers players{false};
+    demo::DemoClientIds players{false};
     const auto shown = [&](const Ids& clients) {
         const Crowd crowd{clients};
         const auto placed = players.assign_ids(crowd.world);
@@ -454,7 +454,7 @@ TEST_CASE("players of made-up ids have some in a demo that clients draw, and kee
 }
 
 TEST_CASE("who left gives an id away when there is no other, and who has none is left out") {
-    demo::DemoPlayers players{false};
+    demo::DemoClientIds players{false};
     for (const std::uint16_t first : Ids{128, 192, 256}) {
         const Crowd crowd{from_to(first, static_cast<std::uint16_t>(first + 63))};
         CHECK(players.assign_ids(crowd.world).left_out == 0);
@@ -466,7 +466,7 @@ TEST_CASE("who left gives an id away when there is no other, and who has none is
 }
 
 TEST_CASE("in demos that vanilla plays, players beyond the sixteenth have the ids that are free") {
-    demo::DemoPlayers players{true};
+    demo::DemoClientIds players{true};
     const Crowd crowd{{2, 20, 128}};
     CHECK(tees(players.assign_ids(crowd.world).items) ==
           std::vector<std::string>{"2:2 hooks -1", "128:14 hooks 15", "20:15 hooks 2"});
@@ -503,7 +503,7 @@ TEST_CASE("who carries a flag and who shot has the id of the player in the demo"
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        demo::DemoPlayers players{true};
+        demo::DemoClientIds players{true};
         Crowd crowd{{3, 128}};
         crowd.add(row.key, row.world);
         const auto placed = players.assign_ids(crowd.world);
@@ -515,7 +515,7 @@ TEST_CASE("who carries a flag and who shot has the id of the player in the demo"
 }
 
 TEST_CASE("of a world of 0.7, names have the ids of their players") {
-    demo::DemoPlayers players{false};
+    demo::DemoClientIds players{false};
     snapshot::Snapshot items;
     items.append({snapshot::kSevenCharacterType, 70}, std::vector<std::int32_t>(22));
     record::ItemTypes types;

@@ -96,7 +96,7 @@ WorkerResult worker(std::uint32_t number) {
     result.ledger.add_bytes(wire::Direction::s2c, record::ByteGroup::packet,
                             record::BytePart::whole, "packet",
                             {.count = 1, .bytes = number, .bits = 8 * std::uint64_t{number}});
-    result.demo_losses.late = number;
+    result.demo_losses.late_snapshots = number;
     result.capture_losses = number;
     result.checkpoints[number] = {};
     return result;
@@ -116,7 +116,7 @@ TEST_CASE("the results of workers add up in any order") {
     CHECK(all.sessions == 2);
     CHECK(all.ledger.total(wire::Direction::s2c) ==
           record::ByteCount{.count = 2, .bytes = 7, .bits = 56});
-    CHECK(all.demo_losses.late == 7);
+    CHECK(all.demo_losses.late_snapshots == 7);
     CHECK(all.capture_losses == 7);
     CHECK(all.checkpoints.size() == 2);
     REQUIRE(all.expectations.size() == 2);

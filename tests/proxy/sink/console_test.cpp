@@ -50,7 +50,7 @@ TEST_CASE("a finding is shown once, with its player") {
     const auto lines = console.take_finding_lines(0);
     REQUIRE(lines.size() == 1);
     CHECK(contains(lines[0], "error snapshot.crc_mismatch: session 1 (ann). "));
-    CHECK(contains(console.take_status(0, 1, {}, 200), "1 error |"));
+    CHECK(contains(console.take_status_line(0, 1, {}, 200), "1 error |"));
     CHECK(console.take_finding_lines(0).empty());
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("the status names problems in place of the absence of warnings") {
                                                 .id = record::FindingId::inspect_gap};
             console.add_finding(finding);
         }
-        CHECK(console.take_status(0, 1, row.notes, row.columns).ends_with(row.end));
+        CHECK(console.take_status_line(0, 1, row.notes, row.columns).ends_with(row.end));
     }
 }
 
@@ -87,7 +87,7 @@ TEST_CASE("the status counts errors and warnings, and not what is harmless") {
     const auto report = [&console](record::FindingId id) {
         const record::FindingRecord finding{.head = {.session = 1}, .id = id};
         console.add_finding(finding);
-        return console.take_status(0, 1, {}, 200);
+        return console.take_status_line(0, 1, {}, 200);
     };
     CHECK(report(record::FindingId::session_resync).ends_with("snapshots/s, no warnings"));
     CHECK(report(record::FindingId::inspect_gap).ends_with("snapshots/s, 1 warning"));
@@ -117,7 +117,8 @@ TEST_CASE("the status says who plays, what was verified, and what is recorded wh
         console.set_tee(1, {.name = "ann", .place = "(1,2) air", .state = {}});
         console.set_tee(2, {.name = {}, .place = {}, .state = "connecting"});
         console.count_snapshots(row.snapshots, row.verified);
-        CHECK(contains(console.take_status(0, 2, {.recording = "recording to a"}, 200), row.says));
+        CHECK(contains(console.take_status_line(0, 2, {.recording = "recording to a"}, 200),
+                       row.says));
     }
 }
 
@@ -126,7 +127,7 @@ TEST_CASE("the status leaves out a recording for which it has no space, rather t
     console.set_tee(1, {.name = "ann", .place = "(1,2)", .state = {}});
     console.set_tee(2, {.name = "bob", .place = "(3,4)", .state = {}});
     const auto status = [&console](std::size_t columns) {
-        return console.take_status(0, 1, {.recording = "recording to a"}, columns);
+        return console.take_status_line(0, 1, {.recording = "recording to a"}, columns);
     };
     CHECK(status(88).ends_with("warnings | recording to a | ann (1,2) | bob (3,4)"));
     CHECK(status(77).ends_with("warnings | recording to a | ann | bob"));
@@ -157,7 +158,7 @@ TEST_CASE("players for whom the status has no space are counted") {
     }
     for (const Row& row : rows) {
         CAPTURE(row.columns);
-        const std::string status = console.take_status(0, 1, {}, row.columns);
+        const std::string status = console.take_status_line(0, 1, {}, row.columns);
         CHECK(status.size() <= row.columns);
         CHECK(status.substr(status.size() - std::min(status.size(), row.end.size())) == row.end);
     }
