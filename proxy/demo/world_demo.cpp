@@ -243,7 +243,7 @@ WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& worl
         }
         known = servers_
                     .emplace(world.server, ServerDemo{.number = ++last_number_,
-                                                      .players = DemoClientIds{vanilla_}})
+                                                      .client_ids = DemoClientIds{vanilla_}})
                     .first;
     }
     known->second.last_world = world.head.time;
@@ -306,7 +306,8 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
 
 void WorldDemo::on_world_message(const record::WorldMessage& message) {
     const auto known = servers_.find(message.server);
-    if (known == servers_.end() || !known->second.named || known->second.run != message.run) {
+    if (known == servers_.end() || !known->second.is_map_named ||
+        known->second.run != message.run) {
         return; // the message's server has no demo
     }
     std::vector<wire::FieldValue> values{message.values.begin(), message.values.end()};
@@ -314,7 +315,7 @@ void WorldDemo::on_world_message(const record::WorldMessage& message) {
         if (!record::is_client_id_field(value.name) || value.integer < 0) {
             continue;
         }
-        const auto id = known->second.players.id_of(static_cast<std::int32_t>(value.integer));
+        const auto id = known->second.client_ids.id_of(static_cast<std::int32_t>(value.integer));
         if (!id) {
             ++losses_.messages_without_id;
             return;
