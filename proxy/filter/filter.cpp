@@ -50,7 +50,7 @@ class RecordValues {
     /// Returns the rebuilt snapshot in the record; null if the record has none.
     [[nodiscard]] const SnapshotRecord* rebuilt_snapshot() const {
         if (const auto* const* world = std::get_if<const record::WorldRecord*>(record_)) {
-            return &(*world)->shown;
+            return &(*world)->merged;
         }
         const auto* const* snapshot = std::get_if<const SnapshotRecord*>(record_);
         return snapshot != nullptr && (*snapshot)->rebuilt ? *snapshot : nullptr;
