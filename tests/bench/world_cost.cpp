@@ -44,7 +44,7 @@ class Seen final : public record::RecordSink {
     void on_record(const record::Record& record) override {
         if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
             ++worlds;
-            items += (*world)->shown.items.size();
+            items += (*world)->merged.items.size();
             last_world = (*world)->tick;
         } else if (const auto* const* snapshot =
                        std::get_if<const record::SnapshotRecord*>(&record);
