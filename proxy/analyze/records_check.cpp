@@ -251,7 +251,7 @@ class JoinedValues final : public filter::ValueVisitor {
         : text_{&text}, count_booleans_{count_booleans} {}
 
     bool receive_value(const filter::Value& value) override {
-        const bool named = value.number.index() == 0 || (value.word && !count_booleans_);
+        const bool named = value.number.index() == 0 || (value.is_word && !count_booleans_);
         begins_with_text_ = has_value_ ? begins_with_text_ : named;
         if (!has_value_ && is_in_list_ && !named) {
             text_->push_back('[');
@@ -302,7 +302,7 @@ class RemovedItems final : public filter::ValueVisitor {
 
     bool receive_value(const filter::Value& value) override {
         const auto* const number = std::get_if<std::int64_t>(&value.number);
-        if (lists_ > 1 && number != nullptr && *number >= 0 && !value.word && numbers_ < 2) {
+        if (lists_ > 1 && number != nullptr && *number >= 0 && !value.is_word && numbers_ < 2) {
             pair_[numbers_++] = *number;
             if (numbers_ == 2) {
                 pairs.push_back(pair_);
