@@ -13,7 +13,7 @@ namespace {
 
 /// The limit of remembered servers, because a capture may contain any number of hosts.
 constexpr std::size_t kMaxServers = 4096;
-constexpr std::int64_t kSecond = 1'000'000'000;
+constexpr std::int64_t kSecond = record::kNanosecondsPerSecond;
 /// A connection counts as unanswered if no answer arrives for this time. Clients repeat their
 /// requests every half second.
 constexpr std::int64_t kUnansweredTime = kSecond;

@@ -68,7 +68,6 @@ bool FlightRecorderRing::is_nearly_full() const {
 
 namespace {
 
-constexpr std::int64_t kFlightSecond = 1'000'000'000;
 /// While more than this many bytes are in the write queue, the next piece is not written yet.
 constexpr std::size_t kMaxQueuedBytes = std::size_t{8} << 20U;
 /// At the end of the run, writing is given up if the disk accepts no data for this time.
@@ -83,7 +82,8 @@ constexpr std::int64_t kStateShare = 6;
 constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
-    std::string name = "flight-" + base::format_utc(now / kFlightSecond, base::kFileNameTimeFormat);
+    std::string name = "flight-" + base::format_utc(now / record::kNanosecondsPerSecond,
+                                                    base::kFileNameTimeFormat);
     if (session != 0) {
         name += fmt::format("-s{}", session);
     }
@@ -100,8 +100,8 @@ FlightRecorder::FlightRecorder(FlightRecorderOptions options, std::size_t bytes,
     : options_{std::move(options)}, files_{&files}, ring_{bytes} {}
 
 void FlightRecorder::set_session_state_source(SessionStateSource states) {
-    encoder_.set_session_state_source(std::move(states),
-                                      std::max(options_.time / kStateShare, kFlightSecond));
+    encoder_.set_session_state_source(
+        std::move(states), std::max(options_.time / kStateShare, record::kNanosecondsPerSecond));
 }
 
 void FlightRecorder::on_record(const record::Record& record) {
@@ -176,7 +176,7 @@ void FlightRecorder::request_file(std::uint32_t session) {
 
 void FlightRecorder::begin_file(const FileCause& cause, record::Timestamp now) {
     std::string comment = fmt::format("flight recorder: the last {} s; {}",
-                                      options_.time / kFlightSecond, cause.text);
+                                      options_.time / record::kNanosecondsPerSecond, cause.text);
     if (waiting_findings_ != 0 && !cause.name.empty()) {
         comment += fmt::format("; and {} since the previous file",
                                record::count_with_noun(waiting_findings_, "more finding[s]"));
@@ -188,7 +188,7 @@ void FlightRecorder::begin_file(const FileCause& cause, record::Timestamp now) {
         ring_.num_blocks() == 0 ? 0 : ring_.block(ring_.first_block_number()).time;
     if (cause.since != 0 && cause.since < oldest) {
         comment += fmt::format("; its datagrams were already dropped: there is room for {:.1f} s",
-                               static_cast<double>(now - oldest) / kFlightSecond);
+                               static_cast<double>(now - oldest) / record::kNanosecondsPerSecond);
     }
     const auto file = files_->create(options_.folder / file_name(cause.name, cause.session, now),
                                      CaptureEncoder::encode_start(comment),

@@ -393,12 +393,9 @@ std::string FrameReader::describe_unsupported_link(int link) {
 }
 
 std::int64_t FrameReader::clamped_time(std::int64_t seconds, std::int64_t nanoseconds) {
-    constexpr std::int64_t kSecond = 1'000'000'000;
-    // The largest time accepted. Inspection adds to times, and a damaged file may contain any
-    // value.
-    constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
-    return std::clamp<std::int64_t>(seconds, 0, kLastSecond) * kSecond +
-           std::clamp<std::int64_t>(nanoseconds, 0, kSecond - 1);
+    using record::kNanosecondsPerSecond;
+    return std::clamp<std::int64_t>(seconds, 0, record::kLastInputSecond) * kNanosecondsPerSecond +
+           std::clamp<std::int64_t>(nanoseconds, 0, kNanosecondsPerSecond - 1);
 }
 
 bool FrameReader::read_frame(Bytes frame, std::size_t sent, CapturedDatagram& datagram) {

@@ -129,11 +129,10 @@ std::optional<std::int64_t> parse_demo_time(std::string_view timestamp) {
     }
     std::tm time = given; // timegm() turns a day that does not exist into another day
     const std::int64_t seconds = ::timegm(&time);
-    constexpr std::int64_t kLastSecond = 9'000'000'000; // in the year 2255
-    if (seconds < 0 || seconds > kLastSecond || time.tm_mday != given.tm_mday) {
+    if (seconds < 0 || seconds > record::kLastInputSecond || time.tm_mday != given.tm_mday) {
         return std::nullopt;
     }
-    return seconds * 1'000'000'000;
+    return seconds * record::kNanosecondsPerSecond;
 }
 
 std::uint8_t DemoChunkReader::read_u8() {
@@ -345,7 +344,7 @@ namespace {
 using record::FindingId;
 using snapshot::Tick;
 
-constexpr std::int64_t kNanosecondsPerTick = 1'000'000'000 / kTicksPerSecond;
+constexpr std::int64_t kNanosecondsPerTick = record::kNanosecondsPerSecond / kTicksPerSecond;
 
 /// Returns the dialect that demo players use for the header's net version.
 snapshot::Dialect dialect_of(const DemoHeader& header) {

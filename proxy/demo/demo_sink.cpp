@@ -299,8 +299,6 @@ std::string owner_name(std::uint32_t session, bool of_server) {
     return session <= 1 ? "world" : fmt::format("world{}", session);
 }
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-
 /// Returns whether a client that records a demo would store the message. Clients do not store
 /// system messages, nor messages that are not vital.
 bool is_recorded_by_clients(const record::MessageRecord& record) {
@@ -486,13 +484,16 @@ void DemoSink::open_demo(SessionDemo& session_demo, const record::SnapshotRecord
                         : safe_file_name(session_demo.map_name),
         .map_crc = session_demo.map_crc,
         .type = options_.of_server ? "server" : "client",
-        .timestamp = base::format_utc(record.head.time / kSecond, "%Y-%m-%d_%H-%M-%S"),
+        .timestamp =
+            base::format_utc(record.head.time / record::kNanosecondsPerSecond, "%Y-%m-%d_%H-%M-%S"),
         .sha256 = session_demo.map_sha256};
     if (header.version == kFirstVersionWithSha256 && !header.sha256) {
         header.version = kFirstVersionWithSteps; // the last version without the map's SHA-256
     }
     std::string name = fmt::format(
-        "{}-{}-{}.demo", base::format_utc(record.head.time / kSecond, base::kFileNameTimeFormat),
+        "{}-{}-{}.demo",
+        base::format_utc(record.head.time / record::kNanosecondsPerSecond,
+                         base::kFileNameTimeFormat),
         owner_name(record.head.session, options_.of_server), safe_file_name(session_demo.map_name));
     const auto dialect = session_demo.is_seven ? snapshot::Dialect::seven : snapshot::Dialect::six;
     session_demo.demo.emplace(OpenDemo{.encoder = DemoEncoder{header.version, dialect},

@@ -189,17 +189,14 @@ Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer) {
 }
 
 Value time_value(record::Timestamp time, FormatBuffer& buffer) {
-    constexpr std::int64_t kSecond = 1'000'000'000;
-    constexpr std::int64_t kLast = 253402300799; // the last second of the year 9999
-    const std::int64_t rest = (time % kSecond + kSecond) % kSecond;
-    const std::int64_t second = std::clamp<std::int64_t>((time - rest) / kSecond, 0, kLast);
+    const record::TimeParts parts = record::time_parts(time);
     std::tm utc{};
-    const std::time_t moment{second};
+    const std::time_t moment{parts.second};
     ::gmtime_r(&moment, &utc);
     const std::size_t size =
         std::strftime(buffer.text.data(), buffer.text.size(), base::kRecordTimeFormat, &utc);
     const int fraction = std::snprintf(buffer.text.data() + size, buffer.text.size() - size,
-                                       ".%06dZ", static_cast<int>(rest / 1000));
+                                       ".%06dZ", static_cast<int>(parts.nanosecond / 1000));
     return Value::of(
         std::string_view{buffer.text.data(), size + static_cast<std::size_t>(fraction)});
 }

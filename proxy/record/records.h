@@ -9,6 +9,7 @@
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -109,6 +110,24 @@ class Roster;
 
 /// A time in nanoseconds since 1970-01-01 UTC.
 using Timestamp = std::int64_t;
+inline constexpr Timestamp kNanosecondsPerSecond = 1'000'000'000;
+/// The latest time, in seconds, that files of any origin may contain (in the year 2255). Inspection
+/// adds to times, so they must not be close to the limit of Timestamp.
+inline constexpr std::int64_t kLastInputSecond = 9'000'000'000;
+
+/// The parts of a time as records show it.
+struct TimeParts {
+    std::int64_t second = 0;
+    std::int64_t nanosecond = 0; ///< after the start of the second
+};
+
+/// Splits a time for a record. A time before 1970, which only damaged captures contain, is shown in
+/// the first second of 1970.
+[[nodiscard]] constexpr TimeParts time_parts(Timestamp time) {
+    const std::int64_t rest = time % kNanosecondsPerSecond;
+    return {std::max<std::int64_t>(time / kNanosecondsPerSecond, 0),
+            rest < 0 ? rest + kNanosecondsPerSecond : rest};
+}
 
 /// The common first fields of all records. The views in a record are valid only during the call of
 /// RecordSink::on_record() that passes the record.

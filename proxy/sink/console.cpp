@@ -119,12 +119,6 @@ std::size_t terminal_columns(int terminal) {
     return columns == 0 ? kUsual : columns;
 }
 
-namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
-
-} // namespace
-
 void Console::set_tee(std::uint32_t session, Tee tee) {
     const std::lock_guard lock{mutex_};
     tees_.insert_or_assign(session, std::move(tee));
@@ -277,7 +271,7 @@ void ConsoleSink::handle_record(const record::SnapshotRecord& record) {
         return;
     }
     record::Timestamp& shown = last_shown_times_[record.head.session];
-    if (record.head.time - shown < kSecond) {
+    if (record.head.time - shown < record::kNanosecondsPerSecond) {
         return;
     }
     shown = record.head.time;

@@ -79,8 +79,6 @@ using wire::FieldValue;
 
 namespace {
 
-constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
-
 /// The closing brackets of the JSON arrays and objects that are open while a flat list of fields is
 /// written.
 class BracketStack {
@@ -263,21 +261,13 @@ void JsonLines::put(const Value& value) {
 }
 
 void JsonLines::put_value(record::UtcTime moment) {
-    std::int64_t second = moment.time / kNanosecondsPerSecond;
-    std::int64_t rest = moment.time % kNanosecondsPerSecond;
-    if (rest < 0) {
-        rest += kNanosecondsPerSecond;
-        --second;
-    }
-    if (second != second_) {
-        second_ = second;
-        // The last second of the year 9999. Only damaged captures contain later times.
-        constexpr std::int64_t kLast = 253402300799;
-        const auto shown = std::clamp<std::int64_t>(second, 0, kLast);
-        second_text_ = '"' + base::format_utc(shown, base::kRecordTimeFormat) + '.';
+    const record::TimeParts parts = record::time_parts(moment.time);
+    if (parts.second != second_) {
+        second_ = parts.second;
+        second_text_ = '"' + base::format_utc(parts.second, base::kRecordTimeFormat) + '.';
     }
     out_.append(second_text_);
-    const auto micros = static_cast<std::uint32_t>(rest / 1000);
+    const auto micros = static_cast<std::uint32_t>(parts.nanosecond / 1000);
     char* to = out_.reserve(kIntRoomBytes);
     to = put_three_digits(put_three_digits(to, micros / 1000), micros % 1000);
     *to++ = 'Z';

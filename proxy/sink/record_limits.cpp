@@ -10,7 +10,7 @@ namespace tw::sink {
 
 namespace {
 
-constexpr record::Timestamp kWindow = 1'000'000'000;
+constexpr record::Timestamp kWindow = record::kNanosecondsPerSecond;
 
 constexpr std::size_t kSizedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
 
@@ -100,7 +100,7 @@ void FindingRateLimiter::report_all_omissions() {
 
 namespace {
 
-constexpr std::uint64_t kNanosecondsASecond = 1'000'000'000;
+constexpr std::uint64_t kNanosecondsASecond{record::kNanosecondsPerSecond};
 constexpr std::uint64_t kReportInterval = 60 * kNanosecondsASecond;
 
 /// Returns the time between two records; 0 if time went back. The times may come from captures and
