@@ -22,8 +22,6 @@ constexpr std::size_t kPcapHeaderBytes = 24;
 constexpr std::size_t kPcapLinkTypeAt = 20; ///< offset of the link type in the file's header
 constexpr std::size_t kRecordHeaderBytes = 16;
 constexpr std::size_t kModifiedRecordHeaderBytes = 24;
-/// The largest frame, as in libpcap. A larger size shows that a file is damaged.
-constexpr std::uint32_t kMaxFrameBytes = 262144;
 
 constexpr std::size_t kBlockHeadBytes = 8; ///< size of a block's type and length
 constexpr std::size_t kBlockTailBytes = 4; ///< size of the length at a block's end
@@ -191,7 +189,7 @@ bool CaptureFile::read_pcap_record() {
     const auto fraction = read_number<std::uint32_t>(header, 4);
     const auto size = read_number<std::uint32_t>(header, 8);
     const auto sent = read_number<std::uint32_t>(header, 12);
-    if (size > kMaxFrameBytes) {
+    if (size > std::uint32_t{kSnapLength}) { // libpcap accepts no larger frames, either
         return set_read_error("the size of a frame is invalid");
     }
     if (!load_bytes(record_header_size_ + size)) {

@@ -60,7 +60,7 @@ void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
 /// The link type of Ethernet in captures (tcpdump.org/linktypes.html).
 inline constexpr std::uint16_t kLinkTypeEthernet = 1;
 inline constexpr std::uint8_t kIpProtocolUdp = 17; ///< UDP in the header of an IP packet
-/// The most bytes of a frame in a capture: enough even for merged frames.
+/// The most bytes of a frame in a capture, as in libpcap: enough even for merged frames.
 inline constexpr int kSnapLength = 262144;
 
 /// The type of the block that starts a section, and so the file. Equal in both byte orders.

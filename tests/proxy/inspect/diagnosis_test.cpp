@@ -6,7 +6,6 @@
 #include "tests/support/damage.h"
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"
-#include "tests/support/rounds.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>

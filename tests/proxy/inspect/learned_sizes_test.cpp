@@ -5,10 +5,10 @@
 // ten seconds of the third snapshot that holds the type, and nothing else was.
 
 #include "proxy/inspect/diagnosis/size_learner.h"
+#include "tests/support/damage.h"
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"
 #include "tests/support/resized_traffic.h"
-#include "tests/support/rounds.h"
 
 #include <algorithm>
 #include <array>

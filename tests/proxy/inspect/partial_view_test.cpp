@@ -5,9 +5,9 @@
 #include "proxy/inspect/session.h"
 #include "tests/proxy/inspect/evasion_script.h"
 #include "tests/support/captured_traffic.h"
+#include "tests/support/damage.h"
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"
-#include "tests/support/rounds.h"
 
 #include <algorithm>
 #include <array>

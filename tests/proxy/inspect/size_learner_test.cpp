@@ -8,7 +8,6 @@
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"
 #include "tests/support/resized_traffic.h"
-#include "tests/support/rounds.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
 #include "tests/support/record_sink.h"
-#include "tests/support/rounds.h"
 #include "tests/support/session_script.h"
 
 #include <algorithm>

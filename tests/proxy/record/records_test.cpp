@@ -1,6 +1,8 @@
 #include "map/map.h"
 #include "proxy/record/records.h"
 #include "tests/map/map_builder.h"
+#include "tests/proxy/record/records_page.h"
+#include "tests/support/program.h"
 
 #include <cstdint>
 #include <memory>
@@ -201,6 +203,31 @@ TEST_CASE("what a snapshot says of types counts, whatever was learned from the o
         types.learn_types(now.view(), before.view());
         CHECK(first_byte(types.find(kOne)) == row.first);
         CHECK(first_byte(types.find(kTwo)) == row.second);
+    }
+}
+
+TEST_CASE("RECORDS.md has the keys of every record and what the schemas say about them") {
+    const std::string page = test::read_text(TW_RECORDS_PAGE);
+    REQUIRE(!page.empty());
+    for (const std::string& complaint : test::page_complaints(page)) {
+        FAIL_CHECK(complaint);
+    }
+}
+
+TEST_CASE("a key that the page lacks, and one that no schema has, are complained about") {
+    const std::string page = test::read_text(TW_RECORDS_PAGE);
+    for (const auto& table : test::page_tables()) {
+        CAPTURE(table.heading);
+        REQUIRE(!table.lines.empty());
+        const std::string& line = table.lines.front();
+        const std::size_t at = page.find(line, page.find('\n' + table.heading));
+        REQUIRE(at != std::string::npos);
+        std::string less = page;
+        less.erase(at, line.size() + 1);
+        CHECK(test::page_complaints(less).size() == 1);
+        std::string more = page;
+        more.insert(at, "| `another` | Nobody writes it. |\n");
+        CHECK(test::page_complaints(more).size() == 1);
     }
 }
 

@@ -1,6 +1,5 @@
 #include "proxy/wire/connless.h"
 #include "tests/proxy/wire/fields_text.h"
-#include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
 
 #include <algorithm>

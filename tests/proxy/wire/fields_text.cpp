@@ -1,7 +1,5 @@
 #include "tests/proxy/wire/fields_text.h"
 
-#include "tests/proxy/wire/vectors.h"
-
 #include <vector>
 
 namespace tw::wire::test {

@@ -1,10 +1,13 @@
 #pragma once
 
 #include "proxy/wire/message.h"
+#include "tests/support/spec_vectors.h"
 
 #include <string>
 
 namespace tw::wire::test {
+
+using namespace tw::test;
 
 /// Formats decoded fields as one line, for the tables of tests:
 /// `name=5`, `name="text"`, `name=x0a0b` (raw, UUID), `name[ 1 2 ]`, `name{ x=1 }`; a secret value

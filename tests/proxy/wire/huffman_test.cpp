@@ -1,7 +1,7 @@
 
 #include "proxy/wire/huffman.h"
 #include "proxy/wire/packet.h"
-#include "tests/proxy/wire/vectors.h"
+#include "tests/proxy/wire/fields_text.h"
 
 #include <algorithm>
 #include <array>

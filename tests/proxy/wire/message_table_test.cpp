@@ -3,7 +3,6 @@
 #include "proxy/wire/message.h"
 #include "snapshot/names.h"
 #include "tests/proxy/wire/fields_text.h"
-#include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 #include "proxy/wire/secrets.h"
 #include "snapshot/names.h"
 #include "tests/proxy/wire/fields_text.h"
-#include "tests/proxy/wire/vectors.h"
 #include "tests/support/message_builder.h"
 
 #include <algorithm>

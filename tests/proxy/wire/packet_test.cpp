@@ -2,7 +2,7 @@
 #include "proxy/wire/huffman.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
-#include "tests/proxy/wire/vectors.h"
+#include "tests/proxy/wire/fields_text.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Covers: proxy/wire/packet.cpp
 #include "proxy/wire/packet.h"
-#include "tests/proxy/wire/vectors.h"
+#include "tests/proxy/wire/fields_text.h"
 
 #include <random>
 #include <string>

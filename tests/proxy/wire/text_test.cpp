@@ -1,7 +1,7 @@
 
 #include "proxy/wire/text.h"
 #include "snapshot/cursor.h"
-#include "tests/proxy/wire/vectors.h"
+#include "tests/proxy/wire/fields_text.h"
 #include "tests/support/text.h"
 
 #include <string>
