@@ -127,6 +127,7 @@ void CollectFlags::add_to(Command& command) {
                             "http://{{server}}.example.org:{}/; NAME=URL sets that of one server "
                             "(repeatable)",
                             kSuggestedHttpPort));
+    command.dependent_flags.push_back({{"--http-server-page"}, {"--http"}});
     add_state_flag(command, state, "the page's token");
     add_log_level_flag(command, log_level);
 }

@@ -404,6 +404,7 @@ void add_decode_command(Command& command) {
                        "agreed in 0.6; decodes as with --learn-sizes");
     command.add("--write-objects", &flags.objects, "FILE",
                 "Write what --sizes finds in the format of --objects; - means standard output");
+    command.dependent_flags.push_back({{"--write-objects"}, {"--sizes"}});
     command.add_switch("--json", flags.json,
                        "Print each report as one JSON object instead of text");
 }

@@ -72,6 +72,13 @@ struct UnknownFlagError : UsageError {
     std::string flag; ///< with dashes, without value
 };
 
+/// Flags of a command that have no effect unless one of certain other flags is given.
+struct DependentFlags {
+    Texts flags;
+    Texts one_of;         ///< the other flags
+    bool is_error = true; ///< false: using the flags alone is only reported
+};
+
 /// Runs a command after its flags were parsed. Returns the program's exit code.
 using Action = std::function<int(const Invocation& invocation)>;
 
@@ -98,6 +105,7 @@ struct Command {
     /// Unknown flags with this prefix are ignored; empty for none.
     std::string ignored_flag_prefix{};
     std::deque<Flag> flags{};
+    std::vector<DependentFlags> dependent_flags{};
     Action action{};
     std::string color{"auto"}; ///< the value of --color
     Help wanted_help = Help::none;

@@ -91,6 +91,9 @@ void add_inspection_flags(Command& command, RecordFlags& flags) {
                 "Replace client addresses by pseudonyms derived from this secret; the same secret "
                 "gives the same names");
     add_learn_sizes_flag(command, flags.config.inspect.learn_sizes);
+    command.dependent_flags.push_back({.flags = {"--items", "--filter"},
+                                       .one_of = {"--output", "--bus", "--nats"},
+                                       .is_error = false});
 }
 
 } // namespace
@@ -282,6 +285,8 @@ void RecordFlags::add_demo_and_capture_flags(Command& command) {
     command.add("--write-filter", &capture_filter, "EXPRESSION",
                 "Write to --write only datagrams with a matching record, for example 'session "
                 "== 3' (proxy/filter/FILTERS.md)");
+    command.dependent_flags.push_back({{"--demo-version"}, {"--demo", "--http-recordings"}});
+    command.dependent_flags.push_back({{"--write-filter"}, {"--write"}});
 }
 
 std::optional<demo::DemoOptions> RecordFlags::demo_options() const {

@@ -103,6 +103,7 @@ void BusAccessFlags::add_to(Command& command, const std::string& about) {
     command.add("--bus-file", &secrets_file, "FILE",
                 "Credentials for the bus (.creds) and, after them, certificates (PEM): the "
                 "client's with its key, and those of CAs to verify the bus against");
+    command.dependent_flags.push_back({{"--bus-file"}, {"--bus", "--nats"}});
     const auto add_old = [&](const char* name, std::string& variable, const char* replacement) {
         command.add(name, &variable, "VALUE", {}).replacement = replacement;
     };
@@ -196,6 +197,8 @@ void BusFlags::add_to(Command& command) {
                 "Spool records in this folder until the bus acknowledges them, up to this size "
                 "(1GiB if omitted), so that an hour without the bus loses nothing; when full, "
                 "the oldest are dropped");
+    command.dependent_flags.push_back(
+        {{"--bus-name", "--bus-limits", "--bus-replicas", "--spool"}, {"--bus", "--nats"}});
 }
 
 std::filesystem::path BusFlags::spool_folder() const {
@@ -306,6 +309,8 @@ void HttpFlags::add_access_flags(Command& command, const std::string& about) {
     command.add_switch(
         "--http-open-reading", access.network_may_read,
         "Let anyone who can reach the page read it without the token, even from other machines");
+    command.dependent_flags.push_back(
+        {{"--http-host", "--http-token-file", "--http-open-reading"}, {"--http"}});
 }
 
 std::optional<pipeline::PageRecordingOptions>

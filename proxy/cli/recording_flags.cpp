@@ -200,6 +200,7 @@ void RecordingFlags::add_to(Command& command) {
         {{"none", Sync::none}, {"segment", Sync::segment}, {"1s", Sync::every_second}},
         "Sync records to disk when the system chooses, at the end of each segment, or "
         "every second");
+    command.dependent_flags.push_back({{"--sync"}, {"--output", "--write"}});
 }
 
 const RecordingKind& lines_recording_kind() {

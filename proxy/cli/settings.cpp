@@ -7,9 +7,9 @@
 #include "proxy/sink/output.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
@@ -173,54 +173,32 @@ class ConfigReader {
     std::size_t number_ = 1;
 };
 
-/// A flag that has no effect without one of certain other flags.
-struct DependentFlag {
-    const char* flag;
-    std::array<const char*, 3> one_of;
-    /// If this is null, `flag` alone is an error. Otherwise `flag` alone is only reported, and only
-    /// by commands that also have the flag named here.
-    const char* reported_beside = nullptr;
-};
-
-constexpr DependentFlag kDependentFlags[]{
-    {"--demo-version", {"--demo", "--http-recordings"}},
-    {"--items", {"--output", "--bus", "--nats"}, "--items"},
-    {"--filter", {"--output", "--bus", "--nats"}, "--items"},
-    {"--write-filter", {"--write"}},
-    {"--write-objects", {"--sizes"}},
-    {"--sync", {"--output", "--write"}},
-    {"--http-host", {"--http"}},
-    {"--http-open-reading", {"--http"}},
-    {"--http-server-page", {"--http"}},
-    {"--http-token-file", {"--http"}},
-    {"--bus-name", {"--bus", "--nats"}},
-    {"--bus-limits", {"--bus", "--nats"}},
-    {"--bus-replicas", {"--bus", "--nats"}},
-    {"--bus-file", {"--bus", "--nats"}},
-    {"--spool", {"--bus", "--nats"}},
-};
-
 void check_dependent_flags(Command& command) {
-    const auto is_given = [&command](const char* flag) {
-        const Flag* const found = flag == nullptr ? nullptr : command.find_flag(flag);
+    const auto is_given = [&command](const std::string& flag) {
+        const Flag* const found = command.find_flag(flag);
         return found != nullptr && !found->values.empty();
     };
-    for (const DependentFlag& need : kDependentFlags) {
-        const char* const beside = need.reported_beside;
-        if (!is_given(need.flag) || std::ranges::any_of(need.one_of, is_given) ||
-            (beside != nullptr && command.find_flag(beside) == nullptr)) {
+    const auto is_in_help = [&command](const std::string& flag) {
+        const Flag* const found = command.find_flag(flag);
+        return found != nullptr && found->replacement.empty();
+    };
+    for (const DependentFlags& group : command.dependent_flags) {
+        if (std::ranges::any_of(group.one_of, is_given)) {
             continue;
         }
-        const char* const other = need.one_of[1];
-        const Flag* const found = other == nullptr ? nullptr : command.find_flag(other);
-        const bool is_told = found != nullptr && found->replacement.empty();
-        const std::string text =
-            fmt::format("{} has no effect without {}{}{}", need.flag, need.one_of[0],
-                        is_told ? " or " : "", is_told ? other : "");
-        if (beside == nullptr) {
-            throw UsageError{text};
+        Texts shown;
+        std::ranges::copy_if(group.one_of, std::back_inserter(shown), is_in_help);
+        for (const std::string& flag : group.flags) {
+            if (!is_given(flag)) {
+                continue;
+            }
+            const auto text =
+                fmt::format("{} has no effect without {}", flag, fmt::join(shown, " or "));
+            if (group.is_error) {
+                throw UsageError{text};
+            }
+            sink::print_error("{}", text);
         }
-        sink::print_error("{}", text);
     }
 }
 
