@@ -1,5 +1,3 @@
-#include "proxy/analyze/cause_text.h"
-
 #include "proxy/analyze/explanation.h"
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"

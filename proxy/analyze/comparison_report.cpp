@@ -29,7 +29,7 @@ json::object parse_fields(const std::string& text) {
     return !error && value.is_object() ? value.get_object() : json::object{};
 }
 
-std::string text_in(const json::object& fields, std::string_view name) {
+std::string field_text(const json::object& fields, std::string_view name) {
     const json::value* value = fields.if_contains(name);
     return value == nullptr ? std::string{kItemMissing} : json::serialize(*value);
 }
@@ -38,7 +38,7 @@ std::string text_in(const json::object& fields, std::string_view name) {
 std::vector<FieldDifference> compare_fields(const json::object& a, const json::object& b) {
     std::vector<FieldDifference> found;
     const auto note = [&](std::string_view name) {
-        found.push_back({std::string{name}, text_in(a, name), text_in(b, name)});
+        found.push_back({std::string{name}, field_text(a, name), field_text(b, name)});
     };
     for (const auto& field : a) {
         const json::value* other = b.if_contains(field.key());
@@ -86,8 +86,8 @@ std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
     return found.empty() && both_data ? compare_ints(*a.data, *b.data) : found;
 }
 
-void GameComparison::drop_oldest(WaitingSnapshots& waiting) {
-    waiting.list.pop_front();
+void GameComparison::drop_oldest_snapshot(WaitingSnapshots& waiting) {
+    waiting.snapshots.pop_front();
     --num_waiting_[waiting.recording];
 }
 
@@ -95,14 +95,14 @@ void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick t
                                  std::shared_ptr<const RecordedItems> items) {
     VisitPairTotals& totals = differences_.pairs[pair];
     WaitingSnapshots& waiting = waiting_pairs_[pair];
-    while (waiting.recording != recording && !waiting.list.empty()) {
-        const Tick other_tick = waiting.list.front().tick;
+    while (waiting.recording != recording && !waiting.snapshots.empty()) {
+        const Tick other_tick = waiting.snapshots.front().tick;
         if (other_tick > tick) {
             ++totals.unpaired_ticks[recording];
             return;
         }
-        const auto other = std::move(waiting.list.front().items);
-        drop_oldest(waiting);
+        const auto other = std::move(waiting.snapshots.front().items);
+        drop_oldest_snapshot(waiting);
         if (other_tick == tick) {
             compare_snapshots(pair, tick, recording == 0 ? *items : *other,
                               recording == 0 ? *other : *items);
@@ -111,20 +111,20 @@ void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick t
         ++totals.unpaired_ticks[waiting.recording];
     }
     waiting.recording = recording;
-    waiting.list.push_back({tick, std::move(items)});
+    waiting.snapshots.push_back({tick, std::move(items)});
     ++num_waiting_[recording];
     if (num_waiting_[0] + num_waiting_[1] > kMaxWaitingSnapshots) {
         ++totals.dropped_snapshots;
-        drop_oldest(waiting);
+        drop_oldest_snapshot(waiting);
     }
 }
 
 void GameComparison::count_unpaired_ticks() {
     for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
         WaitingSnapshots& waiting = waiting_pairs_[i];
-        differences_.pairs[i].unpaired_ticks[waiting.recording] += waiting.list.size();
-        num_waiting_[waiting.recording] -= waiting.list.size();
-        waiting.list.clear();
+        differences_.pairs[i].unpaired_ticks[waiting.recording] += waiting.snapshots.size();
+        num_waiting_[waiting.recording] -= waiting.snapshots.size();
+        waiting.snapshots.clear();
     }
 }
 
@@ -249,12 +249,13 @@ std::string describe(const VisitPairTotals& totals) {
     return text;
 }
 
-const MapVisit& visit_of(const ComparisonReport& report, std::size_t recording, std::size_t pair) {
+const MapVisit& visit_of_pair(const ComparisonReport& report, std::size_t recording,
+                              std::size_t pair) {
     const auto& [a, b] = report.pairs->pairs[pair];
     return report.readers[recording]->visits()[recording == 0 ? a : b];
 }
 
-std::string and_more(std::size_t count) {
+std::string more_text(std::size_t count) {
     return count > kMaxListed ? fmt::format("... and {} more\n", count - kMaxListed)
                               : std::string{};
 }
@@ -263,11 +264,11 @@ std::string pairs_text(const ComparisonReport& report) {
     std::string text;
     const std::size_t pairs = report.pairs->pairs.size();
     for (std::size_t i = 0; i < std::min(pairs, kMaxListed); ++i) {
-        text +=
-            fmt::format("A {}\nB {}\n  {}\n", describe(visit_of(report, 0, i)),
-                        describe(visit_of(report, 1, i)), describe(report.differences->pairs[i]));
+        text += fmt::format("A {}\nB {}\n  {}\n", describe(visit_of_pair(report, 0, i)),
+                            describe(visit_of_pair(report, 1, i)),
+                            describe(report.differences->pairs[i]));
     }
-    text += and_more(pairs);
+    text += more_text(pairs);
     for (std::size_t recording = 0; recording < kRecordingNames.size(); ++recording) {
         const auto& unpaired = report.pairs->unpaired[recording];
         for (std::size_t i = 0; i < std::min(unpaired.size(), kMaxListed); ++i) {
@@ -277,12 +278,12 @@ std::string pairs_text(const ComparisonReport& report) {
                                                          : "no counterpart by name or address, map "
                                                            "and ticks");
         }
-        text += and_more(unpaired.size());
+        text += more_text(unpaired.size());
     }
     return text;
 }
 
-std::string counts_text(const GameDifferences& found) {
+std::string difference_counts_text(const GameDifferences& found) {
     std::size_t objects = 6;
     std::size_t fields = 5;
     for (const auto& [key, count] : found.counts) {
@@ -303,7 +304,7 @@ std::string counts_text(const GameDifferences& found) {
     return text;
 }
 
-std::string left_out_text(const ComparisonReport& report) {
+std::string uncompared_text(const ComparisonReport& report) {
     std::string text;
     const auto add = [&text](std::uint64_t count, std::string_view what, std::string_view of,
                              std::string_view why) {
@@ -366,8 +367,8 @@ json::value first_difference_json(const ComparisonReport& report) {
         return nullptr;
     }
     return json::object{{"tick", first->tick},
-                        {"session_a", visit_of(report, 0, first->pair).session},
-                        {"session_b", visit_of(report, 1, first->pair).session},
+                        {"session_a", visit_of_pair(report, 0, first->pair).session},
+                        {"session_b", visit_of_pair(report, 1, first->pair).session},
                         {"type", first->type},
                         {"type_id", first->key.type},
                         {"id", first->key.id},
@@ -391,14 +392,14 @@ std::string comparison_text(const ComparisonReport& report) {
     const GameDifferences& found = *report.differences;
     std::string text = fmt::format(
         "A is {}\nB is {}\n\n{}\n{}", escape_for_terminal(report.files[0]),
-        escape_for_terminal(report.files[1]), pairs_text(report), left_out_text(report));
+        escape_for_terminal(report.files[1]), pairs_text(report), uncompared_text(report));
     if (const auto& first = found.first) {
         text += fmt::format(
             "First difference: tick {}, {} {}, {}: {} in A, {} in B (session {} and {})\n\n{}\n",
             first->tick, escape_for_terminal(first->type), first->key.id,
             escape_for_terminal(first->field.field), escape_for_terminal(first->field.a),
-            escape_for_terminal(first->field.b), visit_of(report, 0, first->pair).session,
-            visit_of(report, 1, first->pair).session, counts_text(found));
+            escape_for_terminal(first->field.b), visit_of_pair(report, 0, first->pair).session,
+            visit_of_pair(report, 1, first->pair).session, difference_counts_text(found));
     }
     return text + fmt::format("{}: {}\n", comparison_result(report), describe(found.sum_pairs()));
 }
@@ -407,8 +408,8 @@ std::string comparison_json(const ComparisonReport& report) {
     const GameDifferences& found = *report.differences;
     json::array pairs;
     for (std::size_t i = 0; i < report.pairs->pairs.size(); ++i) {
-        pairs.push_back(json::object{{"a", visit_json(visit_of(report, 0, i))},
-                                     {"b", visit_json(visit_of(report, 1, i))},
+        pairs.push_back(json::object{{"a", visit_json(visit_of_pair(report, 0, i))},
+                                     {"b", visit_json(visit_of_pair(report, 1, i))},
                                      {"ticks", ticks_json(found.pairs[i])}});
     }
     json::array differences;

@@ -112,10 +112,10 @@ class GameComparison {
 
     struct WaitingSnapshots {
         std::size_t recording = 0; ///< 0 for A
-        std::deque<WaitingSnapshot> list;
+        std::deque<WaitingSnapshot> snapshots;
     };
 
-    void drop_oldest(WaitingSnapshots& waiting);
+    void drop_oldest_snapshot(WaitingSnapshots& waiting);
     void compare_snapshots(std::size_t pair, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
     /// Compares an item of A and of B; null: the recording has no such item. Returns true if they

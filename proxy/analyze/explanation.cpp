@@ -118,10 +118,10 @@ void ExplanationReader::on_session(const json::object& record, std::int64_t numb
         session = {}; // each start of twscope numbers sessions from 1
         explanation_.session = number == explanation_.session ? 0 : explanation_.session;
     }
-    session.peers = record::escape_for_terminal(
+    session.peers_text = record::escape_for_terminal(
         fmt::format("{} at {}", text_of(record, "client"), text_of(record, "server")));
     if (const auto protocol = text_of(record, "protocol"); !protocol.empty()) {
-        session.peers += ", " + record::escape_for_terminal(protocol);
+        session.peers_text += ", " + record::escape_for_terminal(protocol);
     }
     if (!opens) {
         session.items.clear();
@@ -282,7 +282,7 @@ void ExplanationReader::on_finding(const json::object& record, std::int64_t numb
         const bool follows = id == "snapshot.unknown_base" && session.error &&
                              number_of(record, "delta_tick") >= session.error->tick;
         explanation_.base_error = follows ? session.error : std::nullopt;
-        explanation_.title = fmt::format("session {}, {}{}", number, session.peers,
+        explanation_.title = fmt::format("session {}, {}{}", number, session.peers_text,
                                          session.map.empty() ? "" : ", map " + session.map);
         if (!same) {
             explanation_.explaining_finding = {};

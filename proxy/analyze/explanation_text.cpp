@@ -1,4 +1,3 @@
-#include "proxy/analyze/cause_text.h"
 #include "proxy/analyze/explanation.h"
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"

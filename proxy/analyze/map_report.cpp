@@ -32,13 +32,13 @@ json::value string_or_null(const std::optional<std::string>& optional) {
 }
 
 template <typename Range>
-json::array array_of(const Range& range) {
+json::array to_json_array(const Range& range) {
     return json::array(range.begin(), range.end());
 }
 
 /// Converts counts to a JSON object whose keys are the counted numbers or names.
 template <typename Counts>
-json::object counts_of(const Counts& counts) {
+json::object counts_json(const Counts& counts) {
     json::object object;
     for (const auto& [key, count] : counts) {
         object.emplace(fmt::to_string(key), count);
@@ -46,7 +46,7 @@ json::object counts_of(const Counts& counts) {
     return object;
 }
 
-std::string_view field_name(map::SizeFieldCheck field) {
+std::string_view size_check_name(map::SizeFieldCheck field) {
     constexpr std::array<std::string_view, 3> kNames = {"full", "short", "wrong"};
     return kNames.at(static_cast<std::size_t>(field));
 }
@@ -59,7 +59,7 @@ json::object file_identity_json(std::string_view file, std::span<const std::byte
             {"sha256", map::to_hex(identity.sha256)}};
 }
 
-void add_container(json::object& out, const map::Datafile& file) {
+void add_datafile(json::object& out, const map::Datafile& file) {
     const map::DatafileHeader& header = file.header();
     out["datafile"] = {{"magic", header.reversed_magic ? "ATAD" : "DATA"},
                        {"version", header.version},
@@ -68,8 +68,8 @@ void add_container(json::object& out, const map::Datafile& file) {
                        {"num_data", header.num_data},
                        {"item_size", header.item_size},
                        {"data_size", header.data_size},
-                       {"size_field", field_name(file.check_size_field())},
-                       {"swaplen_field", field_name(file.check_swaplen_field())},
+                       {"size_field", size_check_name(file.check_size_field())},
+                       {"swaplen_field", size_check_name(file.check_swaplen_field())},
                        {"trailing_bytes", file.trailing_bytes()}};
     json::array types;
     for (const map::ItemType& type : file.item_types()) {
@@ -119,7 +119,7 @@ json::object images_json(const map::Map& map) {
     }
     return {{"total", map.count_items(map::kItemTypeImage)},
             {"external", external},
-            {"versions", array_of(versions)}};
+            {"versions", to_json_array(versions)}};
 }
 
 json::object envelopes_json(const map::Map& map) {
@@ -142,9 +142,9 @@ json::object envelopes_json(const map::Map& map) {
         points_ints.push_back(map.datafile().item(range->start + i).ints.size());
     }
     return {{"total", map.count_items(map::kItemTypeEnvelope)},
-            {"versions", array_of(versions)},
-            {"ints", array_of(ints)},
-            {"channels", counts_of(channels)},
+            {"versions", to_json_array(versions)},
+            {"ints", to_json_array(ints)},
+            {"channels", counts_json(channels)},
             {"points_ints", std::move(points_ints)},
             {"points_needed", points_needed}};
 }
@@ -177,14 +177,14 @@ void add_layers(json::object& out, const map::Map& map) {
         tilemap_forms.push_back({form.first, form.second, count});
     }
     out["groups"] = map.group_count();
-    out["group_versions"] = array_of(group_versions);
+    out["group_versions"] = to_json_array(group_versions);
     out["layers"] = map.layer_count();
-    out["layer_types"] = counts_of(types);
+    out["layer_types"] = counts_json(types);
     out["tilemap_item_forms"] = std::move(tilemap_forms);
-    out["physics_layer_counts"] = counts_of(physics);
+    out["physics_layer_counts"] = counts_json(physics);
 }
 
-json::object place_json(map::LayerPlace place, const map::TileLayer& layer) {
+json::object layer_place_json(map::LayerPlace place, const map::TileLayer& layer) {
     return {{"group", place.group},
             {"layer", place.layer},
             {"width", layer.width},
@@ -253,7 +253,7 @@ json::value game_layer_json(const map::Map& map) {
     const auto item = map.layer(place->layer);
     const auto& layer = std::get<map::TileLayer>(item->content);
     const std::uint64_t bytes = declared_bytes(map, layer.data);
-    json::object out = place_json(*place, layer);
+    json::object out = layer_place_json(*place, layer);
     out["name"] = string_or_null(layer.name);
     if (map::is_packed(layer)) {
         out["packed_tiles"] = bytes / 4;
@@ -272,7 +272,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     const auto item = map.layer(place.layer);
     const auto& layer = std::get<map::TileLayer>(item->content);
     const std::int32_t own = map::tile_block(layer, kind).value_or(-1);
-    json::object out = place_json(place, layer);
+    json::object out = layer_place_json(place, layer);
     out["item_ints"] = item->num_item_ints;
     out["name"] = string_or_null(layer.name);
     out["data_bytes"] = declared_bytes(map, own);
@@ -295,7 +295,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     return out;
 }
 
-void add_content(json::object& out, const map::Map& map) {
+void add_map_contents(json::object& out, const map::Map& map) {
     out["info"] = info_json(map);
     out["images"] = images_json(map);
     out["sounds"] = map.count_items(map::kItemTypeSound);
@@ -349,8 +349,8 @@ void add_positions(json::object& out, const map::PhysicsLayers& physics,
 
 json::object map_json(const map::Map& map, std::string_view file, const MapPositions& positions) {
     json::object out = file_identity_json(file, map.datafile().bytes());
-    add_container(out, map.datafile());
-    add_content(out, map);
+    add_datafile(out, map.datafile());
+    add_map_contents(out, map);
     map::Warnings warnings = map.warnings();
     const auto physics = map.physics(&warnings);
     add_acceptance(out, map::acceptance_of(warnings, physics), warnings);
@@ -365,7 +365,7 @@ json::object rejected_map_json(std::vector<std::byte> bytes, const map::MapError
     json::object out = file_identity_json(file, bytes);
     map::Warnings warnings;
     if (const auto datafile = map::Datafile::parse(std::move(bytes))) {
-        add_container(out, *datafile);
+        add_datafile(out, *datafile);
         warnings = datafile->warnings();
     }
     add_acceptance(out, map::acceptance_of(error), warnings);
@@ -376,7 +376,7 @@ namespace {
 
 using record::object_of, record::text_of;
 
-std::uint64_t count_of(const json::object& object, std::string_view key) {
+std::uint64_t count_in(const json::object& object, std::string_view key) {
     return object.at(key).to_number<std::uint64_t>();
 }
 
@@ -413,15 +413,15 @@ std::string tile_counts(const json::object& layer, map::Layer kind) {
 std::string warning_text(const json::object& warning) {
     const auto info =
         std::ranges::find(map::kWarningTable, text_of(warning, "id"), &map::WarningInfo::name);
-    const std::uint64_t count = count_of(warning, "count");
+    const std::uint64_t count = count_in(warning, "count");
     return fmt::format("{} ({}, first at {}{})", info->sentence, info->name,
-                       count_of(warning, "where"),
+                       count_in(warning, "where"),
                        count == 1 ? "" : fmt::format(", {} in all", count));
 }
 
 std::string count_with_noun(const json::object& object, std::string_view key,
                             std::string_view noun) {
-    return record::count_with_noun(count_of(object, key), noun);
+    return record::count_with_noun(count_in(object, key), noun);
 }
 
 void add_content_lines(Page& page, const json::object& map) {
@@ -460,11 +460,11 @@ void add_physics_lines(Page& page, const json::object& map) {
 std::string map_text(const json::object& map) {
     Page page;
     page.add_line("map", record::escape_for_terminal(text_of(map, "file")));
-    page.add_line("bytes", fmt::to_string(count_of(map, "size")));
+    page.add_line("bytes", fmt::to_string(count_in(map, "size")));
     page.add_line("crc", text_of(map, "crc32"));
     page.add_line("sha256", text_of(map, "sha256"));
     const json::object& datafile = *object_of(map, "datafile");
-    page.add_line("datafile", fmt::format("version {}, {}, {}", count_of(datafile, "version"),
+    page.add_line("datafile", fmt::format("version {}, {}, {}", count_in(datafile, "version"),
                                           count_with_noun(datafile, "num_items", "item[s]"),
                                           count_with_noun(datafile, "num_data", "data block[s]")));
     add_content_lines(page, map);

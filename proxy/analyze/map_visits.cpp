@@ -13,10 +13,6 @@ using record::flag_of, record::list_of, record::number_of, record::object_of, re
 
 namespace {
 
-/// If a tick is lower than the previous tick by this much, a new map visit begins. Reordered
-/// datagrams are only a few ticks late.
-constexpr snapshot::Tick kNewVisitTicks = 250;
-
 /// Returns the packed key of an item; nullopt if a number is missing or too large.
 std::optional<std::uint32_t> key_of(std::optional<std::int64_t> type,
                                     std::optional<std::int64_t> id) {
@@ -28,14 +24,14 @@ std::optional<std::uint32_t> key_of(std::optional<std::int64_t> type,
         .packed();
 }
 
-std::optional<snapshot::Tick> tick_of(const json::object& record) {
+std::optional<snapshot::Tick> parse_tick(const json::object& record) {
     const auto tick = number_of(record, "tick");
     return tick && std::in_range<snapshot::Tick>(*tick)
                ? std::optional{static_cast<snapshot::Tick>(*tick)}
                : std::nullopt;
 }
 
-std::shared_ptr<const RecordedItem> item_of(std::uint32_t key, const json::object& record) {
+std::shared_ptr<const RecordedItem> parse_item(std::uint32_t key, const json::object& record) {
     auto item = std::make_shared<RecordedItem>();
     item->key = snapshot::ItemKey::from_packed(key);
     item->type = text_of(record, "type");
@@ -126,8 +122,8 @@ void MapVisitReader::Session::apply_item_changes(const json::object& record,
                              ? std::nullopt
                              : key_of(number_of(*item, "type_id"), number_of(*item, "id"));
         if (key) {
-            (*items)[*key] = item_of(*key, *item);
-            update_own_name(*item, name);
+            (*items)[*key] = parse_item(*key, *item);
+            update_own_name(*item, player_name);
         }
     }
     for (const auto& [type, id] : removed_items(record)) {
@@ -172,8 +168,8 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
         forget_items(head->session);
         return std::nullopt;
     }
-    SessionKey number{head->session,
-                      world ? std::string{text_of(value.get_object(), "server")} : std::string{}};
+    RecordedSessionKey number{
+        head->session, world ? std::string{text_of(value.get_object(), "server")} : std::string{}};
     if (sessions_.size() >= kMaxSessions && !sessions_.contains(number)) {
         return std::nullopt;
     }
@@ -185,7 +181,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_line(std::string_view line) {
         return on_snapshot(value.get_object(), head->session, session);
     }
     if (names_player) {
-        update_own_name(value.get_object(), session.name);
+        update_own_name(value.get_object(), session.player_name);
     } else if (head->type == "map") {
         on_map(value.get_object(), session);
     } else {
@@ -199,7 +195,7 @@ void MapVisitReader::on_session(const json::object& record, Session& session) {
         session = {}; // twscope was started again, which numbers sessions from 1
     }
     if (const auto client = text_of(record, "client"); !client.empty()) {
-        session.client = client;
+        session.client_address = client;
     }
     if (text_of(record, "event") == "close") {
         session.items.reset();
@@ -211,21 +207,21 @@ void MapVisitReader::on_session(const json::object& record, Session& session) {
 /// unless that session is already on the next map.
 void MapVisitReader::set_map_of_merged_snapshot(const json::object& record,
                                                 Session& session) const {
-    session.client = text_of(record, "server");
+    session.client_address = text_of(record, "server");
     const auto run = number_of(record, "run").value_or(0);
     if (run != session.run) {
         session.run = run;
         session.visit.reset();
-        session.map.clear();
-        session.crc.clear();
+        session.map_name.clear();
+        session.map_crc.clear();
     }
     const std::string_view map = text_of(record, "map");
     const auto found = sessions_.find({find_receiving_session(record).value_or(0), {}});
-    if (found != sessions_.end() && (map.empty() || map == found->second.map)) {
-        session.map = found->second.map;
-        session.crc = found->second.crc;
-    } else if (session.map.empty()) {
-        session.map = map;
+    if (found != sessions_.end() && (map.empty() || map == found->second.map_name)) {
+        session.map_name = found->second.map_name;
+        session.map_crc = found->second.map_crc;
+    } else if (session.map_name.empty()) {
+        session.map_name = map;
     }
 }
 
@@ -233,16 +229,16 @@ void MapVisitReader::on_map(const json::object& record, Session& session) {
     session.is_map_announced = !flag_of(record, "again");
     const auto name = text_of(record, "name");
     const auto crc = text_of(record, "crc");
-    if (name != session.map || crc != session.crc) {
-        session.map = name;
-        session.crc = crc;
+    if (name != session.map_name || crc != session.map_crc) {
+        session.map_name = name;
+        session.map_crc = crc;
         session.visit.reset();
     }
 }
 
 std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& record,
                                                             std::int64_t number, Session& session) {
-    const auto tick = tick_of(record);
+    const auto tick = parse_tick(record);
     const json::array* list = list_of(record, "items");
     if (!tick || list == nullptr || (!flag_of(record, "full") && !session.items)) {
         // Snapshots that are not ok could not be rebuilt, so no recording contains their items.
@@ -261,7 +257,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
     }
     const bool behind = session.visit && *tick <= session.tick;
     if (behind && !session.is_map_announced &&
-        std::int64_t{session.tick} - *tick <= kNewVisitTicks) {
+        std::int64_t{session.tick} - *tick <= kNewGameTicks) {
         ++late_snapshots_; // the snapshot is late or a repetition
         return std::nullopt;
     }
@@ -273,15 +269,15 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
         session.visit = visits_.size();
         visits_.push_back({.session = number,
                            .name = {},
-                           .client = session.client,
-                           .map = session.map,
-                           .crc = session.crc,
+                           .client = session.client_address,
+                           .map = session.map_name,
+                           .crc = session.map_crc,
                            .begin = *tick});
     }
     session.tick = *tick;
     MapVisit& visit = visits_[*session.visit];
     if (visit.name.empty()) {
-        visit.name = session.name;
+        visit.name = session.player_name;
     }
     visit.end = *tick;
     ++visit.num_snapshots;

@@ -53,6 +53,14 @@ using ItemTypeAndId = std::pair<std::int64_t, std::int64_t>;
 /// record names none.
 [[nodiscard]] std::optional<std::int64_t> find_receiving_session(const boost::json::object& world);
 
+/// Identifies a session by its number and an empty text, or the merged snapshots of a server by 0
+/// and its address.
+using RecordedSessionKey = std::pair<std::int64_t, std::string>;
+
+/// If a tick is lower than the previous tick by this much, another game began. Late snapshots are
+/// only a few ticks late.
+inline constexpr snapshot::Tick kNewGameTicks = 250;
+
 /// The snapshots of a session on one map, from the first snapshot to the last.
 struct MapVisit {
     std::int64_t session = 0;
@@ -104,10 +112,10 @@ class MapVisitReader {
 
   private:
     struct Session {
-        std::string name;
-        std::string client;
-        std::string map;
-        std::string crc;
+        std::string player_name;
+        std::string client_address;
+        std::string map_name;
+        std::string map_crc;
         std::int64_t run = 0; ///< for merged snapshots, number of the server's run; else 0
         /// The session's items by packed key; nullopt if they are unknown.
         std::optional<std::map<std::uint32_t, std::shared_ptr<const RecordedItem>>> items;
@@ -127,12 +135,8 @@ class MapVisitReader {
     [[nodiscard]] std::optional<MapVisitSnapshot>
     on_snapshot(const boost::json::object& record, std::int64_t number, Session& session);
 
-    /// Identifies a session by its number and an empty text, or merged snapshots by 0 and the
-    /// server's address.
-    using SessionKey = std::pair<std::int64_t, std::string>;
-
     bool makes_items_;
-    std::map<SessionKey, Session> sessions_;
+    std::map<RecordedSessionKey, Session> sessions_;
     std::vector<MapVisit> visits_;
     std::uint64_t unusable_snapshots_ = 0;
     std::uint64_t late_snapshots_ = 0;

@@ -76,7 +76,7 @@ std::string escape_xml(std::string_view text) {
     return out;
 }
 
-std::uint64_t count_of(const record::SessionStats& totals, record::Severity severity) {
+std::uint64_t count_findings(const record::SessionStats& totals, record::Severity severity) {
     std::uint64_t count = 0;
     for (const record::FindingInfo& info : record::finding_table()) {
         if (info.severity == severity) {
@@ -105,13 +105,15 @@ void add_expectation_checks(std::vector<OutcomeCheck>& checks,
 
 Outcome make_outcome(std::vector<OutcomeCheck> checks, const record::SessionStats& totals,
                      std::uint32_t sessions, double seconds) {
-    return {.checks = std::move(checks),
-            .totals = fmt::format(
-                "{}, {}, {} verified, {}, {}", record::count_with_noun(sessions, "session[s]"),
-                record::count_with_noun(totals.snapshots, "snapshot[s]"), totals.verified,
-                record::count_with_noun(count_of(totals, record::Severity::warning), "warning[s]"),
-                record::count_with_noun(count_of(totals, record::Severity::error), "error[s]")),
-            .seconds = seconds};
+    return {
+        .checks = std::move(checks),
+        .totals = fmt::format(
+            "{}, {}, {} verified, {}, {}", record::count_with_noun(sessions, "session[s]"),
+            record::count_with_noun(totals.snapshots, "snapshot[s]"), totals.verified,
+            record::count_with_noun(count_findings(totals, record::Severity::warning),
+                                    "warning[s]"),
+            record::count_with_noun(count_findings(totals, record::Severity::error), "error[s]")),
+        .seconds = seconds};
 }
 
 std::string outcome_text(const Outcome& outcome) {

@@ -1,5 +1,4 @@
-#include "proxy/analyze/path_picture.h"
-
+#include "proxy/analyze/recorded_paths.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/record/terminal_text.h"
 

@@ -31,9 +31,6 @@ constexpr std::int64_t kExtraDistance = std::int64_t{2} * map::kTileSize;
 /// A longer time without a snapshot (ticks) ends the paths. Servers send a lagging client a
 /// snapshot every 50 ticks.
 constexpr std::int64_t kMaxSilentTicks = 50;
-/// If a tick is lower than the previous tick by this much, another game began. Late snapshots are
-/// only a few ticks late.
-constexpr std::int64_t kNewGameTicks = 250;
 /// A death event and the kill messages of all sessions belong to the same death if they are at most
 /// this many ticks apart. A killed tee comes back after half a second.
 constexpr std::int64_t kSameDeathTicks = 25;
@@ -49,12 +46,13 @@ constexpr std::size_t kMaxDeaths = 1'000'000;
 /// The weapon in a kill message if the game removed the tee.
 constexpr std::int64_t kRemovedByGame = -3;
 
-std::int64_t number_in(const json::object& object, std::string_view key) {
+std::int64_t number_or_zero(const json::object& object, std::string_view key) {
     return number_of(object, key).value_or(0);
 }
 
 map::WorldPos position_in(const json::object& fields) {
-    return {static_cast<int>(number_in(fields, "x")), static_cast<int>(number_in(fields, "y"))};
+    return {static_cast<int>(number_or_zero(fields, "x")),
+            static_cast<int>(number_or_zero(fields, "y"))};
 }
 
 /// Calls `use` with each item of this type and its fields.
@@ -84,7 +82,7 @@ constexpr std::int64_t kMaxDistance = std::int64_t{1} << 32U;
 
 std::int64_t speed_in(const json::object& fields) {
     const auto size = [&fields](std::string_view key) {
-        return std::abs(std::clamp(number_in(fields, key), -kMaxDistance, kMaxDistance)) /
+        return std::abs(std::clamp(number_or_zero(fields, key), -kMaxDistance, kMaxDistance)) /
                kVelocityUnit;
     };
     return size("vel_x") + size("vel_y");
@@ -117,8 +115,9 @@ class PathCollector {
             }
             return;
         }
-        const ViewId id{number_in(record, "session"),
-                        type == "world" ? std::string{text_of(record, "server")} : std::string{}};
+        const RecordedSessionKey id{number_or_zero(record, "session"),
+                                    type == "world" ? std::string{text_of(record, "server")}
+                                                    : std::string{}};
         if (!views_.contains(id) && views_.size() >= kMaxViews) {
             ++found_.num_left_out;
             return;
@@ -127,7 +126,7 @@ class PathCollector {
         view.session = static_cast<std::int32_t>(id.first);
         if (type == "world") {
             view.server = id.second;
-            view.set_game(static_cast<std::uint64_t>(number_in(record, "run")));
+            view.set_game(static_cast<std::uint64_t>(number_or_zero(record, "run")));
             update_world_map(view, record);
             add_items(record, view);
         } else if (type == "snapshot") {
@@ -225,10 +224,6 @@ class PathCollector {
         std::vector<std::vector<PathPoint>> paths{};
     };
 
-    /// Identifies a session by its number and an empty text, or merged snapshots by 0 and the
-    /// server's address.
-    using ViewId = std::pair<std::int64_t, std::string>;
-
     static void forget_tee(const View& view, const Tee& tee) {
         if (tee.player_path->view == &view) {
             tee.player_path->view = nullptr;
@@ -266,7 +261,7 @@ class PathCollector {
         if (!victim) {
             return;
         }
-        const bool died = number_in(*fields, "weapon") != kRemovedByGame;
+        const bool died = number_or_zero(*fields, "weapon") != kRemovedByGame;
         const std::int64_t now = filter::parse_unix_ms(text_of(record, "t"));
         for (View* each : views_with(view)) {
             if (now - each->ms > kStaleMs || each->ms < view.game_over_ms) {
@@ -358,14 +353,14 @@ class PathCollector {
         if (view.session != 0) {
             for_each_item(*items, "player_info",
                           [&](const json::object& item, const json::object& fields) {
-                              if (number_in(fields, "local") == 1) {
+                              if (number_or_zero(fields, "local") == 1) {
                                   view.own_id = number_of(item, "id");
                               }
                           });
         }
         for_each_item(*items, "death",
                       [&](const json::object& /*item*/, const json::object& fields) {
-                          const auto tee = view.tees.find(number_in(fields, "client_id"));
+                          const auto tee = view.tees.find(number_or_zero(fields, "client_id"));
                           if (tee != view.tees.end() && tee->second.player_path->view == &view) {
                               view.killed_players[tee->first] = tee->second.player_path;
                               on_death_event(*tee->second.player_path, view, position_in(fields));
@@ -442,7 +437,7 @@ class PathCollector {
             std::set<std::int64_t> listed;
             for_each_item(items, "character",
                           [&](const json::object& item, const json::object& /*fields*/) {
-                              listed.insert(number_in(item, "id"));
+                              listed.insert(number_or_zero(item, "id"));
                           });
             for (auto tee = view.tees.begin(); tee != view.tees.end();) {
                 tee = listed.contains(tee->first) ? std::next(tee) : remove(tee);
@@ -485,7 +480,7 @@ class PathCollector {
 
     void add_tee(const json::object& record, View& view, const json::object& item,
                  const json::object& fields) {
-        const std::int64_t id = number_in(item, "id");
+        const std::int64_t id = number_or_zero(item, "id");
         std::string name{text_of(item, "player")};
         if (name.empty()) {
             name = fmt::format("session {} id {}", view.session, id);
@@ -511,7 +506,7 @@ class PathCollector {
             if (tee.player_path != nullptr) {
                 forget_tee(view, tee);
             }
-            tee = {.type_id = number_in(item, "type_id"),
+            tee = {.type_id = number_or_zero(item, "type_id"),
                    .first_tick = view.tick,
                    .player_path = player_path};
         }
@@ -523,7 +518,7 @@ class PathCollector {
         player_path->is_own_session = own;
         // The position may be older than the snapshot: a server repeats a position while clients
         // can predict the movement. The item contains the tick of the position.
-        const std::int64_t core = number_in(fields, "tick");
+        const std::int64_t core = number_or_zero(fields, "tick");
         add_point(
             *player_path, tee,
             {.at = position_in(fields),
@@ -635,7 +630,7 @@ class PathCollector {
     std::string map_crc_;
     std::string map_name_;
     PlayerNames wanted_; ///< empty for all players
-    std::map<ViewId, View> views_;
+    std::map<RecordedSessionKey, View> views_;
     std::map<std::pair<std::string, std::string>, PlayerPath>
         player_paths_; ///< paths by server and player name
     std::size_t max_points_;

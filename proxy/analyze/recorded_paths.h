@@ -1,6 +1,7 @@
 #pragma once
 
 #include "map/game_layer.h"
+#include "map/picture.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -79,5 +80,17 @@ struct RecordedPaths {
 [[nodiscard]] RecordedPaths find_paths(const LineSource& read_lines, std::string_view map_crc,
                                        std::string_view map_name = {}, PlayerNames wanted = {},
                                        std::size_t max_points = kMaxPathPoints);
+
+/// The property of a path that decides its colour.
+enum class PathColor { player, session, time };
+
+/// Returns the paths as lines for a picture of the map. The players or sessions with the longest
+/// paths get a colour each, all others are grey. Times are in UTC.
+[[nodiscard]] map::Overlay path_overlay(const RecordedPaths& paths, PathColor color);
+
+/// Returns the time that tees spent in each tile, as colours for a picture of the map, and the
+/// positions of their deaths. Between two positions, a tee counts as moving straight at constant
+/// speed. `width`, `height`: size of the map in tiles.
+[[nodiscard]] map::Overlay heat_map_overlay(const RecordedPaths& paths, int width, int height);
 
 } // namespace tw::analyze

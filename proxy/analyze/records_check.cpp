@@ -69,7 +69,7 @@ void RecordsCheck::begin_file(const std::string& path, bool is_being_written) {
 
 void RecordsCheck::on_line(std::string_view line,
                            const std::optional<filter::RecordLineHead>& head) {
-    ++lines_;
+    ++num_lines_;
     if (!head || !record::is_json_object(line)) {
         add_faults(Fault::broken_line, 1);
         return;
@@ -102,7 +102,7 @@ void RecordsCheck::on_line(std::string_view line,
 void RecordsCheck::track_session(std::string_view line, const filter::RecordLineHead& head) {
     const bool event = head.type == "session";
     if (event && has_member_value(line, "event", R"("open")")) {
-        ++sessions_;
+        ++num_sessions_;
         const auto before = open_sessions_.find(head.session);
         // The number is reused after a restart: an earlier session that is not closed was cut off.
         if (before != open_sessions_.end() && before->second.lacks_close_record()) {
@@ -110,15 +110,15 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
         }
         open_sessions_[head.session] = {.has_start = true};
     } else if (!open_sessions_.contains(head.session)) {
-        ++sessions_; // the session began in another file
+        ++num_sessions_; // the session began in another file
     }
     Session& session = open_sessions_[head.session];
     session.has_events = session.has_events || event;
     if (!session.is_closed && head.time < session.time) {
         add_faults(Fault::time_went_back, 1, head.time);
     }
-    session.snapshots += head.type == "snapshot" ? 1U : 0U;
-    session.messages += head.type == "message" ? 1U : 0U;
+    session.num_snapshots += head.type == "snapshot" ? 1U : 0U;
+    session.num_messages += head.type == "message" ? 1U : 0U;
     session.time = head.time;
     session.file = files_.size() - 1;
     if (event) {
@@ -154,8 +154,8 @@ void RecordsCheck::compare_with_summary(const Session& session, std::string_view
         add_faults(Fault::repeated_record, counted > total ? counted - total : 0, session.time);
         absent += counted < total ? total - counted : 0;
     };
-    compare(session.snapshots, summary.find_count("snapshots.total"), missing_snapshots_);
-    compare(session.messages, messages, missing_messages_);
+    compare(session.num_snapshots, summary.find_count("snapshots.total"), num_missing_snapshots_);
+    compare(session.num_messages, messages, num_missing_messages_);
 }
 
 void RecordsCheck::end_file(const store::LineReader& reader) {
@@ -189,8 +189,8 @@ bool RecordsCheck::is_complete() const {
 
 std::string RecordsCheck::report_text() const {
     std::string text = fmt::format("{}, {}, {}", record::count_with_noun(files_.size(), "file[s]"),
-                                   record::count_with_noun(lines_, "record[s]"),
-                                   record::count_with_noun(sessions_, "session[s]"));
+                                   record::count_with_noun(num_lines_, "record[s]"),
+                                   record::count_with_noun(num_sessions_, "session[s]"));
     text += first_time_.empty() ? "\n" : fmt::format(", {} to {}\n", first_time_, last_time_);
     const FaultCounts faults = find_faults();
     for (std::size_t i = 0; i < faults.size(); ++i) {
@@ -200,10 +200,10 @@ std::string RecordsCheck::report_text() const {
                                 faults.at(i).first_place);
         }
     }
-    if (missing_snapshots_ + missing_messages_ != 0) {
+    if (num_missing_snapshots_ + num_missing_messages_ != 0) {
         text += fmt::format("{} and {} that summaries count are {}, or filtered out\n",
-                            record::count_with_noun(missing_snapshots_, "snapshot[s]"),
-                            record::count_with_noun(missing_messages_, "message[s]"),
+                            record::count_with_noun(num_missing_snapshots_, "snapshot[s]"),
+                            record::count_with_noun(num_missing_messages_, "message[s]"),
                             has_worlds_ ? "recorded as worlds" : "missing: not recorded");
     }
     return text + (is_complete() ? "complete\n" : "incomplete\n");
@@ -393,8 +393,8 @@ void RecordsCsv::append_removed_rows(std::string& out) {
         const std::string item = fmt::format(R"({{"type":{},"type_id":{},"id":{},"{}":true}})",
                                              type == types_.end() ? "null" : type->second, type_id,
                                              id, filter::kRemovedRowKey);
-        removed_item_.set_line(item);
-        append_item_row(removed_item_.object(), out);
+        removed_item_line_.set_line(item);
+        append_item_row(removed_item_line_.object(), out);
     }
 }
 

@@ -61,8 +61,8 @@ class RecordsCheck {
         bool is_closed = false;  ///< the session's summary and findings may still follow
         /// The client reconnects: the summary of its old connection follows, then the new one.
         bool is_reconnecting = false;
-        std::uint64_t snapshots = 0;
-        std::uint64_t messages = 0;
+        std::uint64_t num_snapshots = 0;
+        std::uint64_t num_messages = 0;
 
         /// False if no session records were seen, because the session may be closed.
         [[nodiscard]] bool lacks_close_record() const { return has_events && !is_closed; }
@@ -79,15 +79,15 @@ class RecordsCheck {
     std::vector<std::string> files_; ///< names without folders
     std::string recording_;          ///< folder and name of the current segments, or the only file
     bool is_being_written_ = false;  ///< a process still records to the last file
-    std::uint64_t lines_ = 0;
-    std::uint64_t sessions_ = 0;
+    std::uint64_t num_lines_ = 0;
+    std::uint64_t num_sessions_ = 0;
     std::string first_time_;
     std::string last_time_;
     /// Open sessions by number, and the closed sessions of the current recording.
     std::map<std::int64_t, Session> open_sessions_;
     /// Numbers of snapshots and messages that the summaries count but the recordings lack.
-    std::uint64_t missing_snapshots_ = 0;
-    std::uint64_t missing_messages_ = 0;
+    std::uint64_t num_missing_snapshots_ = 0;
+    std::uint64_t num_missing_messages_ = 0;
     bool has_worlds_ = false; ///< some records are merged snapshots, in place of the sessions' own
     std::map<std::string, std::uint64_t> segment_numbers_; ///< latest segment number, by recording
 };
@@ -166,7 +166,7 @@ class RecordsCsv {
     /// The names of types as in the records, by session and type_id.
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> types_;
     filter::JsonLine line_;
-    filter::JsonLine removed_item_;
+    filter::JsonLine removed_item_line_;
 };
 
 /// Returns whether a text begins with the first row of a table, which names keys of records.

@@ -44,18 +44,18 @@ std::string distribution_text(const Distribution& distribution, double unit) {
 struct Table {
     std::string text{};
 
-    void row(std::string_view what, const std::string& left, const std::string& right) {
+    void add_row(std::string_view what, const std::string& left, const std::string& right) {
         text += fmt::format("  {:<34} {:>22} {:>22}\n", what, left, right);
     }
 
-    void line(std::string_view what, const std::string& value) {
+    void add_line(std::string_view what, const std::string& value) {
         text += fmt::format("  {:<34} {}\n", what, value);
     }
 };
 
 void write_directions(Table& table, const StatsReport& report) {
     const auto& [c2s, s2c] = report.totals->directions;
-    table.row("", "client to server", "server to client");
+    table.add_row("", "client to server", "server to client");
 
     struct Line {
         std::string_view what;
@@ -82,7 +82,8 @@ void write_directions(Table& table, const StatsReport& report) {
     };
     for (const Line& line : kLines) {
         if (line.always || c2s.*line.counter != 0 || s2c.*line.counter != 0) {
-            table.row(line.what, group_digits(c2s.*line.counter), group_digits(s2c.*line.counter));
+            table.add_row(line.what, group_digits(c2s.*line.counter),
+                          group_digits(s2c.*line.counter));
         }
     }
     const auto ratio = [](const record::DirectionStats& stats) {
@@ -91,10 +92,10 @@ void write_directions(Table& table, const StatsReport& report) {
                    : fmt::format("{:.1f} %",
                                  100 * share(stats.compressed_bytes, stats.decompressed_bytes));
     };
-    table.row("  compressed to", ratio(c2s), ratio(s2c));
+    table.add_row("  compressed to", ratio(c2s), ratio(s2c));
     constexpr double kMillisecond = 1000;
-    table.row("jitter, ms", distribution_text(c2s.jitter_us, kMillisecond),
-              distribution_text(s2c.jitter_us, kMillisecond));
+    table.add_row("jitter, ms", distribution_text(c2s.jitter_us, kMillisecond),
+                  distribution_text(s2c.jitter_us, kMillisecond));
 }
 
 void write_snapshots(Table& table, const record::SessionStats& totals) {
@@ -108,25 +109,25 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
         }
         std::string what{row->key};
         std::ranges::replace(what, '_', ' ');
-        table.line(what, row->share ? fmt::format("{} ({:.1f} %)", group_digits(count),
-                                                  100 * share(count, totals.snapshots))
-                                    : group_digits(count));
+        table.add_line(what, row->share ? fmt::format("{} ({:.1f} %)", group_digits(count),
+                                                      100 * share(count, totals.snapshots))
+                                        : group_digits(count));
     }
     const auto against = [](const Distribution& distribution, std::uint64_t limit) {
         return fmt::format("{}, at most {:.1f} % of {}", distribution_text(distribution, 1),
                            100 * share(static_cast<std::uint64_t>(distribution.max), limit),
                            group_digits(limit));
     };
-    table.line("items", against(totals.items, snapshot::kMaxItems));
-    table.line("size, bytes", against(totals.snapshot_bytes, snapshot::kMaxSnapshotBytes));
-    table.line("parts each",
-               fmt::format("{:.2f}",
-                           static_cast<double>(totals.parts) /
-                               static_cast<double>(std::max<std::uint64_t>(1, totals.snapshots))));
-    table.line("delta distance, ticks", distribution_text(totals.delta_distance, 1));
-    table.line("interval, ms", distribution_text(totals.snapshot_interval_us, 1000));
-    table.line("ack lag, ticks", distribution_text(totals.ack_lag_ticks, 1));
-    table.line("inputs early by, ms", distribution_text(totals.input_margin_ms, 1));
+    table.add_line("items", against(totals.items, snapshot::kMaxItems));
+    table.add_line("size, bytes", against(totals.snapshot_bytes, snapshot::kMaxSnapshotBytes));
+    table.add_line("parts each",
+                   fmt::format("{:.2f}", static_cast<double>(totals.parts) /
+                                             static_cast<double>(
+                                                 std::max<std::uint64_t>(1, totals.snapshots))));
+    table.add_line("delta distance, ticks", distribution_text(totals.delta_distance, 1));
+    table.add_line("interval, ms", distribution_text(totals.snapshot_interval_us, 1000));
+    table.add_line("ack lag, ticks", distribution_text(totals.ack_lag_ticks, 1));
+    table.add_line("inputs early by, ms", distribution_text(totals.input_margin_ms, 1));
 }
 
 /// Returns the sums of the rows with the same group and name, the largest first.

@@ -19,7 +19,7 @@ using snapshot::ObjectSpec;
 
 using Type = std::pair<snapshot::Dialect, std::uint16_t>;
 
-std::string name_of(const Type& type) {
+std::string type_name(const Type& type) {
     const ObjectSpec* object = snapshot::find_object(type.second, type.first);
     return object == nullptr ? fmt::format("type_{}", type.second) : std::string{object->name};
 }
@@ -97,7 +97,7 @@ std::string object_json(const Type& type, std::size_t size, bool agreed) {
     }
     return fmt::format("    {{\n      \"name\": \"{}\", \"type\": {}, {}\"agreed_size\": {},\n"
                        "      \"fields\": [\n{}\n      ]{}\n    }}",
-                       name_of(type), type.second, seven ? R"("protocol": "0.7", )" : "", agreed,
+                       type_name(type), type.second, seven ? R"("protocol": "0.7", )" : "", agreed,
                        fmt::join(lines, ",\n"),
                        object == nullptr ? "" : position_json(*object, fields));
 }
@@ -126,7 +126,7 @@ void TypeSizes::on_record(const record::Record& record) {
     if (each == nullptr || !(*each)->rebuilt) {
         return;
     }
-    ++snapshots_;
+    ++num_snapshots_;
     const snapshot::Dialect dialect = sessions_[(*each)->head.session];
     const snapshot::SnapshotView& items = (*each)->items;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -138,7 +138,7 @@ void TypeSizes::on_record(const record::Record& record) {
             continue;
         }
         SeenSizes& seen = types_[{dialect, item.key.type}];
-        if (std::exchange(seen.counted, snapshots_) != snapshots_) {
+        if (std::exchange(seen.counted, num_snapshots_) != num_snapshots_) {
             ++seen.snapshots[item.data.size()];
         }
     }
@@ -189,7 +189,7 @@ std::string TypeSizes::sizes_table() const {
         const bool seven = type.first == snapshot::Dialect::seven;
         for (const auto& [size, snapshots] : seen.snapshots) {
             text += fmt::format("{:>5}  {:<20} {:>6} {:>6} {:>10}{}{}\n", type.second,
-                                name_of(type), agreed == 0 ? "-" : std::to_string(agreed), size,
+                                type_name(type), agreed == 0 ? "-" : std::to_string(agreed), size,
                                 snapshots, size_note(type, size), seven ? "  0.7" : "");
         }
     }
@@ -209,7 +209,7 @@ std::vector<SizeDifference> TypeSizes::differences() const {
             }
             const auto described = size_in_objects_file(type);
             SizeDifference& each =
-                found.emplace_back(SizeDifference{.object = name_of(type),
+                found.emplace_back(SizeDifference{.object = type_name(type),
                                                   .type_id = type.second,
                                                   .agreed_ints = agreed_size(type),
                                                   .actual_ints = ints,
@@ -240,7 +240,7 @@ boost::json::object TypeSizes::sizes_json() const {
         const std::size_t agreed = agreed_size(type);
         types.push_back(
             json::object{{"type", type.second},
-                         {"object", name_of(type)},
+                         {"object", type_name(type)},
                          {"protocol", type.first == snapshot::Dialect::seven ? "0.7" : "0.6"},
                          {"agreed", agreed == 0 ? json::value{} : json::value(agreed)},
                          {"sizes", std::move(sizes)},

@@ -40,7 +40,7 @@ class TypeSizes final : public record::RecordSink {
     void on_record(const record::Record& record) override;
 
     /// True if at least one verified snapshot was read.
-    [[nodiscard]] bool has_snapshots() const { return snapshots_ != 0; }
+    [[nodiscard]] bool has_snapshots() const { return num_snapshots_ != 0; }
 
     /// True if a type has another size than the protocol sets.
     [[nodiscard]] bool has_differences() const { return !differing_.empty(); }
@@ -81,7 +81,7 @@ class TypeSizes final : public record::RecordSink {
     std::map<Type, SeenSizes> types_;
     /// The sizes that differ from the protocol's, by type; 0: deltas contain the size.
     std::map<Type, std::size_t> differing_;
-    std::uint64_t snapshots_ = 0;
+    std::uint64_t num_snapshots_ = 0;
 };
 
 /// Returns whether TypeSizes::objects_json() could have returned this text. False if somebody

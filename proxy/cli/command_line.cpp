@@ -1,5 +1,4 @@
-#include "proxy/cli/command_line.h"
-
+#include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
 #include "proxy/cli/settings.h"

@@ -1,14 +1,14 @@
 #pragma once
 
 #include "proxy/analyze/outcome.h"
+#include "proxy/cli/flags.h"
 #include "proxy/store/file_output.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace tw::cli {
-
-struct Command;
 
 /// Exit codes of the program (README). 0 is success.
 inline constexpr int kExitFinding = 1; ///< a finding of --fail-on occurred
@@ -47,5 +47,25 @@ void add_completion_command(Command& command);
 /// Prints failed checks to standard error and writes the summary to its file, if there is one (as
 /// JUnit if its name ends with .xml). Returns the exit code.
 [[nodiscard]] int report_result(const analyze::Outcome& outcome, store::OutputFile* file);
+
+using CommandList = std::vector<std::unique_ptr<Command>>;
+
+/// Returns all commands with their flags and actions.
+[[nodiscard]] CommandList make_commands();
+
+/// Returns a script with which bash completes commands, flags and flag values.
+[[nodiscard]] std::string bash_completion(const CommandList& commands);
+
+/// Returns a script with which zsh completes commands, flags and flag values, by way of zsh's
+/// support for bash.
+[[nodiscard]] std::string zsh_completion(const CommandList& commands);
+
+/// Returns a script with which fish completes commands, flags and flag values, and shows the help
+/// of each flag.
+[[nodiscard]] std::string fish_completion(const CommandList& commands);
+
+/// Replaces a command of earlier versions: the arguments "twscope stats FILE" become "twscope
+/// decode --stats FILE". Returns a message about the new command; empty if the command is not old.
+[[nodiscard]] std::string replace_old_command(std::vector<std::string>& arguments);
 
 } // namespace tw::cli

@@ -281,11 +281,10 @@ std::string DecodeCommand::sizes_conclusion(bool is_written) const {
     const bool has_file = is_written && !objects.empty() && objects != "-";
     const auto command = command_for_captures("twscope decode");
     if (command && flags_->records.maps_and_objects.objects_file.empty()) {
-        text += fmt::format(
-            "\n{}To read this game in spite of it:\n  {} {} -o game.jsonl\n",
-            has_file ? record::escape_for_terminal(objects) + " was written. " : "", *command,
-            has_file ? "--objects " + quote_for_shell(record::escape_for_terminal(objects))
-                     : "--learn-sizes");
+        text += fmt::format("\n{}To read this game in spite of it:\n  {} {} -o game.jsonl\n",
+                            has_file ? record::escape_for_terminal(objects) + " was written. " : "",
+                            *command,
+                            has_file ? "--objects " + quote_for_shell(objects) : "--learn-sizes");
     }
     return text;
 }
@@ -312,15 +311,13 @@ std::optional<std::string> DecodeCommand::command_for_captures(std::string comma
         if (path == "-") {
             return std::nullopt;
         }
-        command += ' ' + quote_for_shell(record::escape_for_terminal(path));
+        command += ' ' + quote_for_shell(path);
     }
     const std::pair<std::string_view, const std::string&> same[] = {
         {"--server", flags_->captures.server},
         {"--objects", flags_->records.maps_and_objects.objects_file}};
     for (const auto& [flag, value] : same) {
-        command += value.empty() ? ""
-                                 : fmt::format(" {} {}", flag,
-                                               quote_for_shell(record::escape_for_terminal(value)));
+        command += value.empty() ? "" : fmt::format(" {} {}", flag, quote_for_shell(value));
     }
     return command;
 }

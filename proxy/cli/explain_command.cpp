@@ -243,7 +243,7 @@ void add_causing_sizes(const ExplainFlags& flags, analyze::Explanation& explanat
 /// Appends the explained files to a command.
 std::string command_with_files(std::string command, const ExplainFlags& flags) {
     for (const std::string& path : flags.captures.paths) {
-        command += ' ' + quote_for_shell(record::escape_for_terminal(path));
+        command += ' ' + quote_for_shell(path);
     }
     return command;
 }

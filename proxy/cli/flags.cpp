@@ -17,8 +17,8 @@ namespace tw::cli {
 namespace {
 
 /// Help shows an upper limit of a flag only if the limit is lower than this number.
-constexpr std::int64_t kShownLimit = 1'000'000'000;
-constexpr double kDay = 86400;
+constexpr std::int64_t kMaxShownLimit = 1'000'000'000;
+constexpr double kSecondsPerDay = 86400;
 
 /// Parses a time in seconds, or with a unit.
 std::optional<double> parse_seconds(std::string_view text) {
@@ -120,7 +120,7 @@ Flag& Command::add_number(const std::string& names, NumberVariable variable, std
                           std::int64_t most, const std::string& help, const std::string& value) {
     Flag& flag = add_flag(names, value, help);
     const std::string limits =
-        most < kShownLimit ? fmt::format("{} to {}", least, most) : fmt::to_string(least);
+        most < kMaxShownLimit ? fmt::format("{} to {}", least, most) : fmt::to_string(least);
     const auto parse_value = [least, most, limits,
                               title = flag.dashed_name()](const std::string& text) {
         const auto number = base::parse_number<std::int64_t>(text);
@@ -142,7 +142,7 @@ Flag& Command::add_number(const std::string& names, NumberVariable variable, std
             };
         }
         if constexpr (std::is_integral_v<Value>) {
-            flag.limits_text = most < kShownLimit ? limits : "";
+            flag.limits_text = most < kMaxShownLimit ? limits : "";
             if (std::cmp_less_equal(least, *target) && std::cmp_less_equal(*target, most)) {
                 flag.default_text = fmt::to_string(*target);
             }
@@ -156,7 +156,7 @@ Flag& Command::add_parsed_number(const std::string& names, double& variable, dou
                                  double most, const std::string& help, const std::string& value,
                                  std::optional<double> (*parse_value)(std::string_view)) {
     Flag& flag = add_flag(names, value, help);
-    flag.limits_text = most <= kDay ? fmt::format("{} to {}", least, most) : "";
+    flag.limits_text = most <= kSecondsPerDay ? fmt::format("{} to {}", least, most) : "";
     flag.default_text = least <= variable ? fmt::to_string(variable) : "";
     flag.set_variable = [&variable, least, most, parse_value,
                          title = flag.dashed_name()](const Texts& values) {
@@ -237,7 +237,7 @@ std::string Command::suggest_flag(std::string_view name_like, std::string_view d
     return similar.empty() ? std::string{} : fmt::format("; did you mean {}{}?", dashes, similar);
 }
 
-UnknownFlagError Command::unknown_flag(const std::string& argument) {
+UnknownFlagError Command::make_unknown_flag_error(const std::string& argument) {
     constexpr std::size_t kMostSuggestions = 3;
     const std::string flag = argument.substr(0, argument.find('='));
     if (flag.starts_with("--")) {
@@ -268,7 +268,7 @@ void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
         const std::string flag_name = text.substr(0, is_long ? equals : 2);
         Flag* const flag = find_flag(flag_name);
         if (flag == nullptr) {
-            throw unknown_flag(text);
+            throw make_unknown_flag_error(text);
         }
         std::string value = text.substr(flag_name.size());
         if (flag->is_switch() && !is_long && !value.empty()) { // letters of further flags

@@ -174,7 +174,7 @@ struct Command {
                             const std::string& help, const std::string& value,
                             std::optional<double> (*parse_value)(std::string_view));
     void parse_flag(Texts::const_iterator& at, Texts::const_iterator end);
-    [[nodiscard]] UnknownFlagError unknown_flag(const std::string& argument);
+    [[nodiscard]] UnknownFlagError make_unknown_flag_error(const std::string& argument);
 };
 
 /// True if an environment variable or a configuration file can also set the flag.

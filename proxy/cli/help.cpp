@@ -1,5 +1,6 @@
 #include "proxy/cli/help.h"
 
+#include "proxy/record/terminal_text.h"
 #include "proxy/sink/console.h"
 
 #include <algorithm>
@@ -174,7 +175,7 @@ std::size_t text_column(std::string_view line) {
     return second == std::string_view::npos ? first : second;
 }
 
-void append_wrapped(std::string& out, std::string_view line, std::size_t columns) {
+void append_wrapped_line(std::string& out, std::string_view line, std::size_t columns) {
     constexpr std::size_t kNarrowIndent = 4;
     const std::size_t text = text_column(line);
     const std::size_t indent = 2 * text < columns ? text : kNarrowIndent;
@@ -199,7 +200,7 @@ void append_wrapped(std::string& out, std::string_view line, std::size_t columns
 
 std::string quote_for_shell(std::string_view text) {
     std::string word{"'"};
-    for (const char character : text) {
+    for (const char character : record::escape_for_terminal(text)) {
         word += character == '\'' ? std::string{"'\\''"} : std::string{character};
     }
     return word + '\'';
@@ -209,7 +210,7 @@ std::string wrap_lines(std::string_view text, std::size_t columns) {
     std::string out;
     while (!text.empty()) {
         const std::size_t end = std::min(text.find('\n'), text.size());
-        append_wrapped(out, text.substr(0, end), columns);
+        append_wrapped_line(out, text.substr(0, end), columns);
         text.remove_prefix(std::min(end + 1, text.size()));
     }
     return out;

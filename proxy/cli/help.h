@@ -12,7 +12,7 @@ namespace tw::cli {
 /// The port that help and messages suggest for the live page.
 inline constexpr std::string_view kSuggestedHttpPort = "9303";
 
-/// Quotes a text as one word of a shell.
+/// Quotes a text as one word of a shell, and makes it safe for a terminal.
 [[nodiscard]] std::string quote_for_shell(std::string_view text);
 
 /// Wraps lines of help to this many columns, without breaking words. Continuation lines are

@@ -1,4 +1,4 @@
-#include "proxy/cli/command_line.h"
+#include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/filter.h"
@@ -275,12 +275,12 @@ std::string fish_completion(const CommandList& commands) {
 
 namespace {
 
-struct Shell {
+struct ShellCompletion {
     const char* name;
     std::string (*completion)(const CommandList& commands);
 };
 
-constexpr std::array<Shell, 3> kShells{
+constexpr std::array<ShellCompletion, 3> kShellCompletions{
     {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
 
 } // namespace
@@ -293,7 +293,8 @@ void add_completion_command(Command& command) {
     shell.is_required = true;
     shell.allowed_words = {"bash", "zsh", "fish"};
     command.action = [name](const Invocation& /*invocation*/) {
-        const auto* const shell_of_name = std::ranges::find(kShells, *name, &Shell::name);
+        const auto* const shell_of_name =
+            std::ranges::find(kShellCompletions, *name, &ShellCompletion::name);
         fmt::print("{}", shell_of_name->completion(make_commands()));
         return 0;
     };

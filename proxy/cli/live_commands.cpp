@@ -67,7 +67,7 @@ void log_recorded_size(const RunFlags& flags, const store::OutputFile* file) {
         const auto path =
             std::filesystem::absolute(folder.empty() ? flags.records.output : folder, ignored);
         log::info("recorded {}; read it with: twscope records {}", record::size_text(bytes),
-                  quote_for_shell(record::escape_for_terminal(path.lexically_normal().string())));
+                  quote_for_shell(path.lexically_normal().string()));
     }
 }
 
@@ -179,8 +179,7 @@ sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
     if (records.output.empty() || records.output == "-" || is_split || !records.filter.empty()) {
         return nullptr;
     }
-    return [file = quote_for_shell(record::escape_for_terminal(records.output))](
-               std::uint32_t session, auto tick) {
+    return [file = quote_for_shell(records.output)](std::uint32_t session, auto tick) {
         return fmt::format("twscope explain {} --session {} --tick {}", file, session, tick);
     };
 }
@@ -380,13 +379,13 @@ constexpr const char* kTakeoverFailureEnd = "; the running twscope carries on as
 /// A function that forwards or taps traffic until the end of the run, and calls `started` when it
 /// handles datagrams. Returns the exit code.
 template <typename Flags>
-using LiveRun = int (*)(const Flags& flags, const Settings& settings, const Invocation& invocation,
-                        const std::function<void()>& started);
+using LiveRunFunction = int (*)(const Flags& flags, const Settings& settings,
+                                const Invocation& invocation, const std::function<void()>& started);
 
 /// Adds the flags of a command for live traffic, and its action, which runs the observer in the
 /// observer process.
 template <typename Flags>
-void add_live_command(Command& command, const std::string& traffic, LiveRun<Flags> run) {
+void add_live_command(Command& command, const std::string& traffic, LiveRunFunction<Flags> run) {
     auto flags = std::make_shared<Flags>();
     auto settings = std::make_shared<Settings>(command);
     flags->add_to(command);
@@ -581,7 +580,6 @@ constexpr const char* kAboutTap =
     "traffic belong to proxy. See docs/tap.md.";
 
 process::TapRunOptions tap_run_options(const TapFlags& flags) {
-    constexpr unsigned kMiB = 20;
     constexpr double kSecond = 1e9;
     std::vector<std::uint16_t> ports;
     for (const std::string& server : flags.servers) {
@@ -589,12 +587,12 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
     }
     return {.live = {.interface = flags.interface,
                      .ports = std::move(ports),
-                     .buffer_bytes = flags.buffer_mib << kMiB},
+                     .buffer_bytes = flags.buffer_mib << 20U},
             .servers = flags.server_detector(),
             .description = flags.describe_interface_and_servers(),
             .limits = {.idle_timeout = static_cast<std::int64_t>(flags.idle_timeout * kSecond),
                        .max_sessions = flags.max_sessions},
-            .ring_bytes = flags.ring_mib << kMiB};
+            .ring_bytes = flags.ring_mib << 20U};
 }
 
 int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,

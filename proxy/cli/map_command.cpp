@@ -4,7 +4,6 @@
 #include "map/picture.h"
 #include "map/tiles.h"
 #include "proxy/analyze/map_report.h"
-#include "proxy/analyze/path_picture.h"
 #include "proxy/analyze/recorded_paths.h"
 #include "proxy/base/files.h"
 #include "proxy/cli/commands.h"

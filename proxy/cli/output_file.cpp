@@ -99,10 +99,11 @@ std::string read_beginning(const std::string& path) {
     return std::string{store::FileStartReader{path, kMaxBytesRead}.bytes()};
 }
 
+/// The first bytes by which files of a type are recognised.
 struct FileMark {
-    std::string_view mark; ///< what files of this kind begin with
+    std::string_view mark;
     FileType type;
-    std::string_view hint;
+    std::string_view hint; ///< for the user: what the file is, and which command reads it
 };
 
 constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";

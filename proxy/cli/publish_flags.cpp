@@ -30,7 +30,7 @@ namespace tw::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kSchemes{"nats://", "tls://"};
+constexpr std::array<std::string_view, 2> kUrlSchemes{"nats://", "tls://"};
 constexpr std::uint64_t kDefaultSpoolBytes = std::uint64_t{1} << 30U;
 constexpr std::chrono::seconds kDefaultBusAge = std::chrono::hours{7 * 24};
 
@@ -43,8 +43,8 @@ struct BusUrl {
 /// Errors: UsageError.
 BusUrl parse_bus_url(const std::string& url) {
     const auto* const scheme = std::ranges::find_if(
-        kSchemes, [&](std::string_view each) { return url.starts_with(each); });
-    const std::size_t begin = scheme == kSchemes.end() ? url.size() : scheme->size();
+        kUrlSchemes, [&](std::string_view each) { return url.starts_with(each); });
+    const std::size_t begin = scheme == kUrlSchemes.end() ? url.size() : scheme->size();
     const std::size_t at = url.rfind('@');
     const std::size_t hosts = at == std::string::npos || at < begin ? begin : at + 1;
     const std::size_t slash = std::min(url.find('/', hosts), url.size());
@@ -262,14 +262,14 @@ bool finish_publishing(store::OutputFile& bus) {
 
 namespace {
 
-constexpr std::string_view kUnix = "unix:";
+constexpr std::string_view kUnixSocketPrefix = "unix:";
 
 web::HttpAddress parse_http_address(const std::string& text) {
-    if (text.starts_with(kUnix)) {
-        if (text.size() == kUnix.size()) {
+    if (text.starts_with(kUnixSocketPrefix)) {
+        if (text.size() == kUnixSocketPrefix.size()) {
             throw usage_error("--http {}: expected unix:PATH", text);
         }
-        return {.path = text.substr(kUnix.size())};
+        return {.path = text.substr(kUnixSocketPrefix.size())};
     }
     constexpr const char* kDefaultAddress = "127.0.0.1";
     if (text.find(':') == std::string::npos) {

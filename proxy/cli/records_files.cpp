@@ -39,7 +39,7 @@ namespace tw::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval{100};
+constexpr std::chrono::milliseconds kFollowPollInterval{100};
 
 /// Returns the start of a segment, in the format of records, plus kToleranceSeconds seconds:
 /// records of the previous segment are older.
@@ -302,7 +302,7 @@ void RecordsFiles::follow_files(const ReadCallbacks& callbacks,
             continue;
         }
         callbacks.on_pause();
-        std::this_thread::sleep_for(kPollInterval);
+        std::this_thread::sleep_for(kFollowPollInterval);
     }
     read_available_lines(callbacks);
     close_file(callbacks);

@@ -108,7 +108,7 @@ TEST_CASE("items are compared by named fields, and by raw ints if no field diffe
     }
 }
 
-TEST_CASE("views are aligned by tick, whichever comes first") {
+TEST_CASE("snapshots of A and B are compared tick by tick, in any order of arrival") {
     struct Step {
         std::size_t view;
         int tick;
@@ -145,7 +145,7 @@ TEST_CASE("views are aligned by tick, whichever comes first") {
     }
 }
 
-TEST_CASE("items that only 0.7 demos have are compared if both views are such demos") {
+TEST_CASE("items that only 0.7 demos contain are compared if A and B are such demos") {
     const auto of_demo = [](int x) {
         return items_of({item(9, 3, "character", R"({"x":5})"),
                          item(14, 0, "de_game_info", fmt::format(R"({{"x":{}}})", x))});
@@ -165,7 +165,7 @@ TEST_CASE("items that only 0.7 demos have are compared if both views are such de
     CHECK(comparison.result().demo_only_items == 3);
 }
 
-TEST_CASE("a view should wait if it is far ahead of the other") {
+TEST_CASE("a recording is ahead if many more of its snapshots are stored") {
     GameComparison comparison{2};
     for (std::size_t tick = 0; tick <= GameComparison::kMaxLeadSnapshots; ++tick) {
         CHECK_FALSE(comparison.is_ahead(0));
@@ -196,7 +196,7 @@ TEST_CASE("too many waiting snapshots are dropped and counted") {
           GameComparison::kMaxWaitingSnapshots);
 }
 
-TEST_CASE("objects and fields beyond the limit are counted together") {
+TEST_CASE("differences of fields beyond the limit are counted together") {
     GameComparison comparison{1};
     const auto many = [](int value) {
         std::vector<RecordedItem> items;
@@ -212,7 +212,8 @@ TEST_CASE("objects and fields beyond the limit are counted together") {
     CHECK(comparison.result().uncounted_differences == 7);
 }
 
-TEST_CASE("the first difference is reported with both values, then how often what differs") {
+TEST_CASE("the report has the first difference with both values, then the number of differences by "
+          "field") {
     analyze::MapVisitReader a;
     analyze::MapVisitReader b;
     const auto line = [](std::string_view type, int session, std::string_view rest) {
@@ -271,7 +272,7 @@ TEST_CASE("the first difference is reported with both values, then how often wha
     CHECK(json.at("without_partner").at("b").as_array().empty());
 }
 
-TEST_CASE("types with a UUID are matched by it, whatever their numbers") {
+TEST_CASE("types with a UUID are matched by the UUID, even if their numbers differ") {
     struct Row {
         const char* name;
         std::shared_ptr<const RecordedItems> a;

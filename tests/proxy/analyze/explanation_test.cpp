@@ -50,8 +50,8 @@ void replace(std::string& text, std::string_view part, std::string_view other) {
     text.replace(text.find(part), part.size(), other);
 }
 
-ExplanationReader read(const std::vector<std::string>& records,
-                       const analyze::FindingSelection& wanted = {}) {
+ExplanationReader read_records(const std::vector<std::string>& records,
+                               const analyze::FindingSelection& wanted = {}) {
     ExplanationReader reader{wanted};
     for (const std::string& record : records) {
         reader.on_line(record);
@@ -59,15 +59,15 @@ ExplanationReader read(const std::vector<std::string>& records,
     return reader;
 }
 
-Explanation told(const std::vector<std::string>& records,
-                 const analyze::FindingSelection& wanted = {}) {
-    return read(records, wanted).explanation();
+Explanation explain(const std::vector<std::string>& records,
+                    const analyze::FindingSelection& wanted = {}) {
+    return read_records(records, wanted).explanation();
 }
 
 } // namespace
 
 TEST_CASE("an explanation has the events, the reason, the item, the bytes and advice") {
-    const Explanation story = told(kRecords);
+    const Explanation story = explain(kRecords);
     REQUIRE(story.has_finding());
     CHECK(explanation_text(story) ==
           R"(snapshot.crc_mismatch
@@ -111,7 +111,8 @@ Where to look
 )");
 }
 
-TEST_CASE("if the item is unknown, candidates are listed, and the likeliest is called a guess") {
+TEST_CASE(
+    "if the wrong item is unknown, candidates are listed, and the likeliest is called a guess") {
     const std::string candidates =
         R"("candidates":{"count":7,"likeliest":[{"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004},{"item":{"type":"","type_id":40,"id":7}},7]})";
     std::vector<std::string> records = kRecords;
@@ -127,7 +128,7 @@ TEST_CASE("if the item is unknown, candidates are listed, and the likeliest is c
     for (const std::size_t count : {std::size_t{5}, records.size()}) {
         CAPTURE(count);
         const std::string text = explanation_text(
-            told({records.begin(), records.begin() + static_cast<std::ptrdiff_t>(count)}));
+            explain({records.begin(), records.begin() + static_cast<std::ptrdiff_t>(count)}));
         const std::size_t at = text.find(listed);
         CHECK(at != std::string::npos);
         CHECK(text.find(listed, at + 1) == std::string::npos);
@@ -141,24 +142,25 @@ TEST_CASE("if the item is unknown, candidates are listed, and the likeliest is c
     }
     // The finding names an item, and its explanation is less certain.
     records[3] = kRecords[3];
-    const std::string text = explanation_text(told(records));
+    const std::string text = explanation_text(explain(records));
     CHECK(contains(text, "\nThe item, if"));
     CHECK_FALSE(contains(text, "marked"));
 
     // The byte of the likeliest candidate, if the records name the byte.
     records[6].insert(records[6].size() - 1, R"(,"offset":4,"part":0,"hex":"0001000903a0")");
-    CHECK(contains(explanation_text(told(records)),
+    CHECK(contains(explanation_text(explain(records)),
                    "The bytes of part 0 of the delta, byte 4 marked (a guess)\n"
                    "  0000  00 01 00 09[03]a0\n"));
 }
 
-TEST_CASE("a single candidate is no list, and an item in no other snapshot is described as such") {
+TEST_CASE(
+    "a single candidate has its own sentence, and so has an item that is in no other snapshot") {
     std::vector<std::string> records = first_records(5);
     const auto with = [&](const std::string& candidate) {
         records[3] =
             R"({"v":1,"t":"","type":"finding","session":1,"id":"snapshot.crc_mismatch","severity":"error","tick":12,"name":"ambiguous","candidates":{"count":1,"likeliest":[)" +
             candidate + "]}}";
-        return explanation_text(told(records));
+        return explanation_text(explain(records));
     };
     CHECK(contains(
         with(
@@ -169,7 +171,7 @@ TEST_CASE("a single candidate is no list, and an item in no other snapshot is de
     CHECK(contains(other, "  neither in the snapshot before nor in the one after\n"));
 }
 
-TEST_CASE("a long dump is cut around the marked byte and says how much is left out") {
+TEST_CASE("only the bytes around the marked byte are shown, with the number of omitted bytes") {
     std::vector<std::string> records = first_records(5);
     std::string bytes;
     for (int i = 0; i < 120; ++i) {
@@ -177,7 +179,7 @@ TEST_CASE("a long dump is cut around the marked byte and says how much is left o
     }
     replace(records[3], R"("offset":4)", R"("offset":79)");
     replace(records[3], "0001000903a0", bytes);
-    const std::string text = explanation_text(told(records));
+    const std::string text = explanation_text(explain(records));
     CHECK(contains(text, "  0040  0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a[0a]\n"));
     CHECK(contains(text, "  0020  "));
     CHECK_FALSE(contains(text, "  0010  "));
@@ -202,9 +204,9 @@ TEST_CASE("the client's acknowledgements are compared with the rejected snapshot
         replace(later, R"("tick":12)", R"("tick":13)");
         records.insert(records.begin() + 5, later);
         replace(records[6], R"("ack_tick":10)", fmt::format(R"("ack_tick":{})", row.acknowledged));
-        CHECK(contains(explanation_text(told(records)), row.said));
+        CHECK(contains(explanation_text(explain(records)), row.said));
     }
-    CHECK(contains(explanation_text(told(first_records(5))),
+    CHECK(contains(explanation_text(explain(first_records(5))),
                    "No later input of the client was seen"));
 }
 
@@ -213,7 +215,7 @@ TEST_CASE("three acknowledgements after the finding are listed, with a note if t
     const auto acknowledge = [&records](int tick) {
         records.push_back(kRecords[5]);
         replace(records.back(), R"("ack_tick":10)", fmt::format(R"("ack_tick":{})", tick));
-        return explanation_text(told(records));
+        return explanation_text(explain(records));
     };
     acknowledge(10);
     acknowledge(11);
@@ -226,7 +228,8 @@ TEST_CASE("three acknowledgements after the finding are listed, with a note if t
     CHECK(acknowledge(14) == some);
 }
 
-TEST_CASE("a client that acknowledges a rejected snapshot had what is missing here") {
+TEST_CASE(
+    "if the client acknowledged a rejected snapshot, the text says what the client had received") {
     struct Row {
         std::string_view id;
         std::string_view reason;
@@ -240,7 +243,7 @@ TEST_CASE("a client that acknowledges a rejected snapshot had what is missing he
         std::vector<std::string> records = kRecords;
         replace(records[3], id, row.id);
         replace(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
-        std::string text = explanation_text(told(records));
+        std::string text = explanation_text(explain(records));
         for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
             text.replace(at, 3, " ");
         }
@@ -248,20 +251,20 @@ TEST_CASE("a client that acknowledges a rejected snapshot had what is missing he
     }
 }
 
-TEST_CASE("only a printed byte is marked") {
+TEST_CASE("a byte is marked only if it is among the printed bytes") {
     std::vector<std::string> records = first_records(5);
     const std::string mark = R"("offset":4,)";
     for (const std::string_view other : {R"("offset":20,)", R"("offset":9999999999,)"}) {
         CAPTURE(other);
         records[3] = kRecords[3];
         replace(records[3], mark, other);
-        const std::string text = explanation_text(told(records));
+        const std::string text = explanation_text(explain(records));
         CHECK_FALSE(contains(text, "marked"));
         CHECK(contains(text, "  0010  ab ac ad ae\n"));
     }
 }
 
-TEST_CASE("the numbers of a finding are explained") {
+TEST_CASE("each number of a finding has a label") {
     struct Row {
         std::string_view id;
         std::string_view numbers;
@@ -287,7 +290,7 @@ TEST_CASE("the numbers of a finding are explained") {
             finding(row.id, "warning",
                     fmt::format(R"(,"tick":12,{},"item":{{"type":"character","type_id":9,"id":3}})",
                                 row.numbers));
-        const std::string text = explanation_text(told(records));
+        const std::string text = explanation_text(explain(records));
         CHECK(contains(text, row.said));
         CHECK(contains(text, "The item: character 3"));
         CHECK_FALSE(contains(text, "       rejected")); // no snapshot was rejected
@@ -295,20 +298,20 @@ TEST_CASE("the numbers of a finding are explained") {
 }
 
 TEST_CASE("the finding of the requested session and tick is explained") {
-    CHECK_FALSE(told(kRecords, {.session = 2}).has_finding());
-    CHECK_FALSE(told(kRecords, {.tick = 14}).has_finding());
-    CHECK(told(kRecords, {.session = 1, .tick = 12}).has_finding());
-    CHECK_FALSE(told({}).has_finding());
+    CHECK_FALSE(explain(kRecords, {.session = 2}).has_finding());
+    CHECK_FALSE(explain(kRecords, {.tick = 14}).has_finding());
+    CHECK(explain(kRecords, {.session = 1, .tick = 12}).has_finding());
+    CHECK_FALSE(explain({}).has_finding());
 }
 
-TEST_CASE("an explanation ends when another run begins in the recording") {
+TEST_CASE("an explanation has no events of another run in the same recording") {
     const std::vector<std::string> first = first_records(4);
-    const std::string alone = explanation_text(told(first));
+    const std::string alone = explanation_text(explain(first));
     const auto again = [&](const std::string& open) {
         std::vector<std::string> records = first;
         records.push_back(open);
         records.insert(records.end(), kRecords.begin() + 4, kRecords.end());
-        return explanation_text(told(records));
+        return explanation_text(explain(records));
     };
     const std::string open =
         R"({"v":1,"t":"2026-11-20T16:00:00.000000Z","type":"session","session":1,"event":"open")";
@@ -320,15 +323,15 @@ TEST_CASE("an explanation ends when another run begins in the recording") {
     std::vector<std::string> records = first_records(3);
     records.push_back(open + "}");
     records.push_back(kRecords[3]);
-    CHECK_FALSE(contains(explanation_text(told(records)), "snapshot 10"));
+    CHECK_FALSE(contains(explanation_text(explain(records)), "snapshot 10"));
 }
 
 TEST_CASE("an error is explained rather than an earlier warning") {
     std::vector<std::string> records{
         finding("snapshot.unknown_base", "warning", R"(,"tick":3)", 2)};
-    CHECK(told(records).finding.at("id").as_string() == "snapshot.unknown_base");
+    CHECK(explain(records).finding.at("id").as_string() == "snapshot.unknown_base");
     records.insert(records.end(), kRecords.begin(), kRecords.end());
-    const Explanation story = told(records);
+    const Explanation story = explain(records);
     CHECK(story.finding.at("id").as_string() == "snapshot.crc_mismatch");
     REQUIRE(story.suspect_item_in(story.items_before) != nullptr);
     CHECK(story.suspect_item_in(story.items_before)->at("fields").at("x").as_int64() == 1000);
@@ -356,17 +359,17 @@ TEST_CASE(
     };
     for (const Row& row : rows) {
         CAPTURE(row.told);
-        const std::string text = explanation_text(
-            told({first, first,
-                  finding(row.later, "error", fmt::format(R"(,"name":"{}","tick":4)", row.name))}));
+        const std::string text = explanation_text(explain(
+            {first, first,
+             finding(row.later, "error", fmt::format(R"(,"name":"{}","tick":4)", row.name))}));
         CHECK(text.starts_with(std::string{row.told} + '\n'));
         CHECK(text.ends_with("\nAlso reported (the first of each kind)\n  " +
                              std::string{row.other} + '\n'));
     }
-    CHECK_FALSE(contains(explanation_text(told({first})), "Also reported"));
+    CHECK_FALSE(contains(explanation_text(explain({first})), "Also reported"));
 }
 
-TEST_CASE("the same tick of the next map is another snapshot") {
+TEST_CASE("a snapshot of the next map with the same tick is not confused with the finding's") {
     ExplanationReader reader{{}};
     reader.on_line(finding("snapshot.type_out_of_range", "error", R"(,"tick":3)"));
     reader.explanation().datagrams = {{.frame = 7}};
@@ -378,21 +381,21 @@ TEST_CASE("the same tick of the next map is another snapshot") {
     CHECK(reader.explanation().datagrams.empty());
 }
 
-TEST_CASE("each type of a different size is named, with the session and tick of the others") {
+TEST_CASE("the other types with another size are listed, with session and tick") {
     const auto differing = [](const std::string& item) {
         return finding("snapshot.size_differs", "error",
                        R"(,"tick":3,"value":5,"limit":4,"item":)" + item);
     };
     const std::string text =
-        explanation_text(told({differing(R"({"type":"pickup","type_id":4,"id":33})"),
-                               differing(R"({"type":"","type_id":40,"id":1})")}));
+        explanation_text(explain({differing(R"({"type":"pickup","type_id":4,"id":33})"),
+                                  differing(R"({"type":"","type_id":40,"id":1})")}));
     CHECK(contains(text, "  finding snapshot.size_differs, tick 3, type 40\n"));
     CHECK(contains(text, "  pickup (seen in pickup 33)\n  the server's size: 5 ints\n"));
     CHECK(contains(text, "  snapshot.size_differs of type 40: session 1, tick 3\n"));
     CHECK_FALSE(contains(text, "of pickup"));
 }
 
-TEST_CASE("the ints beyond the agreed size are shown") {
+TEST_CASE("the table of fields includes the ints beyond the agreed size") {
     const auto snapshot = [](int tick, const std::string& data) {
         return fmt::format(
             R"({{"t":"","type":"snapshot","session":1,"tick":{},"ok":true,"items":[{{"type":"pickup","type_id":4,"id":7,"fields":{{"x":1,"y":2}},"data":{}}}]}})",
@@ -416,7 +419,7 @@ TEST_CASE("the ints beyond the agreed size are shown") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.shown);
-        const std::string text = explanation_text(told({
+        const std::string text = explanation_text(explain({
             snapshot(10, "[1,2,5]"),
             finding(row.id, "error",
                     fmt::format(
@@ -428,8 +431,7 @@ TEST_CASE("the ints beyond the agreed size are shown") {
     }
 }
 
-TEST_CASE(
-    "the datagrams of a size are those of the first snapshot with it, not of the last proof") {
+TEST_CASE("for a size finding, the datagrams of the first snapshot with that size are shown") {
     struct Row {
         std::string_view id;
         std::string_view since;
@@ -447,7 +449,7 @@ TEST_CASE(
     for (const Row& row : rows) {
         CAPTURE(row.said);
         Explanation story =
-            told({finding(row.id, "error", fmt::format(R"(,"tick":14{})", row.since))});
+            explain({finding(row.id, "error", fmt::format(R"(,"tick":14{})", row.since))});
         CHECK(story.datagram_tick() == row.tick);
         story.datagrams = {{.tick = static_cast<snapshot::Tick>(row.tick)}};
         CHECK(contains(explanation_text(story), row.said));
@@ -456,7 +458,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("if an object's size is the cause, it is told what follows, and nothing else") {
+TEST_CASE("if an object's size is the cause, the text has the consequences and no other advice") {
     const analyze::SizeDifference pickup{.object = "pickup",
                                          .type_id = 4,
                                          .agreed_ints = 4,
@@ -498,7 +500,7 @@ TEST_CASE("if an object's size is the cause, it is told what follows, and nothin
         std::vector<std::string> records = kRecords;
         replace(records[3], "snapshot.crc_mismatch", "snapshot.size_out_of_range");
         replace(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
-        Explanation story = told(records);
+        Explanation story = explain(records);
         CHECK(explanation_json(story).at("sizes").as_array().empty());
         CHECK_FALSE(contains(explanation_text(story), "What to change"));
         story.causing_sizes = row.sizes;
@@ -522,7 +524,7 @@ TEST_CASE("if an object's size is the cause, it is told what follows, and nothin
     }
 }
 
-TEST_CASE("an item without a known field has no table") {
+TEST_CASE("an item without known fields has no table of fields") {
     struct Row {
         std::string_view item;
         bool shown;
@@ -533,7 +535,7 @@ TEST_CASE("an item without a known field has no table") {
                         {R"({"type":"","type_id":40,"id":1,"fields":{"x":1}})", true}};
     for (const Row& row : rows) {
         CAPTURE(row.item);
-        const std::string text = explanation_text(told(
+        const std::string text = explanation_text(explain(
             {finding("snapshot.missing_descriptor", "warning",
                      R"(,"tick":10,"item":{"type":"","type_id":40,"id":1})"),
              fmt::format(
@@ -573,7 +575,7 @@ TEST_CASE("an unknown base is explained by the error that rejected it") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Explanation story = told(row.records, {.tick = 12});
+        const Explanation story = explain(row.records, {.tick = 12});
         const std::string text = explanation_text(story);
         CHECK(story.base_error.has_value() == row.follows);
         CHECK(contains(text, "was rejected: see snapshot.size_out_of_range at tick 10.\n") ==
@@ -583,19 +585,19 @@ TEST_CASE("an unknown base is explained by the error that rejected it") {
     }
 }
 
-TEST_CASE("if there are only information findings, how to see them is printed") {
+TEST_CASE("if all findings have the severity info, the text says how to explain them") {
     const std::vector<std::string> records{finding("snapshot.leftover", "info", R"(,"tick":7)", 2),
                                            finding("snapshot.leftover", "info", R"(,"tick":9)", 2),
                                            finding("map.not_found", "info", "", 2)};
-    CHECK(explainable_findings_text(told(records)) ==
+    CHECK(explainable_findings_text(explain(records)) ==
           "Nothing to explain: no warning or error about snapshots in 1 session.\n"
           "Findings of severity info exist; session 2, tick 7 explains the first "
           "(snapshot.leftover).\n"
           "Findings that are not about snapshots exist.\n");
-    CHECK(explainable_findings_text(told(records), {}, "list it")
+    CHECK(explainable_findings_text(explain(records), {}, "list it")
               .ends_with("Findings that are not about snapshots exist; to list them: list it\n"));
-    CHECK(read(records, {.session = 3}).lacks_selected_session());
-    CHECK_FALSE(read(records, {.session = 2}).lacks_selected_session());
+    CHECK(read_records(records, {.session = 3}).lacks_selected_session());
+    CHECK_FALSE(read_records(records, {.session = 2}).lacks_selected_session());
 }
 
 TEST_CASE(
@@ -621,7 +623,7 @@ TEST_CASE(
     replace(records[6], R"("part":1)", R"("part":0)");
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Explanation story = told(records);
+        Explanation story = explain(records);
         story.datagrams = {{.file = "a.pcap",
                             .frame = 7,
                             .time = 1'763'652'285'240'001'999,
@@ -647,7 +649,7 @@ TEST_CASE("if the requested finding does not exist, the first other findings are
             records.push_back(finding(id, "error", fmt::format(R"(,"tick":{})", tick), 3));
         }
     }
-    const Explanation story = told(records, {.session = 4});
+    const Explanation story = explain(records, {.session = 4});
     CHECK_FALSE(story.has_finding());
     CHECK(story.num_explainable == 20);
     REQUIRE(story.explainable_findings.size() == 12);
@@ -677,7 +679,7 @@ TEST_CASE("invalid, truncated and hostile lines do no harm") {
             CHECK_FALSE(explanation_text(reader.explanation()).empty());
         }
     }
-    const Explanation story = told({
+    const Explanation story = explain({
         R"({"type":"finding","session":1,"id":"snapshot.crc_mismatch","severity":"error","tick":1,"detail":"\u001b[2J","item":{"type":"\u001b","type_id":9,"id":3},"hex":"00","offset":-1})",
         R"({"type":"finding","session":1,"id":"snapshot.explained","severity":"info","tick":1,"field":7})",
         R"({"type":"snapshot","session":1,"tick":2,"ok":true,"items":[7,{"type_id":9,"id":3,"fields":7,"at":[]}],"removed":[[1],7,["a","b"]]})",
@@ -692,20 +694,20 @@ namespace {
 constexpr std::size_t kHeader = 3;
 constexpr record::Timestamp kOneSecond = 1'000'000'000;
 
-/// Passes datagrams with one part each to SnapshotDatagrams.
-class Capture {
+/// Adds datagrams with one part each to SnapshotDatagrams.
+class DatagramSequence {
   public:
-    /// Passes a datagram of 40 bytes whose part starts at byte 10.
-    void pass(std::uint32_t session, std::int32_t tick, std::int32_t part,
-              inspect::SnapMessageOutcome outcome = inspect::SnapMessageOutcome::stored,
-              bool compressed = false) {
+    /// Adds a datagram of 40 bytes whose part starts at byte 10.
+    void add_datagram(std::uint32_t session, std::int32_t tick, std::int32_t part,
+                      inspect::SnapMessageOutcome outcome = inspect::SnapMessageOutcome::stored,
+                      bool compressed = false) {
         ++frame_;
-        read(session, kOneSecond + static_cast<std::int64_t>(frame_), tick, part, outcome,
-             compressed);
+        add_datagram_at(session, kOneSecond + static_cast<std::int64_t>(frame_), tick, part,
+                        outcome, compressed);
     }
 
-    void read(std::uint32_t session, std::int64_t time, std::int32_t tick, std::int32_t part,
-              inspect::SnapMessageOutcome outcome, bool compressed) {
+    void add_datagram_at(std::uint32_t session, std::int64_t time, std::int32_t tick,
+                         std::int32_t part, inspect::SnapMessageOutcome outcome, bool compressed) {
         const std::span<const std::byte> datagram{bytes_};
         record::RecordHeader head;
         head.time = time;
@@ -742,12 +744,12 @@ class Capture {
 } // namespace
 
 TEST_CASE("the datagrams of a snapshot are found by session and tick, one for each part") {
-    Capture capture;
-    capture.pass(1, 12, 1);
-    capture.pass(2, 12, 0);
-    capture.pass(1, 12, 0);
-    capture.pass(1, 14, 0);
-    capture.pass(1, 12, 0, inspect::SnapMessageOutcome::repeated);
+    DatagramSequence capture;
+    capture.add_datagram(1, 12, 1);
+    capture.add_datagram(2, 12, 0);
+    capture.add_datagram(1, 12, 0);
+    capture.add_datagram(1, 14, 0);
+    capture.add_datagram(1, 12, 0, inspect::SnapMessageOutcome::repeated);
     const auto found = capture.datagrams.find_datagrams(1, 12);
     REQUIRE(found.size() == 2);
     CHECK(found[0].part == 0);
@@ -762,10 +764,10 @@ TEST_CASE("the datagrams of a snapshot are found by session and tick, one for ea
     CHECK(capture.ends == 5);
 }
 
-TEST_CASE("offsets are in the payload, or in what is decompressed after the header") {
-    Capture capture;
-    capture.pass(1, 12, 0);
-    capture.pass(1, 13, 0, inspect::SnapMessageOutcome::complete, true);
+TEST_CASE("offsets count from the start of the datagram, or of its decompressed payload") {
+    DatagramSequence capture;
+    capture.add_datagram(1, 12, 0);
+    capture.add_datagram(1, 13, 0, inspect::SnapMessageOutcome::complete, true);
     CHECK(capture.datagrams.find_datagrams(1, 12).front().part_offset == 10);
     const auto compressed = capture.datagrams.find_datagrams(1, 13);
     CHECK(compressed.front().is_compressed);
@@ -773,13 +775,14 @@ TEST_CASE("offsets are in the payload, or in what is decompressed after the head
     CHECK(compressed.front().part_offset == 10 - kHeader);
 }
 
-TEST_CASE("a datagram is placed by its own time, as it may have been held back") {
-    Capture capture;
-    capture.pass(1, 10, 0);
-    capture.pass(1, 11, 0);
+TEST_CASE(
+    "a datagram's place in the file is found by its own time, because it may be inspected later") {
+    DatagramSequence capture;
+    capture.add_datagram(1, 10, 0);
+    capture.add_datagram(1, 11, 0);
     for (const std::int64_t time : {kOneSecond + 1, std::int64_t{5}}) {
         CAPTURE(time);
-        capture.read(1, time, 12, 0, inspect::SnapMessageOutcome::stored, false);
+        capture.add_datagram_at(1, time, 12, 0, inspect::SnapMessageOutcome::stored, false);
         const auto found = capture.datagrams.find_datagrams(1, 12);
         REQUIRE(found.size() == 1);
         CHECK(found.front().frame == (time == 5 ? 0 : 1)); // unknown
@@ -787,15 +790,15 @@ TEST_CASE("a datagram is placed by its own time, as it may have been held back")
     }
 }
 
-TEST_CASE("memory is bounded: the oldest datagrams and the last sessions are left out") {
-    Capture capture;
+TEST_CASE("the numbers of stored datagrams and sessions are limited") {
+    DatagramSequence capture;
     for (std::int32_t i = 0; i < 200; ++i) {
-        capture.pass(1, i, 0);
+        capture.add_datagram(1, i, 0);
     }
     CHECK(capture.datagrams.find_datagrams(1, 199 - 64).empty());
     CHECK_FALSE(capture.datagrams.find_datagrams(1, 199 - 63).empty());
     for (std::uint32_t session = 2; session < 5000; ++session) {
-        capture.pass(session, 7, 0);
+        capture.add_datagram(session, 7, 0);
     }
     CHECK_FALSE(capture.datagrams.find_datagrams(SnapshotDatagrams::kMaxSessions, 7).empty());
     CHECK(capture.datagrams.find_datagrams(SnapshotDatagrams::kMaxSessions + 1, 7).empty());

@@ -29,7 +29,7 @@ using test::contains;
 /// Keys about the file's origin, or whose values other programs define differently.
 const std::set<std::string, std::less<>> kNotCompared = {"set", "verdict", "oddities"};
 
-json::object describe(const map::test::Truth& truth, const map::Map& map) {
+json::object describe_map(const map::test::Truth& truth, const map::Map& map) {
     std::vector<MapPoint> points;
     for (const auto& row : truth.entry.at("points").as_array()) {
         points.push_back({row.at(0).to_number<double>(), row.at(1).to_number<double>()});
@@ -45,21 +45,21 @@ json::object describe(const map::test::Truth& truth, const map::Map& map) {
 }
 
 /// Compares JSON values; 3 and 3.0 are equal, and numbers that differ after the third decimal.
-bool same(const json::value& a, const json::value& b) {
+bool are_equal(const json::value& a, const json::value& b) {
     if (a.is_number() && b.is_number()) {
         return std::abs(a.to_number<double>() - b.to_number<double>()) < 0.001;
     }
     if (a.is_array() && b.is_array()) {
         const auto& left = a.as_array();
         const auto& right = b.as_array();
-        return std::equal(left.begin(), left.end(), right.begin(), right.end(), same);
+        return std::equal(left.begin(), left.end(), right.begin(), right.end(), are_equal);
     }
     if (a.is_object() && b.is_object()) {
         const auto& left = a.as_object();
         const auto& right = b.as_object();
         return left.size() == right.size() && std::ranges::all_of(left, [&right](const auto& pair) {
                    const auto* const other = right.if_contains(pair.key());
-                   return other != nullptr && same(pair.value(), *other);
+                   return other != nullptr && are_equal(pair.value(), *other);
                });
     }
     return a == b;
@@ -72,7 +72,7 @@ TEST_CASE("the description of a real map equals the expected one in every key") 
         CAPTURE(truth.label);
         const auto file = map::Map::open(truth.path);
         REQUIRE(file.has_value());
-        const json::object got = describe(truth, *file);
+        const json::object got = describe_map(truth, *file);
         for (const auto& pair : truth.entry) {
             const std::string key{pair.key()};
             const json::value& value = pair.value();
@@ -83,7 +83,7 @@ TEST_CASE("the description of a real map equals the expected one in every key") 
             REQUIRE(got.contains(key));
             CAPTURE(json::serialize(got.at(key)));
             CAPTURE(json::serialize(value));
-            CHECK(same(got.at(key), value));
+            CHECK(are_equal(got.at(key), value));
         }
         for (const auto& pair : got) {
             const std::string key{pair.key()};
@@ -104,7 +104,7 @@ TEST_CASE("the strict verdict on a real map is that of DDNet master") {
     }
 }
 
-TEST_CASE("missing parts of a map are null, and unreadable parts are named") {
+TEST_CASE("missing parts of a map are null, and unreadable data blocks are listed") {
     map::test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     writer.add_item(map::kItemTypeVersion, 0, version);
@@ -132,7 +132,7 @@ TEST_CASE("missing parts of a map are null, and unreadable parts are named") {
     CHECK(got.at("unreadable_data") == json::array{bad}); // not the empty block
 }
 
-TEST_CASE("a description counts what the layers hold, and says what is at a position") {
+TEST_CASE("a description has the number of tiles by kind, and the tiles at given positions") {
     map::test::MapBuilder builder{4, 3};
     builder.set_game(1, 1, map::kTileSolid).set_game(2, 1, 192).set_game(3, 1, map::kTileSolid);
     const std::uint8_t tele[] = {7, 26};
@@ -160,7 +160,7 @@ TEST_CASE("a description counts what the layers hold, and says what is at a posi
     CHECK(got.at("boxes") == json::parse("[[48, 48, 1, 0, 0, 0], [100, 16, 0, 1, 0, 0]]"));
 }
 
-TEST_CASE("what is too short to be read is counted, and says nothing else") {
+TEST_CASE("images, envelopes and layers whose items are too short are only counted") {
     using Ints = std::vector<std::int32_t>;
     map::test::DatafileWriter writer;
     writer.add_item(map::kItemTypeVersion, 0, Ints{1});
@@ -194,7 +194,7 @@ TEST_CASE("what is too short to be read is counted, and says nothing else") {
     CHECK(got.at("ddnet_layers").at("tele").at("problem") == "unknown_tile_record");
 }
 
-TEST_CASE("a file that is no map is described as far as it goes") {
+TEST_CASE("of a file that is not a map, the readable part is described") {
     struct Row {
         std::string_view name;
         std::vector<std::byte> file;
@@ -249,7 +249,7 @@ map::Map sample_map() {
 
 } // namespace
 
-TEST_CASE("the map's description lists its contents line by line") {
+TEST_CASE("the description of a map as text has a line for each kind of content") {
     const map::Map map = sample_map();
     const std::string page = map_text(map_json(map, "caf\x1b.map"));
     CAPTURE(page);
@@ -268,7 +268,8 @@ TEST_CASE("the map's description lists its contents line by line") {
     CHECK_FALSE(contains(page, "author")); // there is no info item
 }
 
-TEST_CASE("the line of a position names its tiles and how a tee stands there") {
+TEST_CASE("the line about a position names its tiles, and whether a tee there is in a wall or on "
+          "the ground") {
     const map::Map map = sample_map();
     const auto physics = map.physics();
     REQUIRE(physics.has_value());

@@ -75,7 +75,7 @@ TEST_CASE("a snapshot without changes has the items of the one before it") {
     CHECK(listed->items->empty());
 }
 
-TEST_CASE("after a gap in the records, no snapshot is used until one lists all items") {
+TEST_CASE("after a gap in the records, snapshots are unusable until one lists all items") {
     const std::vector<std::string> holes{
         snapshot_line(4, item(4, 2, 7), R"(,"num_items":5)"),
         line("records_lost", R"("lost":3)", 0),
@@ -95,7 +95,7 @@ TEST_CASE("after a gap in the records, no snapshot is used until one lists all i
     }
 }
 
-TEST_CASE("lines that are not records are counted, and each session waits for a full snapshot") {
+TEST_CASE("after a line that is not a record, each session needs a full snapshot") {
     MapVisitReader reader;
     const auto full = [](int session) {
         return line("snapshot", R"("tick":2,"ok":true,"full":true,"items":[])", session);

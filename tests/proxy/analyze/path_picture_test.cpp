@@ -1,4 +1,4 @@
-#include "proxy/analyze/path_picture.h"
+#include "proxy/analyze/recorded_paths.h"
 
 #include <algorithm>
 #include <cstddef>

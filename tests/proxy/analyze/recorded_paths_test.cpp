@@ -21,15 +21,15 @@ std::string line(std::string_view type, int session, std::string_view rest) {
            '\n';
 }
 
-std::string opened(int session, std::string_view server = "a:1") {
+std::string open_record(int session, std::string_view server = "a:1") {
     return line("session", session, fmt::format(R"("event":"open","server":"{}")", server));
 }
 
-std::string closed(int session) {
+std::string close_record(int session) {
     return line("session", session, R"("event":"close")");
 }
 
-std::string map_of(int session, std::string_view crc, std::string_view more = "") {
+std::string map_record(int session, std::string_view crc, std::string_view more = "") {
     return line("map", session, fmt::format(R"("name":"x","crc":"{}"{})", crc, more));
 }
 
@@ -41,39 +41,39 @@ std::string tee(int id, std::string_view player, int x, std::string_view more = 
 }
 
 /// Ends a snapshot's list of items, and begins its list of removed items with this tee.
-std::string gone(int id) {
+std::string removed_tee(int id) {
     return fmt::format(R"(],"removed":[[9,{}])", id);
 }
 
-std::string killed(int session, int victim, int weapon = 1) {
+std::string kill_record(int session, int victim, int weapon = 1) {
     return line("message", session,
                 fmt::format(R"("name":"sv_kill_msg","fields":{{"victim":{},"weapon":{}}})", victim,
                             weapon));
 }
 
-std::string death(int id, int x) {
+std::string death_event(int id, int x) {
     return fmt::format(
         R"({{"type":"death","type_id":17,"id":0,"fields":{{"x":{},"y":0,"client_id":{}}}}})", x,
         id);
 }
 
 /// Returns the item that names the session's own player.
-std::string own(int id) {
+std::string own_player_info(int id) {
     return fmt::format(R"({{"type":"player_info","id":{},"fields":{{"local":1}}}})", id);
 }
 
-std::string seen(int session, int tick, std::string_view items) {
+std::string snapshot_record(int session, int tick, std::string_view items) {
     return line("snapshot", session, fmt::format(R"("tick":{},"items":[{}])", tick, items));
 }
 
-std::string world(int tick, std::string_view items, std::string_view server = "a:1") {
+std::string world_record(int tick, std::string_view items, std::string_view server = "a:1") {
     return line(
         "world", 0,
         fmt::format(R"("server":"{}","run":1,"tick":{},"items":[{}])", server, tick, items));
 }
 
 /// Returns a merged snapshot that session 1 received.
-std::string world_on(std::string_view map, int run, int tick, int x) {
+std::string world_record_on(std::string_view map, int run, int tick, int x) {
     return line("world", 0,
                 fmt::format(R"("server":"a:1","run":{},"map":"{}","tick":{},"items":[{{)"
                             R"("type":"character","type_id":9,"id":0,"player":"ann","seen_by":[1],)"
@@ -81,13 +81,13 @@ std::string world_on(std::string_view map, int run, int tick, int x) {
                             run, map, tick, x));
 }
 
-std::string map_named(std::string_view name, std::string_view crc) {
+std::string named_map_record(std::string_view name, std::string_view crc) {
     return line("map", 1, fmt::format(R"("name":"{}","crc":"{}")", name, crc));
 }
 
-analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 1000,
-                            const analyze::PlayerNames& wanted = {},
-                            std::string_view map_name = "") {
+analyze::RecordedPaths find_paths_in(const std::string& text, std::size_t max_points = 1000,
+                                     const analyze::PlayerNames& wanted = {},
+                                     std::string_view map_name = "") {
     const auto read_lines = [&](const auto& use) {
         std::istringstream lines{text};
         for (std::string line; std::getline(lines, line);) {
@@ -98,7 +98,7 @@ analyze::RecordedPaths read(const std::string& text, std::size_t max_points = 10
 }
 
 /// Returns the x of each path's points as "1 2 3; 7 8; ".
-std::string show(const analyze::RecordedPaths& found) {
+std::string points_text(const analyze::RecordedPaths& found) {
     std::string text;
     for (const analyze::RecordedPath& path : found.paths) {
         for (const analyze::PathPoint& point : path.points) {
@@ -110,7 +110,7 @@ std::string show(const analyze::RecordedPaths& found) {
 }
 
 /// Returns the x of each death as "1 7 ".
-std::string show_deaths(const analyze::RecordedPaths& found) {
+std::string deaths_text(const analyze::RecordedPaths& found) {
     std::string text;
     for (const map::WorldPos& at : found.deaths) {
         text += fmt::format("{} ", at.x);
@@ -128,76 +128,86 @@ TEST_CASE("a player's path lasts as long as any session shows the player on this
         std::uint64_t positions_on_other_maps = 0;
     };
 
-    const std::string both = seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
-                             seen(2, 2, tee(1, "bob", 5)) + seen(1, 4, tee(1, "bob", 6)) +
-                             seen(2, 4, tee(1, "bob", 6));
+    const std::string both = snapshot_record(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
+                             snapshot_record(2, 2, tee(1, "bob", 5)) +
+                             snapshot_record(1, 4, tee(1, "bob", 6)) +
+                             snapshot_record(2, 4, tee(1, "bob", 6));
     const Row rows[] = {
         {"the first session closes",
-         opened(1) + opened(2) + both + closed(1) + seen(2, 6, tee(1, "bob", 7)), "1 1; 5 6 7; "},
+         open_record(1) + open_record(2) + both + close_record(1) +
+             snapshot_record(2, 6, tee(1, "bob", 7)),
+         "1 1; 5 6 7; "},
         {"the first session loses sight, the second does not",
-         opened(1) + opened(2) + both + seen(1, 6, gone(1)) + seen(2, 8, tee(1, "bob", 7)) +
-             seen(1, 8, tee(1, "bob", 8)) + seen(2, 10, tee(1, "bob", 9)),
+         open_record(1) + open_record(2) + both + snapshot_record(1, 6, removed_tee(1)) +
+             snapshot_record(2, 8, tee(1, "bob", 7)) + snapshot_record(1, 8, tee(1, "bob", 8)) +
+             snapshot_record(2, 10, tee(1, "bob", 9)),
          "1 1; 5 6 7 9; "},
         {"the first session is sent no more snapshots",
-         opened(1) + opened(2) + both + seen(2, 56, tee(1, "bob", 7)) +
-             seen(2, 58, tee(1, "bob", 8)) + seen(1, 500, tee(1, "bob", 80)),
+         open_record(1) + open_record(2) + both + snapshot_record(2, 56, tee(1, "bob", 7)) +
+             snapshot_record(2, 58, tee(1, "bob", 8)) + snapshot_record(1, 500, tee(1, "bob", 80)),
          "1 1; 5 6; 7 8; "},
         {"another session is late",
-         opened(1) + opened(2) + both + closed(1) + seen(2, 4, tee(1, "bob", 1)) +
-             seen(2, 3, tee(1, "bob", 1)) + seen(2, 6, tee(1, "bob", 7)),
+         open_record(1) + open_record(2) + both + close_record(1) +
+             snapshot_record(2, 4, tee(1, "bob", 1)) + snapshot_record(2, 3, tee(1, "bob", 1)) +
+             snapshot_record(2, 6, tee(1, "bob", 7)),
          "1 1; 5 6 7; "},
         {"worlds are recorded, too",
-         opened(1) + seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 3)) +
-             world(2, tee(0, "ann", 1)) + seen(1, 6, tee(0, "ann", 5)) + world(4, "") + closed(1) +
-             world(8, tee(0, "ann", 6)) + opened(2) + seen(2, 10, tee(0, "ann", 7)) +
-             world(10, tee(0, "ann", 8)),
+         open_record(1) + snapshot_record(1, 2, tee(0, "ann", 1)) +
+             snapshot_record(1, 4, tee(0, "ann", 3)) + world_record(2, tee(0, "ann", 1)) +
+             snapshot_record(1, 6, tee(0, "ann", 5)) + world_record(4, "") + close_record(1) +
+             world_record(8, tee(0, "ann", 6)) + open_record(2) +
+             snapshot_record(2, 10, tee(0, "ann", 7)) + world_record(10, tee(0, "ann", 8)),
          "1 3 5 6 8; "},
         {"the player's own session tells",
-         opened(1) + opened(2) + both + seen(2, 6, own(1) + "," + tee(1, "bob", 7)) +
-             seen(1, 8, tee(1, "bob", 20)) + seen(2, 10, tee(1, "bob", 8)),
+         open_record(1) + open_record(2) + both +
+             snapshot_record(2, 6, own_player_info(1) + "," + tee(1, "bob", 7)) +
+             snapshot_record(1, 8, tee(1, "bob", 20)) + snapshot_record(2, 10, tee(1, "bob", 8)),
          "1 1; 5 6 7 8; "},
         {"players of one name on two servers",
-         opened(1, "a:1") + opened(2, "b:1") + seen(1, 2, tee(0, "ann", 1)) +
-             seen(2, 900, tee(0, "ann", 31)) + seen(1, 4, tee(0, "ann", 2)) +
-             seen(2, 902, tee(0, "ann", 32)),
+         open_record(1, "a:1") + open_record(2, "b:1") + snapshot_record(1, 2, tee(0, "ann", 1)) +
+             snapshot_record(2, 900, tee(0, "ann", 31)) + snapshot_record(1, 4, tee(0, "ann", 2)) +
+             snapshot_record(2, 902, tee(0, "ann", 32)),
          "1 2; 31 32; "},
         {"players of one name on one server",
-         seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "ann", 31)) +
-             seen(1, 4, tee(0, "ann", 2) + "," + tee(1, "ann", 32)),
+         snapshot_record(1, 2, tee(0, "ann", 1) + "," + tee(1, "ann", 31)) +
+             snapshot_record(1, 4, tee(0, "ann", 2) + "," + tee(1, "ann", 32)),
          "1 2; 31 32; "},
         {"another map, and back",
-         opened(1) + map_of(1, kMap) + seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 2)) +
-             map_of(1, "00000007") + seen(1, 2, tee(0, "ann", 3)) + seen(1, 4, tee(0, "ann", 4)) +
-             map_of(1, kMap) + seen(1, 2, tee(0, "ann", 5)) + seen(1, 4, tee(0, "ann", 6)),
+         open_record(1) + map_record(1, kMap) + snapshot_record(1, 2, tee(0, "ann", 1)) +
+             snapshot_record(1, 4, tee(0, "ann", 2)) + map_record(1, "00000007") +
+             snapshot_record(1, 2, tee(0, "ann", 3)) + snapshot_record(1, 4, tee(0, "ann", 4)) +
+             map_record(1, kMap) + snapshot_record(1, 2, tee(0, "ann", 5)) +
+             snapshot_record(1, 4, tee(0, "ann", 6)),
          "1 2; 5 6; ", 2},
         {"the same map, told again in another segment",
-         map_of(1, kMap) + seen(1, 2, tee(0, "ann", 1)) + map_of(1, kMap, R"(,"again":true)") +
-             seen(1, 4, tee(0, "ann", 2)),
+         map_record(1, kMap) + snapshot_record(1, 2, tee(0, "ann", 1)) +
+             map_record(1, kMap, R"(,"again":true)") + snapshot_record(1, 4, tee(0, "ann", 2)),
          "1 2; "},
         {"worlds of another map",
-         map_of(1, "00000007") +
-             world(2, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":1,"y":1}})"),
+         map_record(1, "00000007") +
+             world_record(
+                 2, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":1,"y":1}})"),
          "", 1},
         {"hostile",
          "torn\n[]\n{}\n" + line("snapshot", 1, R"("items":[1,{},{"type":"character"}])") +
-             seen(1, -5, tee(0, "ann", 1)) +
+             snapshot_record(1, -5, tee(0, "ann", 1)) +
              line("snapshot", 1, R"("tick":9223372036854775807,"items":[])") +
              line("map", 0, R"("crc":"")") +
              line("world", 0, R"("server":"","run":9223372036854775807,"tick":2,"items":[])") +
-             line("map", 0, R"("crc":"")") + killed(9, 9) +
+             line("map", 0, R"("crc":"")") + kill_record(9, 9) +
              line("message", 1, R"("name":"sv_kill_msg","fields":{}")") +
              line("snapshot", 1, R"("tick":2,"items":[],"removed":[1,[],[9],["a",2],[9,0]])"),
          ""},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto found = read(row.text);
-        CHECK(show(found) == row.paths);
+        const auto found = find_paths_in(row.text);
+        CHECK(points_text(found) == row.paths);
         CHECK(found.positions_on_other_maps == row.positions_on_other_maps);
     }
 }
 
-TEST_CASE("a path ends where the tee was killed, was missing or jumped") {
+TEST_CASE("a path ends when the tee is killed, is missing or jumps") {
     struct Row {
         std::string_view name;
         std::string text;
@@ -205,53 +215,69 @@ TEST_CASE("a path ends where the tee was killed, was missing or jumped") {
         std::string_view deaths = "";
     };
 
-    const std::string begin = seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 2));
-    const std::string next = seen(1, 8, tee(0, "ann", 3)) + seen(1, 10, tee(0, "ann", 4));
+    const std::string begin =
+        snapshot_record(1, 2, tee(0, "ann", 1)) + snapshot_record(1, 4, tee(0, "ann", 2));
+    const std::string next =
+        snapshot_record(1, 8, tee(0, "ann", 3)) + snapshot_record(1, 10, tee(0, "ann", 4));
     const Row rows[] = {
         {"nothing happened", begin + next, "1 2 3 4; "},
-        {"it stood still, and is not listed", begin + seen(1, 6, "") + next, "1 2 3 4; "},
-        {"killed", begin + killed(1, 0) + next, "1 2; 3 4; ", "2 "},
+        {"it stood still, and is not listed", begin + snapshot_record(1, 6, "") + next,
+         "1 2 3 4; "},
+        {"killed", begin + kill_record(1, 0) + next, "1 2; 3 4; ", "2 "},
         {"killed, where its event says",
-         begin + killed(1, 0) + seen(1, 6, death(0, 7) + gone(0)) + next, "1 2; 3 4; ", "7 "},
+         begin + kill_record(1, 0) + snapshot_record(1, 6, death_event(0, 7) + removed_tee(0)) +
+             next,
+         "1 2; 3 4; ", "7 "},
         {"paused: a death event, and no kill message",
-         begin + seen(1, 6, death(0, 7) + gone(0)) + next, "1 2; 3 4; "},
+         begin + snapshot_record(1, 6, death_event(0, 7) + removed_tee(0)) + next, "1 2; 3 4; "},
         {"killed with the team",
          begin + line("message", 1, R"("name":"sv_kill_msg_team","fields":{"team":1,"first":5})") +
-             seen(1, 6, death(0, 7) + gone(0)) + next,
+             snapshot_record(1, 6, death_event(0, 7) + removed_tee(0)) + next,
          "1 2; 3 4; ", "7 "},
         {"the team of others is killed",
          begin + line("message", 1, R"("name":"sv_kill_msg_team","fields":{"team":1,"first":5})") +
              next,
          "1 2 3 4; "},
         {"worlds of another map, after their session closed",
-         opened(1) + map_of(1, "00000007") + closed(1) +
-             world(2, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":1,"y":1}})") +
-             world(4, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":2,"y":1}})"),
+         open_record(1) + map_record(1, "00000007") + close_record(1) +
+             world_record(
+                 2, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":1,"y":1}})") +
+             world_record(
+                 4, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":2,"y":1}})"),
          ""},
         {"killed, and the message comes after the event",
-         begin + seen(1, 6, death(0, 7) + gone(0)) + killed(1, 0) + next, "1 2; 3 4; ", "7 "},
+         begin + snapshot_record(1, 6, death_event(0, 7) + removed_tee(0)) + kill_record(1, 0) +
+             next,
+         "1 2; 3 4; ", "7 "},
         {"killed, and back before the next snapshot",
-         begin + killed(1, 0) + seen(1, 6, death(0, 2) + "," + tee(0, "ann", 30)) +
-             seen(1, 8, tee(0, "ann", 31)),
+         begin + kill_record(1, 0) +
+             snapshot_record(1, 6, death_event(0, 2) + "," + tee(0, "ann", 30)) +
+             snapshot_record(1, 8, tee(0, "ann", 31)),
          "1 2; 30 31; ", "2 "},
         {"killed twice",
-         begin + killed(1, 0) + seen(1, 6, gone(0)) + seen(1, 34, tee(0, "ann", 3)) +
-             seen(1, 36, tee(0, "ann", 4)) + killed(1, 0),
+         begin + kill_record(1, 0) + snapshot_record(1, 6, removed_tee(0)) +
+             snapshot_record(1, 34, tee(0, "ann", 3)) + snapshot_record(1, 36, tee(0, "ann", 4)) +
+             kill_record(1, 0),
          "1 2; 3 4; ", "2 4 "},
         {"killed, as two sessions are told",
-         opened(1) + opened(2) + begin + seen(2, 4, tee(0, "ann", 2)) + killed(1, 0) +
-             killed(2, 0) + seen(1, 6, gone(0)) + seen(2, 6, gone(0)) + next,
+         open_record(1) + open_record(2) + begin + snapshot_record(2, 4, tee(0, "ann", 2)) +
+             kill_record(1, 0) + kill_record(2, 0) + snapshot_record(1, 6, removed_tee(0)) +
+             snapshot_record(2, 6, removed_tee(0)) + next,
          "1 2; 3 4; ", "2 "},
         {"killed, in merged snapshots",
-         opened(1) + opened(2) + world(2, tee(0, "ann", 1)) + world(4, tee(0, "ann", 2)) +
-             killed(1, 0) + killed(2, 0) + world(6, death(0, 7) + gone(0)) +
-             world(40, tee(0, "ann", 3)) + world(42, tee(0, "ann", 4)),
+         open_record(1) + open_record(2) + world_record(2, tee(0, "ann", 1)) +
+             world_record(4, tee(0, "ann", 2)) + kill_record(1, 0) + kill_record(2, 0) +
+             world_record(6, death_event(0, 7) + removed_tee(0)) +
+             world_record(40, tee(0, "ann", 3)) + world_record(42, tee(0, "ann", 4)),
          "1 2; 3 4; ", "7 "},
         {"killed, on another server",
-         opened(1, "a:1") + opened(2, "b:1") + begin + killed(2, 0) + next, "1 2 3 4; "},
+         open_record(1, "a:1") + open_record(2, "b:1") + begin + kill_record(2, 0) + next,
+         "1 2 3 4; "},
         {"went to spectate: killed by the game, and a death event",
-         begin + killed(1, 0, -3) + seen(1, 6, death(0, 7) + gone(0)) + next, "1 2; 3 4; "},
-        {"missing", begin + seen(1, 6, gone(0)) + next, "1 2; 3 4; "},
+         begin + kill_record(1, 0, -3) + snapshot_record(1, 6, death_event(0, 7) + removed_tee(0)) +
+             next,
+         "1 2; 3 4; "},
+        {"missing", begin + snapshot_record(1, 6, removed_tee(0)) + next, "1 2; 3 4; "},
         {"missing in a full list",
          begin + line("snapshot", 1, R"("tick":6,"full":true,"items":[])") + next, "1 2; 3 4; "},
         {"an item of another type is removed",
@@ -259,67 +285,78 @@ TEST_CASE("a path ends where the tee was killed, was missing or jumped") {
          "1 2 3 4; "},
         {"records were lost", begin + line("records_lost", 0, R"("lost":1)") + next, "1 2; 3 4; "},
         {"no snapshot for more than a second",
-         begin + seen(1, 60, tee(0, "ann", 3)) + seen(1, 62, tee(0, "ann", 4)), "1 2; 3 4; "},
+         begin + snapshot_record(1, 60, tee(0, "ann", 3)) +
+             snapshot_record(1, 62, tee(0, "ann", 4)),
+         "1 2; 3 4; "},
         {"left, and joined again",
-         opened(1) + begin + closed(1) + opened(2) + seen(2, 8, tee(0, "ann", 3)) +
-             seen(2, 10, tee(0, "ann", 4)),
+         open_record(1) + begin + close_record(1) + open_record(2) +
+             snapshot_record(2, 8, tee(0, "ann", 3)) + snapshot_record(2, 10, tee(0, "ann", 4)),
          "1 2; 3 4; "},
-        {"the server began anew", begin + seen(1, 1000, tee(0, "ann", 3)) + begin, "1 2; 1 2; "},
-        {"a jump of more than two tiles", begin + seen(1, 6, tee(0, "ann", 68)) + next,
+        {"the server began anew", begin + snapshot_record(1, 1000, tee(0, "ann", 3)) + begin,
+         "1 2; 1 2; "},
+        {"a jump of more than two tiles", begin + snapshot_record(1, 6, tee(0, "ann", 68)) + next,
          "1 2; 3 4; "},
-        {"two tiles", begin + seen(1, 6, tee(0, "ann", 66)) + seen(1, 8, tee(0, "ann", 2)),
+        {"two tiles",
+         begin + snapshot_record(1, 6, tee(0, "ann", 66)) + snapshot_record(1, 8, tee(0, "ann", 2)),
          "1 2 66 2; "},
         {"as fast as it was",
-         seen(1, 2, tee(0, "ann", 1, R"(,"vel_x":-12800)")) + seen(1, 4, tee(0, "ann", -163)),
+         snapshot_record(1, 2, tee(0, "ann", 1, R"(,"vel_x":-12800)")) +
+             snapshot_record(1, 4, tee(0, "ann", -163)),
          "1 -163; "},
         {"as fast as it is",
-         seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 165, R"(,"vel_x":12800)")),
+         snapshot_record(1, 2, tee(0, "ann", 1)) +
+             snapshot_record(1, 4, tee(0, "ann", 165, R"(,"vel_x":12800)")),
          "1 165; "},
         {"faster",
-         seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 166, R"(,"vel_x":12800)")) +
-             seen(1, 6, tee(0, "ann", 167)),
+         snapshot_record(1, 2, tee(0, "ann", 1)) +
+             snapshot_record(1, 4, tee(0, "ann", 166, R"(,"vel_x":12800)")) +
+             snapshot_record(1, 6, tee(0, "ann", 167)),
          "166 167; "},
         {"fast, in the ticks between two positions that the server repeated",
-         seen(1, 50, tee(0, "ann", 1, R"(,"tick":10)")) +
-             seen(1, 52, tee(0, "ann", 401, R"(,"tick":50,"vel_x":2560)")),
+         snapshot_record(1, 50, tee(0, "ann", 1, R"(,"tick":10)")) +
+             snapshot_record(1, 52, tee(0, "ann", 401, R"(,"tick":50,"vel_x":2560)")),
          "1 401; "},
         {"hostile velocities and ticks",
-         seen(1, 2, tee(0, "ann", 1, R"(,"vel_x":-9223372036854775808,"tick":-7)")) +
-             seen(1, 4, tee(0, "ann", 2, R"(,"tick":9223372036854775807)")),
+         snapshot_record(1, 2, tee(0, "ann", 1, R"(,"vel_x":-9223372036854775808,"tick":-7)")) +
+             snapshot_record(1, 4, tee(0, "ann", 2, R"(,"tick":9223372036854775807)")),
          "1 2; "},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto found = read(row.text);
-        CHECK(show(found) == row.paths);
-        CHECK(show_deaths(found) == row.deaths);
+        const auto found = find_paths_in(row.text);
+        CHECK(points_text(found) == row.paths);
+        CHECK(deaths_text(found) == row.deaths);
     }
 }
 
 TEST_CASE("merged snapshots are on their own map, also if the next map was announced before them") {
-    const std::string next = opened(1) + map_named("a", "00000007") + world_on("a", 1, 98, 1) +
-                             map_named("b", kMap) + world_on("a", 1, 100, 2) +
-                             world_on("a", 1, 102, 3) + world_on("b", 2, 10, 31) +
-                             world_on("b", 2, 12, 32) + killed(1, 0);
-    const auto found = read(next);
-    CHECK(show(found) == "31 32; ");
-    CHECK(show_deaths(found) == "32 ");
+    const std::string next = open_record(1) + named_map_record("a", "00000007") +
+                             world_record_on("a", 1, 98, 1) + named_map_record("b", kMap) +
+                             world_record_on("a", 1, 100, 2) + world_record_on("a", 1, 102, 3) +
+                             world_record_on("b", 2, 10, 31) + world_record_on("b", 2, 12, 32) +
+                             kill_record(1, 0);
+    const auto found = find_paths_in(next);
+    CHECK(points_text(found) == "31 32; ");
+    CHECK(deaths_text(found) == "32 ");
     CHECK(found.positions_on_other_maps == 3);
     CHECK(found.other_maps == std::set<std::string>{"a"});
     CHECK(found.positions_on_unknown_maps == 0);
 
     // Another version of a map, under the same name.
-    CHECK(show(read(map_named("a", "00000007") + world_on("a", 1, 98, 1) + map_named("a", kMap) +
-                    world_on("a", 1, 100, 2) + world_on("a", 1, 102, 3) + world_on("a", 2, 10, 31) +
-                    world_on("a", 2, 12, 32))) == "31 32; ");
+    CHECK(points_text(
+              find_paths_in(named_map_record("a", "00000007") + world_record_on("a", 1, 98, 1) +
+                            named_map_record("a", kMap) + world_record_on("a", 1, 100, 2) +
+                            world_record_on("a", 1, 102, 3) + world_record_on("a", 2, 10, 31) +
+                            world_record_on("a", 2, 12, 32))) == "31 32; ");
     // The recording begins after the next map was announced, before the last worlds of this map.
-    const auto unknown = read(map_named("b", "00000007") + world_on("a", 1, 100, 2) +
-                              world_on("a", 1, 102, 3) + world_on("b", 2, 10, 31));
+    const auto unknown =
+        find_paths_in(named_map_record("b", "00000007") + world_record_on("a", 1, 100, 2) +
+                      world_record_on("a", 1, 102, 3) + world_record_on("b", 2, 10, 31));
     CHECK(unknown.positions_on_unknown_maps == 2);
     CHECK(unknown.positions_on_other_maps == 1);
 }
 
-TEST_CASE("without a map record, worlds name their map") {
+TEST_CASE("without a map record, the map of merged snapshots is known by name") {
     struct Row {
         std::string_view file;
         std::string_view world;
@@ -334,7 +371,8 @@ TEST_CASE("without a map record, worlds name their map") {
         CAPTURE(row.file);
         CAPTURE(row.world);
         const auto found =
-            read(world_on(row.world, 1, 2, 1) + world_on(row.world, 1, 4, 2), 1000, {}, row.file);
+            find_paths_in(world_record_on(row.world, 1, 2, 1) + world_record_on(row.world, 1, 4, 2),
+                          1000, {}, row.file);
         CHECK(found.positions_on_other_maps == row.positions_on_other_maps);
         CHECK(found.positions_on_unknown_maps == row.positions_on_unknown_maps);
         CHECK(found.other_maps.contains(std::string{row.world}) ==
@@ -342,8 +380,9 @@ TEST_CASE("without a map record, worlds name their map") {
     }
     // Only the wanted players' positions are counted.
     const auto of_bob =
-        read(map_of(1, "00000007") + seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 1)), 1000,
-             {"bob"});
+        find_paths_in(map_record(1, "00000007") +
+                          snapshot_record(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 1)),
+                      1000, {"bob"});
     CHECK(of_bob.positions_on_other_maps == 1);
 }
 
@@ -355,23 +394,25 @@ TEST_CASE("a path lasts to the last snapshot in which its tee stood still") {
     };
 
     const auto stands = [](int tick, std::string_view more = "") {
-        return seen(1, tick, tee(0, "ann", 1, fmt::format(R"(,"tick":2{})", more)));
+        return snapshot_record(1, tick, tee(0, "ann", 1, fmt::format(R"(,"tick":2{})", more)));
     };
     const std::string ten_ticks = stands(2) + stands(7) + stands(12);
     const Row rows[] = {
         {"to the end", ten_ticks, "2 12; "},
-        {"not listed while nothing changes", stands(2) + seen(1, 12, ""), "2 12; "},
-        {"killed", ten_ticks + killed(1, 0) + seen(1, 17, gone(0)), "2 12; "},
-        {"gone", ten_ticks + seen(1, 17, gone(0)) + seen(1, 22, ""), "2 12; "},
-        {"teleported", ten_ticks + seen(1, 14, tee(0, "ann", 400)), "2 12; "},
-        {"moves on", ten_ticks + seen(1, 14, tee(0, "ann", 2)), "2 14; "},
-        {"another game", ten_ticks + map_of(1, kMap) + ten_ticks, "2 12; 2 12; "},
+        {"not listed while nothing changes", stands(2) + snapshot_record(1, 12, ""), "2 12; "},
+        {"killed", ten_ticks + kill_record(1, 0) + snapshot_record(1, 17, removed_tee(0)),
+         "2 12; "},
+        {"gone", ten_ticks + snapshot_record(1, 17, removed_tee(0)) + snapshot_record(1, 22, ""),
+         "2 12; "},
+        {"teleported", ten_ticks + snapshot_record(1, 14, tee(0, "ann", 400)), "2 12; "},
+        {"moves on", ten_ticks + snapshot_record(1, 14, tee(0, "ann", 2)), "2 14; "},
+        {"another game", ten_ticks + map_record(1, kMap) + ten_ticks, "2 12; 2 12; "},
         {"falls, as predicted", stands(2, R"(,"vel_y":600)") + stands(12, R"(,"vel_y":600)"), ""},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         std::string ticks;
-        for (const analyze::RecordedPath& path : read(row.text).paths) {
+        for (const analyze::RecordedPath& path : find_paths_in(row.text).paths) {
             ticks += fmt::format("{} {}; ", path.points.front().tick, path.points.back().tick);
         }
         CHECK(ticks == row.ticks);
@@ -384,7 +425,8 @@ TEST_CASE("the time in which the game is paused or over is left out") {
                            R"("names":{{"game_state_flags":["{}"]}}}})",
                            type, flag);
     };
-    const std::string begin = seen(1, 2, tee(0, "ann", 1)) + seen(1, 4, tee(0, "ann", 2));
+    const std::string begin =
+        snapshot_record(1, 2, tee(0, "ann", 1)) + snapshot_record(1, 4, tee(0, "ann", 2));
     const auto at = [](std::string_view seconds, int session, int tick, std::string_view items) {
         return fmt::format(R"({{"v":1,"t":"2026-11-21T02:04:{}00Z","type":"snapshot",)"
                            R"("session":{},"tick":{},"items":[{}]}})",
@@ -403,46 +445,49 @@ TEST_CASE("the time in which the game is paused or over is left out") {
                         {"game_data", "paused"}};
     for (const Row& row : rows) {
         CAPTURE(row.flag);
-        const auto found =
-            read(at("48.0000", 1, 2, tee(0, "ann", 1)) + at("48.0400", 1, 4, tee(0, "ann", 2)) +
-                 at("48.0800", 1, 6, tee(0, "ann", 3) + "," + info(row.type, row.flag)) +
-                 at("48.0801", 2, 6, info(row.type, row.flag)) + at("49.0800", 1, 8, "") +
-                 at("49.0801", 2, 8, tee(0, "ann", 4)) + at("49.5800", 1, 10, "") +
-                 at("49.6000", 1, 12, tee(0, "ann", 5) + "," + info(row.type, "suddendeath")) +
-                 at("49.6400", 1, 14, tee(0, "ann", 6)));
-        CHECK(show(found) == "1 2; 5 6; ");
+        const auto found = find_paths_in(
+            at("48.0000", 1, 2, tee(0, "ann", 1)) + at("48.0400", 1, 4, tee(0, "ann", 2)) +
+            at("48.0800", 1, 6, tee(0, "ann", 3) + "," + info(row.type, row.flag)) +
+            at("48.0801", 2, 6, info(row.type, row.flag)) + at("49.0800", 1, 8, "") +
+            at("49.0801", 2, 8, tee(0, "ann", 4)) + at("49.5800", 1, 10, "") +
+            at("49.6000", 1, 12, tee(0, "ann", 5) + "," + info(row.type, "suddendeath")) +
+            at("49.6400", 1, 14, tee(0, "ann", 6)));
+        CHECK(points_text(found) == "1 2; 5 6; ");
         CHECK(found.stopped_ms == 1500);
     }
     // The last kill ends the game.
-    CHECK(show_deaths(read(begin + killed(1, 0) + seen(1, 6, info("game_info", "gameover")))) ==
-          "2 ");
-    CHECK(show_deaths(read(begin + seen(1, 6, death(0, 7) + "," + info("game_info", "gameover")) +
-                           killed(1, 0))) == "7 ");
+    CHECK(deaths_text(find_paths_in(begin + kill_record(1, 0) +
+                                    snapshot_record(1, 6, info("game_info", "gameover")))) == "2 ");
+    CHECK(
+        deaths_text(find_paths_in(
+            begin + snapshot_record(1, 6, death_event(0, 7) + "," + info("game_info", "gameover")) +
+            kill_record(1, 0))) == "7 ");
     // A kill message long after the last recorded snapshot is about another game.
-    std::string later = killed(1, 0);
-    CHECK(show_deaths(read(begin + later)) == "2 ");
+    std::string later = kill_record(1, 0);
+    CHECK(deaths_text(find_paths_in(begin + later)) == "2 ");
     later.replace(later.find("02:04"), 5, "02:05");
-    CHECK(show_deaths(read(begin + later)).empty());
+    CHECK(deaths_text(find_paths_in(begin + later)).empty());
     // A kill message after a change of the map is about another game than merged snapshots before it.
-    const std::string worlds =
-        opened(1) + map_of(1, kMap) + world(2, tee(0, "ann", 1)) + world(4, tee(0, "ann", 2));
-    CHECK(show_deaths(read(worlds + killed(1, 0))) == "2 ");
-    std::string next_game = map_of(1, kMap) + killed(1, 0);
+    const std::string worlds = open_record(1) + map_record(1, kMap) +
+                               world_record(2, tee(0, "ann", 1)) +
+                               world_record(4, tee(0, "ann", 2));
+    CHECK(deaths_text(find_paths_in(worlds + kill_record(1, 0))) == "2 ");
+    std::string next_game = map_record(1, kMap) + kill_record(1, 0);
     boost::algorithm::replace_all(next_game, "02:04:47", "02:04:49");
-    CHECK(show_deaths(read(worlds + next_game)).empty());
+    CHECK(deaths_text(find_paths_in(worlds + next_game)).empty());
     // Only the stops on this map count, each from its own beginning.
     const std::string stop =
         at("48.0000", 1, 2, info("game_info", "paused")) + at("48.5000", 1, 4, "");
-    CHECK(read(map_of(1, kMap) + stop).stopped_ms == 500);
-    CHECK(read(map_of(1, "00000007") + stop).stopped_ms == 0);
-    CHECK(read(map_of(1, "00000007") + stop + map_of(1, kMap) +
-               at("59.0000", 1, 2, info("game_info", "paused")) + at("59.2000", 1, 4, ""))
+    CHECK(find_paths_in(map_record(1, kMap) + stop).stopped_ms == 500);
+    CHECK(find_paths_in(map_record(1, "00000007") + stop).stopped_ms == 0);
+    CHECK(find_paths_in(map_record(1, "00000007") + stop + map_record(1, kMap) +
+                        at("59.0000", 1, 2, info("game_info", "paused")) + at("59.2000", 1, 4, ""))
               .stopped_ms == 200);
-    CHECK(read(map_of(1, kMap) + stop + at("bad", 1, 6, "") + at("49.0000", 1, 8, "")).stopped_ms ==
-          1000);
+    CHECK(find_paths_in(map_record(1, kMap) + stop + at("bad", 1, 6, "") + at("49.0000", 1, 8, ""))
+              .stopped_ms == 1000);
 }
 
-TEST_CASE("a world is on its map also if no tee is seen, as while the game is paused") {
+TEST_CASE("merged snapshots without tees, such as those of a paused game, set the map, too") {
     const auto paused = [](std::string_view seconds, int tick) {
         return fmt::format(
                    R"({{"v":1,"t":"2026-11-21T02:04:{}00Z","type":"world","session":0,)"
@@ -453,29 +498,31 @@ TEST_CASE("a world is on its map also if no tee is seen, as while the game is pa
                '\n';
     };
     const std::string worlds = paused("48.0000", 2) + paused("49.0000", 4);
-    CHECK(read(map_named("a", kMap) + worlds).stopped_ms == 1000);
-    CHECK(read(map_named("a", "00000007") + worlds).stopped_ms == 0);
+    CHECK(find_paths_in(named_map_record("a", kMap) + worlds).stopped_ms == 1000);
+    CHECK(find_paths_in(named_map_record("a", "00000007") + worlds).stopped_ms == 0);
 }
 
 TEST_CASE("deaths are known if messages were recorded and, with merged snapshots, sessions") {
     const std::string chat = line("message", 1, R"("name":"sv_chat","fields":{})");
-    CHECK_FALSE(read(opened(1) + seen(1, 2, tee(0, "ann", 1))).are_deaths_known);
-    CHECK(read(chat + seen(1, 2, tee(0, "ann", 1))).are_deaths_known);
-    CHECK_FALSE(read(chat + world(2, tee(0, "ann", 1))).are_deaths_known);
-    CHECK(read(opened(1) + chat + world(2, tee(0, "ann", 1))).are_deaths_known);
+    CHECK_FALSE(
+        find_paths_in(open_record(1) + snapshot_record(1, 2, tee(0, "ann", 1))).are_deaths_known);
+    CHECK(find_paths_in(chat + snapshot_record(1, 2, tee(0, "ann", 1))).are_deaths_known);
+    CHECK_FALSE(find_paths_in(chat + world_record(2, tee(0, "ann", 1))).are_deaths_known);
+    CHECK(
+        find_paths_in(open_record(1) + chat + world_record(2, tee(0, "ann", 1))).are_deaths_known);
 }
 
 TEST_CASE("only the paths and deaths of the wanted players are kept") {
-    const std::string both = seen(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
-                             seen(1, 4, tee(0, "ann", 2) + "," + tee(1, "bob", 6)) + killed(1, 0) +
-                             killed(1, 1);
-    const auto bob = read(both, 1000, {"bob", "cy"});
-    CHECK(show(bob) == "5 6; ");
-    CHECK(show_deaths(bob) == "6 ");
+    const std::string both = snapshot_record(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
+                             snapshot_record(1, 4, tee(0, "ann", 2) + "," + tee(1, "bob", 6)) +
+                             kill_record(1, 0) + kill_record(1, 1);
+    const auto bob = find_paths_in(both, 1000, {"bob", "cy"});
+    CHECK(points_text(bob) == "5 6; ");
+    CHECK(deaths_text(bob) == "6 ");
     CHECK(bob.players == std::vector<std::string>{"bob"});
     CHECK(bob.players_on_map == analyze::PlayerNames{"ann", "bob"});
-    CHECK(show(read(both, 1000, {"cy"})).empty());
-    CHECK(show(read(both)) == "1 2; 5 6; ");
+    CHECK(points_text(find_paths_in(both, 1000, {"cy"})).empty());
+    CHECK(points_text(find_paths_in(both)) == "1 2; 5 6; ");
 }
 
 TEST_CASE("a point has the tick of its position, the time of its record and the session") {
@@ -485,9 +532,9 @@ TEST_CASE("a point has the tick of its position, the time of its record and the 
                '\n';
     };
     const auto found =
-        read(at("31T23:59:59.500000", R"("tick":10,"items":[)" + tee(0, "ann", 1) + "]") +
-             at("31T23:59:59.750000",
-                R"("tick":12,"items":[)" + tee(0, "ann", 2, R"(,"tick":11)") + "]"));
+        find_paths_in(at("31T23:59:59.500000", R"("tick":10,"items":[)" + tee(0, "ann", 1) + "]") +
+                      at("31T23:59:59.750000",
+                         R"("tick":12,"items":[)" + tee(0, "ann", 2, R"(,"tick":11)") + "]"));
     REQUIRE(found.paths.size() == 1);
     const auto& points = found.paths[0].points;
     REQUIRE(points.size() == 3);
@@ -505,9 +552,9 @@ TEST_CASE("a point has the tick of its position, the time of its record and the 
 TEST_CASE("above the limit of points, every path keeps every second point") {
     std::string text;
     for (int i = 0; i < 1000; ++i) {
-        text += seen(1, 2 * i, tee(0, "ann", i));
+        text += snapshot_record(1, 2 * i, tee(0, "ann", i));
     }
-    const auto found = read(text, 100);
+    const auto found = find_paths_in(text, 100);
     REQUIRE(found.paths.size() == 1);
     const auto& points = found.paths[0].points;
     CHECK(points.size() >= 50);

@@ -173,7 +173,7 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
     }
 }
 
-TEST_CASE("sessions go on in a file that is being written, and are counted once") {
+TEST_CASE("open sessions of a file that is being written are no fault, and are counted once") {
     const std::string lines[] = {line(1, "open", 1), line(2, "open", 1), line(1, "close", 2),
                                  line(1, "summary", 2), line(1, "finding", 3)};
     analyze::RecordsCheck check;
@@ -185,7 +185,7 @@ TEST_CASE("sessions go on in a file that is being written, and are counted once"
                                  "2026-11-21T16:15:03.000000Z\ncomplete\n");
 }
 
-TEST_CASE("a run that records does not hide the sessions that a crash cut off before it") {
+TEST_CASE("sessions that a crash cut off are reported, although a later run still records") {
     analyze::RecordsCheck check;
     const auto read = [&check](const std::string& text) {
         check.on_line(std::string_view{text}.substr(0, text.size() - 1),
@@ -201,7 +201,7 @@ TEST_CASE("a run that records does not hide the sessions that a crash cut off be
     CHECK(contains(check.report_text(), "\n1 session without an end: cut off"));
 }
 
-TEST_CASE("a session with a connection after its end counts once, and so does its summary") {
+TEST_CASE("a session that reconnects after its end counts once, and so does its summary") {
     analyze::RecordsCheck check;
     check.begin_file("a", false);
     std::istringstream lines{counted_game(2, 3, "open", "map") +
@@ -318,7 +318,7 @@ TEST_CASE("a condition selects rows of items and removed items") {
     }
 }
 
-TEST_CASE("the cells of a column have one type, whatever the record") {
+TEST_CASE("the cells of a column have the same type in all records") {
     struct Row {
         std::string_view column;
         std::string_view value; ///< JSON
@@ -369,7 +369,8 @@ TEST_CASE("every key of items has one kind of value in all types") {
     }
 }
 
-TEST_CASE("a player's text becomes neither a formula nor a command if that is requested") {
+TEST_CASE(
+    "text from players is made safe for spreadsheets and terminals if the options request it") {
     struct Row {
         std::string_view message; ///< JSON
         std::string_view plain;

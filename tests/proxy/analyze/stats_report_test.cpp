@@ -45,7 +45,7 @@ struct Sample {
 
 } // namespace
 
-TEST_CASE("the JSON of statistics has the counters by name, in order, and attributes all bits") {
+TEST_CASE("the JSON of statistics has all counters by name, and its attributed bits add up") {
     const Sample sample;
     const std::string text = analyze::stats_json(sample.report);
     CHECK(text.ends_with("}\n"));

@@ -12,13 +12,13 @@ using namespace tw::test;
 
 namespace {
 
-void show(analyze::TypeSizes& sizes, const Items& items) {
+void add_snapshot(analyze::TypeSizes& sizes, const Items& items) {
     const auto snapshot = to_snapshot(items);
     const record::SnapshotRecord record{.rebuilt = true, .items = snapshot.view()};
     sizes.on_record(&record);
 }
 
-void name(analyze::TypeSizes& sizes, std::uint16_t type, std::int64_t size) {
+void add_size_finding(analyze::TypeSizes& sizes, std::uint16_t type, std::int64_t size) {
     const record::FindingRecord record{.id = record::FindingId::snapshot_size_differs,
                                        .item = record::FindingItem{.type_id = type},
                                        .value = size};
@@ -34,12 +34,12 @@ TEST_CASE("sizes are counted by snapshots, and those that differ are marked") {
                       {{4, 2}, {1, 2, 3, 4, 5}},
                       {{33, 1}, {1}},
                       {{0x4001, 1}, {1}}};
-    show(sizes, items);
-    show(sizes, items);
+    add_snapshot(sizes, items);
+    add_snapshot(sizes, items);
     CHECK_FALSE(sizes.has_differences());
     CHECK(sizes.has_unreported_differences());
     CHECK(contains(sizes.sizes_table(), "    4      5          2  not as agreed\n"));
-    name(sizes, 4, 5);
+    add_size_finding(sizes, 4, 5);
     CHECK(sizes.has_differences());
     CHECK_FALSE(sizes.has_unreported_differences());
     CHECK(sizes.sizes_table() == " type  object               agreed   ints  snapshots\n"
@@ -51,18 +51,18 @@ TEST_CASE("a size is compared with that of the objects file, too") {
     snapshot::ObjectSet objects;
     REQUIRE(objects.add({.type = 4, .name = "pickup", .size = 5}, true));
     analyze::TypeSizes sizes{objects};
-    show(sizes, {{{4, 1}, {1, 2, 3, 4, 5}}});
+    add_snapshot(sizes, {{{4, 1}, {1, 2, 3, 4, 5}}});
     CHECK_FALSE(sizes.has_unreported_differences());
     CHECK(contains(sizes.sizes_table(), "    4      5          1  as in the objects file\n"));
-    show(sizes, {{{4, 1}, {1, 2, 3, 4, 5, 6}}});
+    add_snapshot(sizes, {{{4, 1}, {1, 2, 3, 4, 5, 6}}});
     CHECK(sizes.has_unreported_differences());
     CHECK(contains(sizes.sizes_table(), "    4      6          1  not as agreed\n"));
-    name(sizes, 4, 6);
+    add_size_finding(sizes, 4, 6);
     REQUIRE(sizes.differences().size() == 1);
     CHECK(sizes.differences().front().text ==
           "pickup: 6 ints instead of 4 (in the objects file: 5) in 1 verified snapshot");
-    show(sizes, {{{4, 1}, {1}}});
-    name(sizes, 4, 1);
+    add_snapshot(sizes, {{{4, 1}, {1}}});
+    add_size_finding(sizes, 4, 1);
     CHECK(contains(sizes.differences().front().text, "pickup: 1 int instead of 4 (in the"));
 }
 
@@ -86,8 +86,8 @@ TEST_CASE("differing types are written in the format of --objects") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         analyze::TypeSizes sizes;
-        show(sizes, {{{4, 1}, {1, 2, 3, 4, 5}}});
-        name(sizes, row.type, row.size);
+        add_snapshot(sizes, {{{4, 1}, {1, 2, 3, 4, 5}}});
+        add_size_finding(sizes, row.type, row.size);
         const std::string text = sizes.objects_json();
         CAPTURE(text);
         CHECK(analyze::is_unedited_objects_json(text));

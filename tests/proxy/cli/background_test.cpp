@@ -13,7 +13,7 @@ namespace {
 using tw::cli::run_in_background;
 
 /// Returns the result of run_in_background(), called in a child process.
-int combine_exit_code(const std::function<int(const std::function<void()>&)>& work) {
+int run_in_child_process(const std::function<int(const std::function<void()>&)>& work) {
     const pid_t child = ::fork();
     if (child == 0) {
         ::_exit(run_in_background([&](const auto& started) -> int { ::_exit(work(started)); }));
@@ -23,22 +23,22 @@ int combine_exit_code(const std::function<int(const std::function<void()>&)>& wo
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-TEST_CASE("work that ends before it has started gives its exit code") {
-    CHECK(combine_exit_code([](const auto&) { return 4; }) == 4);
-    CHECK(combine_exit_code([](const auto&) { return 0; }) == 0);
-    CHECK(combine_exit_code([](const auto&) {
+TEST_CASE("run_in_background returns the exit code of work that ends without calling `started`") {
+    CHECK(run_in_child_process([](const auto&) { return 4; }) == 4);
+    CHECK(run_in_child_process([](const auto&) { return 0; }) == 0);
+    CHECK(run_in_child_process([](const auto&) {
               std::raise(SIGKILL);
               return 0;
           }) == 128 + SIGKILL);
 }
 
-TEST_CASE("work that has started continues when its caller has ended") {
+TEST_CASE("work that has called `started` continues after its caller ended") {
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);
     std::array<int, 2> back{};
     REQUIRE(::pipe(back.data()) == 0);
     char byte = 0;
-    CHECK(combine_exit_code([&](const auto& started) {
+    CHECK(run_in_child_process([&](const auto& started) {
               started();
               char word = 0;
               // Waits until the test has seen that the caller returned.

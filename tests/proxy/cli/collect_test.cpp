@@ -19,7 +19,7 @@ std::string line(std::string_view type, std::string_view rest,
            R"(","session":3)" + std::string{rest} + "}";
 }
 
-filter::Expectation expecting(std::string_view text) {
+filter::Expectation parse_expectation(std::string_view text) {
     auto parsed = filter::Expectation::parse(text);
     REQUIRE(parsed);
     return *parsed;
@@ -58,7 +58,7 @@ TEST_CASE("messages that are not one record line are left out, and the others ar
     CHECK(test::read_text(path) == line("map", "") + '\n' + line("session", "") + '\n');
 }
 
-TEST_CASE("an unconfirmed batch is kept, also without files") {
+TEST_CASE("an unconfirmed batch is known, even if no files are written") {
     struct Row {
         std::string_view name;
         std::string_view output;
@@ -90,7 +90,7 @@ TEST_CASE("an unconfirmed batch is kept, also without files") {
     }
 }
 
-TEST_CASE("expectations apply to written records as to records") {
+TEST_CASE("expectations give the same result for record lines as for records") {
     struct Row {
         std::string_view text;
         bool met;
@@ -108,7 +108,7 @@ TEST_CASE("expectations apply to written records as to records") {
         {"always num_items > 1", false, "no record has a key it names"}};
     for (const Row& row : rows) {
         CAPTURE(row.text);
-        auto expectation = expecting(row.text);
+        auto expectation = parse_expectation(row.text);
         expectation.evaluate_line(line("snapshot", R"(,"tick":100,"ok":true)"));
         expectation.evaluate_line(line("snapshot", R"(,"tick":600,"ok":false)"));
         expectation.evaluate_line(
@@ -119,7 +119,7 @@ TEST_CASE("expectations apply to written records as to records") {
     }
 }
 
-TEST_CASE("findings of written records are counted, also those that the limit left out") {
+TEST_CASE("findings of record lines are counted, including those that the record limit left out") {
     RecordLineChecks checks{{}};
     checks.check_line(line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     checks.check_line(

@@ -241,7 +241,7 @@ TEST_CASE("a recording that begins with an incomplete line is compared, and the 
     CHECK(last_line(done.out) == kEqual);
 }
 
-TEST_CASE("input without a game is an error of one line") {
+TEST_CASE("input without snapshots is an error of one line") {
     const TemporaryFolder folder;
     const auto file = [&](const std::string& name, const std::string& text) {
         write_text(folder.file(name), text);

@@ -25,8 +25,9 @@ TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes 
     const auto map = test::small_map();
     std::ofstream{path("small.map"), std::ios::binary}.write(
         reinterpret_cast<const char*>(map.data()), static_cast<std::streamsize>(map.size()));
-    test::Recording recording;
-    recording.play(test::kAnn, test::tee_at(80, 80), "small", map::identify(map).crc, map.size());
+    test::TestCapture recording;
+    recording.add_session(test::kAnn, test::tee_at(80, 80), "small", map::identify(map).crc,
+                          map.size());
     recording.save(path("a.pcap"));
     for (const std::string version : {"4", "6"}) {
         CAPTURE(version);

@@ -16,22 +16,22 @@ using snapshot::kNoBase;
 namespace {
 
 /// A capture of three snapshots, of which the second does not match its checksum.
-struct Damage {
+struct DamagedCapture {
     TemporaryFolder folder{};
     std::string capture;
     std::string records = folder.file("damage.jsonl"); ///< missing until record()
 
-    explicit Damage(const std::string& name = "damage.pcap") : capture{folder.file(name)} {
-        Recording recording;
+    explicit DamagedCapture(const std::string& name = "damage.pcap") : capture{folder.file(name)} {
+        TestCapture recording;
         SessionScript peers;
         peers.assume_ddnet();
         const Items first = tee_at(100, 80);
         const Items second = tee_at(110, 80);
-        recording.say(kAnn, kS2c, peers.snap_datagram(10, kNoBase, first));
+        recording.add_datagram(kAnn, kS2c, peers.snap_datagram(10, kNoBase, first));
         const Bytes damaged =
             snap_single(12, 10, checksum_of(second), delta_body(first, tee_at(4206, 80)));
-        recording.say(kAnn, kS2c, peers.pack(kS2c, {non_vital(damaged)}));
-        recording.say(kAnn, kS2c, peers.snap_datagram(14, 10, tee_at(120, 80)));
+        recording.add_datagram(kAnn, kS2c, peers.pack(kS2c, {non_vital(damaged)}));
+        recording.add_datagram(kAnn, kS2c, peers.snap_datagram(14, 10, tee_at(120, 80)));
         recording.save(capture);
     }
 
@@ -59,7 +59,7 @@ std::string without_datagrams(std::string story) {
 } // namespace
 
 TEST_CASE("a capture, its records and standard input give the same explanation") {
-    const Damage damage;
+    const DamagedCapture damage;
     const auto& [folder, capture, records] = damage;
     damage.record();
 
@@ -74,12 +74,13 @@ TEST_CASE("a capture, its records and standard input give the same explanation")
     const std::string story = without_datagrams(told.out);
     CHECK(contains(told.out, "\nDatagram: "));
     CHECK(twscope({"explain", records}).out == story);
-    CHECK(in_shell("$twscope explain - < " + records).out == story);
-    CHECK(in_shell("cat " + records + " | $twscope explain -").out == story);
+    CHECK(run_in_shell("$twscope explain - < " + records).out == story);
+    CHECK(run_in_shell("cat " + records + " | $twscope explain -").out == story);
     CHECK(without_datagrams(
-              in_shell("cat " + capture + " | $twscope explain - --server :8303").out) == story);
-    CHECK(in_shell("mkfifo " + folder.file("pipe") + "; cat " + records + " > " +
-                   folder.file("pipe") + " & $twscope explain " + folder.file("pipe"))
+              run_in_shell("cat " + capture + " | $twscope explain - --server :8303").out) ==
+          story);
+    CHECK(run_in_shell("mkfifo " + folder.file("pipe") + "; cat " + records + " > " +
+                       folder.file("pipe") + " & $twscope explain " + folder.file("pipe"))
               .out == story);
     CHECK(twscope({"explain", records, "--session", "1", "--tick", "12"}).out == story);
 
@@ -110,7 +111,7 @@ TEST_CASE("a capture, its records and standard input give the same explanation")
 }
 
 TEST_CASE("decode prints findings with time and field, and the command that explains them") {
-    const Damage damage{"it's damaged.pcap"};
+    const DamagedCapture damage{"it's damaged.pcap"};
     const std::string& capture = damage.capture;
     const Finished done = twscope({"decode", capture, "--server", ":8303"});
     CAPTURE(done.err);
@@ -125,17 +126,17 @@ TEST_CASE("decode prints findings with time and field, and the command that expl
     REQUIRE(command != std::string::npos);
     const std::size_t begin = done.err.find("explain", command);
     const Finished told =
-        in_shell("$twscope " + done.err.substr(begin, done.err.find('\n', begin) - begin));
+        run_in_shell("$twscope " + done.err.substr(begin, done.err.find('\n', begin) - begin));
     CHECK(told.status == 0);
     CHECK(told.out.starts_with("snapshot.crc_mismatch\nsession 1, "));
     // Standard input cannot be read again.
     const std::string piped = "cat \"" + capture + "\" | $twscope decode - --server :8303";
-    CHECK_FALSE(contains(in_shell(piped).err, "twscope explain"));
+    CHECK_FALSE(contains(run_in_shell(piped).err, "twscope explain"));
 }
 
 TEST_CASE("findings and explanations are JSON objects for programs") {
     namespace json = boost::json;
-    const Damage damage;
+    const DamagedCapture damage;
     const Finished told = damage.explain({"--json"});
     CHECK(told.status == 0);
     const json::object story = json::parse(told.out).as_object();
@@ -165,14 +166,14 @@ TEST_CASE("findings and explanations are JSON objects for programs") {
     }
 }
 
-TEST_CASE("explain describes named findings, and a misspelt name is not taken for a file") {
+TEST_CASE("explain describes the named findings, and suggests a name for a misspelt one") {
     const Finished named = twscope({"explain", "snapshot.size_change", "inspect.gap"});
     CHECK(named.status == 0);
     CHECK(named.out.starts_with("snapshot.size_change ("));
     CHECK(contains(named.out, "\ninspect.gap ("));
     CHECK_FALSE(contains(named.out, "snapshot.crc_mismatch ("));
     CHECK(contains(twscope({"explain"}).out, "snapshot.crc_mismatch ("));
-    const Damage damage;
+    const DamagedCapture damage;
     check_refused({"explain", "snapshot.crc_mismach"}, "did you mean \"snapshot.crc_mismatch\"?");
     check_refused({"explain", "snapshot.foo"}, "neither a file nor a finding ('twscope explain'");
     check_refused({"explain", damage.capture, "inspect.gap"}, "not both");
@@ -181,8 +182,8 @@ TEST_CASE("explain describes named findings, and a misspelt name is not taken fo
     check_refused({"explain", damage.folder.file("none")}, "No such file");
 }
 
-TEST_CASE("if there is no such finding, the existing findings are listed") {
-    const Damage damage;
+TEST_CASE("if the requested finding does not exist, the existing findings are listed") {
+    const DamagedCapture damage;
 
     struct Row {
         Arguments asked;
@@ -212,7 +213,7 @@ TEST_CASE("if there is no such finding, the existing findings are listed") {
 }
 
 TEST_CASE("a recording is recognised by any first record, in a file and in a pipe") {
-    const Damage damage;
+    const DamagedCapture damage;
     const auto& [folder, capture, records] = damage;
     damage.record();
     const std::string story = twscope({"explain", records}).out;
@@ -242,7 +243,7 @@ TEST_CASE("a recording is recognised by any first record, in a file and in a pip
                                         "zstd -qc " + odd + " | $twscope explain -"};
         for (const std::string& line : lines_of) {
             CAPTURE(line);
-            const Finished done = in_shell(line);
+            const Finished done = run_in_shell(line);
             CHECK(done.out == row.told);
             CHECK(done.status == row.status);
         }

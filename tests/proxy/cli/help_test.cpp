@@ -1,5 +1,5 @@
 // Covers: proxy/cli/command_line.cpp
-#include "proxy/cli/command_line.h"
+#include "proxy/cli/commands.h"
 #include "proxy/cli/flags.h"
 #include "proxy/cli/help.h"
 #include "tests/proxy/cli/program_runs.h"
@@ -28,7 +28,7 @@ tw::cli::Command& command_named(std::string_view name) {
 
 } // namespace
 
-TEST_CASE("help shows names, values and defaults the way help2man reads them") {
+TEST_CASE("help shows names, values and defaults in the format that help2man reads") {
     tw::cli::Command command{"sample"};
     std::string file;
     std::string items = "changed";
@@ -112,7 +112,8 @@ TEST_CASE("help is wrapped to the terminal's width, and continuation lines are i
 TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, under a heading") {
     for (const std::string command : {"proxy", "tap"}) {
         CAPTURE(command);
-        const std::string brief = tw::test::in_shell("COLUMNS=80 $twscope " + command + " -h").out;
+        const std::string brief =
+            tw::test::run_in_shell("COLUMNS=80 $twscope " + command + " -h").out;
         CHECK(std::count(brief.begin(), brief.end(), '\n') <= 40);
         CHECK_FALSE(contains(brief, "\nAdvanced:"));
         CHECK(contains(brief, "\n  --client-address MODE  ") == (command == "proxy"));
@@ -120,7 +121,7 @@ TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, u
         for (const std::string heading : {"Record", "Watch", "Check", "Many servers"}) {
             CHECK(contains(brief, '\n' + heading + ":\n"));
         }
-        const std::string all = tw::test::in_shell("$twscope " + command + " --help").out;
+        const std::string all = tw::test::run_in_shell("$twscope " + command + " --help").out;
         CHECK(all == tw::test::twscope({"help", command}).out);
         CHECK(contains(all, "\nAdvanced:\n"));
         for (const tw::cli::Flag& flag : command_named(command).flags) {
@@ -137,7 +138,8 @@ TEST_CASE("-h of a live run fits on a screen, and --help lists each flag once, u
 TEST_CASE("-h of the other commands with many flags fits on a screen, too") {
     for (const std::string command : {"decode", "explain", "records"}) {
         CAPTURE(command);
-        const std::string brief = tw::test::in_shell("COLUMNS=80 $twscope " + command + " -h").out;
+        const std::string brief =
+            tw::test::run_in_shell("COLUMNS=80 $twscope " + command + " -h").out;
         CAPTURE(brief);
         CHECK(std::count(brief.begin(), brief.end(), '\n') <= 30);
         CHECK(contains(brief, "\nPositionals:\n"));
@@ -158,9 +160,9 @@ TEST_CASE("no line of help is longer than the terminal is wide") {
                  {std::string{"60"}, std::string{"80"}, std::string{"120"}}) {
                 CAPTURE(command);
                 CAPTURE(columns);
-                std::istringstream help{
-                    tw::test::in_shell("COLUMNS=" + columns + " $twscope " + command + ' ' + flag)
-                        .out};
+                std::istringstream help{tw::test::run_in_shell("COLUMNS=" + columns + " $twscope " +
+                                                               command + ' ' + flag)
+                                            .out};
                 for (std::string text; std::getline(help, text);) {
                     CAPTURE(text);
                     CHECK(text.size() <= std::stoul(columns));
@@ -190,7 +192,8 @@ TEST_CASE("help of a command names only the exit codes that it has") {
     for (const Row& row : rows) {
         CAPTURE(row.command);
         const std::string help =
-            tw::test::in_shell(std::string{"COLUMNS=1000 $twscope "} + row.command + " --help").out;
+            tw::test::run_in_shell(std::string{"COLUMNS=1000 $twscope "} + row.command + " --help")
+                .out;
         const std::string codes = help.substr(std::min(help.find("Exit codes:"), help.size()));
         CAPTURE(codes);
         CHECK(contains(codes, " 0 success, "));
@@ -250,7 +253,7 @@ TEST_CASE("zsh uses the script of bash, and the script of fish has each command 
     }
 }
 
-TEST_CASE("help and the version have the names that other programs use") {
+TEST_CASE("help and version can be requested by the usual flags") {
     using tw::test::twscope;
     CHECK(twscope({"help"}).out == twscope({"--help"}).out);
     CHECK(twscope({"help", "records"}).out == twscope({"records", "--help"}).out);

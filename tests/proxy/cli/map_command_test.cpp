@@ -53,8 +53,8 @@ TEST_CASE("twscope map describes and draws a map") {
     const std::string capture = folder.file("way.pcap");
     const std::string records = folder.file("way.jsonl");
     const auto play_on = [&](std::uint32_t crc) {
-        Recording recording;
-        recording.play(kAnn, tee_at(50, 80), "dm1", crc);
+        TestCapture recording;
+        recording.add_session(kAnn, tee_at(50, 80), "dm1", crc);
         recording.save(capture);
         CHECK(twscope({"decode", capture, "-o", records}).status == 0);
     };
@@ -148,26 +148,26 @@ TEST_CASE("a picture that cannot be written leaves the existing one unchanged") 
     write_text(png, "\x89PNG: the one before");
     const std::string enter = "cd " + folder.path() + "; ";
     // The size limit of files is a few hundred bytes: enough for an error message, not for a picture.
-    const Finished full = in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
-                                           "exec $twscope map tiny.map --png tiny.png");
+    const Finished full = run_in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
+                                               "exec $twscope map tiny.map --png tiny.png");
     CHECK(full.status == 3);
     CHECK(contains(full.err, "--png tiny.png: "));
     CHECK(read_text(png) == "\x89PNG: the one before");
-    CHECK(in_shell(enter + "echo *").out == "tiny.map tiny.png\n");
+    CHECK(run_in_shell(enter + "echo *").out == "tiny.map tiny.png\n");
 
     REQUIRE(twscope({"map", folder.file("tiny.map"), "--png", png}).status == 0);
     const std::string picture = read_text(png);
     CHECK(picture.starts_with("\x89PNG\r\n"));
-    CHECK(in_shell(enter + "ln -s tiny.png link; $twscope map tiny.map --png link; "
-                           "test -h link && cat tiny.png")
+    CHECK(run_in_shell(enter + "ln -s tiny.png link; $twscope map tiny.map --png link; "
+                               "test -h link && cat tiny.png")
               .out == picture);
     // A link to a missing file is kept, and the file is created.
-    CHECK(in_shell(enter + "ln -s later.png ahead; $twscope map tiny.map --png ahead; "
-                           "test -h ahead && cat later.png")
+    CHECK(run_in_shell(enter + "ln -s later.png ahead; $twscope map tiny.map --png ahead; "
+                               "test -h ahead && cat later.png")
               .out == picture);
-    CHECK(in_shell(enter + "$twscope map tiny.map --png - >>tiny.png; cat tiny.png").out ==
+    CHECK(run_in_shell(enter + "$twscope map tiny.map --png - >>tiny.png; cat tiny.png").out ==
           picture + picture);
-    CHECK(in_shell(enter + "$twscope map tiny.map --png /dev/stdout | cat").out == picture);
+    CHECK(run_in_shell(enter + "$twscope map tiny.map --png /dev/stdout | cat").out == picture);
 }
 
 TEST_CASE("twscope map reports files that are not maps, and unusual maps") {

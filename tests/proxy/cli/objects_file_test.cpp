@@ -71,7 +71,7 @@ TEST_CASE("the UUID of a name is the one that game programs compute") {
     CHECK(messages > 30);
 }
 
-TEST_CASE("an object is identified by its UUID, or by the name from which that is made") {
+TEST_CASE("an object is identified by a UUID, or by the name from which the UUID is made") {
     const ReadFile named{
         R"({"objects": [{"name": "thing", "uuid": "my-thing@netobj.test.example"}]})"};
     REQUIRE(named.complaint.empty());
@@ -169,7 +169,7 @@ TEST_CASE("an object can name its client, and the fields that differ for each vi
     CHECK(find(43)->merge.per_session);
 }
 
-TEST_CASE("a message is described by number or UUID, with who sends it and its fields") {
+TEST_CASE("a message is identified by number or UUID, and described by sender and fields") {
     const ReadFile read{R"({"messages": [
         {"name": "tile", "uuid": "modify-tile@msg.zillyhuhn.com", "from": "server",
          "fields": [{"name": "x"}, {"name": "why", "kind": "string", "optional": true}]},

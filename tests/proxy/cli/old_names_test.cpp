@@ -1,4 +1,4 @@
-#include "proxy/cli/command_line.h"
+#include "proxy/cli/commands.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <string>
@@ -19,7 +19,7 @@ std::string record_game(const TemporaryFolder& folder) {
 
 } // namespace
 
-TEST_CASE("an old command becomes the command that has its report now") {
+TEST_CASE("the arguments of an old command are replaced by those of the new command") {
     struct Row {
         Arguments old;
         Arguments now;
@@ -55,7 +55,7 @@ TEST_CASE("an old command becomes the command that has its report now") {
     }
 }
 
-TEST_CASE("old commands work like their replacements, which they name in one line") {
+TEST_CASE("old commands work like their replacements, and print the new name in one line") {
     const TemporaryFolder folder;
     const std::string capture = record_game(folder);
 
@@ -97,7 +97,7 @@ TEST_CASE("old flags work from the command line, a variable and a file, and name
          {std::string{"$twscope decode --raw "}, std::string{"TWSCOPE_RAW=1 $twscope decode "},
           "$twscope decode --config " + config + ' '}) {
         CAPTURE(how);
-        const Finished old = in_shell(how + capture + " -o -");
+        const Finished old = run_in_shell(how + capture + " -o -");
         CHECK(old.status == 0);
         CHECK(old.err == "twscope: --raw is now --items raw\n");
         CHECK(old.out == now);
@@ -109,8 +109,9 @@ TEST_CASE("old flags work from the command line, a variable and a file, and name
           "twscope: --raw is now --items raw\n");
 
     // The relay and its observer read the same flags; only one of them reports old ones.
-    const Finished live = in_shell("$twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms "
-                                   "--raw --nats-name a --nats nats://127.0.0.1:1");
+    const Finished live =
+        run_in_shell("$twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms "
+                     "--raw --nats-name a --nats nats://127.0.0.1:1");
     CHECK(live.status == 3); // no bus listens there, so the records are not published
     for (const std::string_view said : {"--raw is now --items raw\n", "--nats is now --bus\n",
                                         "--nats-name is now --bus-name\n"}) {

@@ -56,7 +56,7 @@ TEST_CASE("a file that another process records to is never overwritten") {
     CHECK(read_text(other) == read_text(files.records));
 }
 
-TEST_CASE("commands replace only files of the kind that they write") {
+TEST_CASE("commands replace only existing files of the type that they write") {
     const Files files;
     const std::string writing = ": contains something other than ";
     check_refused({"map", files.map, "--png", files.records},
@@ -150,7 +150,7 @@ TEST_CASE("two flags cannot write the same file, but can share a pipe or device"
           0);
 }
 
-TEST_CASE("a new file is recognised by each of its names") {
+TEST_CASE("two names of the same new file are recognised") {
     const Files files;
     const auto before = std::filesystem::current_path();
     std::filesystem::current_path(files.folder.path());
@@ -202,7 +202,7 @@ TEST_CASE("a flag that needs another one is an error without it") {
                                                                {{"-o", files.kept}, "--output"}});
 }
 
-TEST_CASE("a picture goes to standard output, too") {
+TEST_CASE("a picture can be written to standard output") {
     const Files files;
     const Finished done = twscope({"map", files.map, "--png", "-"});
     CHECK(done.status == 0);

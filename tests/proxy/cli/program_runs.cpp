@@ -19,23 +19,23 @@ constexpr std::uint16_t kServerPort = 8303;
 } // namespace
 
 Finished twscope(const Arguments& arguments, const Arguments& more) {
-    return run_program(TW_TWSCOPE, joined(arguments, more));
+    return run_program(TW_TWSCOPE, join_arguments(arguments, more));
 }
 
-Arguments joined(Arguments arguments, const Arguments& more) {
+Arguments join_arguments(Arguments arguments, const Arguments& more) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
 }
 
-Finished in_shell(const std::string& line) {
+Finished run_in_shell(const std::string& line) {
     return run_program("/bin/sh", {"-c", "twscope='" TW_TWSCOPE "'; " + line});
 }
 
 std::uint16_t listening_port(const Program& proxy) {
-    constexpr std::chrono::seconds kPatience{20};
+    constexpr std::chrono::seconds kTimeout{20};
     constexpr std::string_view kBefore = "listening on 127.0.0.1:";
     std::string log;
-    REQUIRE(within(kPatience, [&] {
+    REQUIRE(within(kTimeout, [&] {
         log = proxy.err();
         return log.find(',', log.find(kBefore)) != std::string::npos;
     }));
@@ -51,15 +51,15 @@ void check_refused(const Arguments& arguments, std::string_view what) {
     CHECK(contains(done.err, what));
 }
 
-void check_all_refused(const Arguments& start, const std::vector<Refusal>& rows) {
-    for (const Refusal& row : rows) {
+void check_all_refused(const Arguments& start, const std::vector<RefusedArguments>& rows) {
+    for (const RefusedArguments& row : rows) {
         CAPTURE(row.arguments.empty() ? row.what : row.arguments.back());
-        check_refused(joined(start, row.arguments), row.what);
+        check_refused(join_arguments(start, row.arguments), row.what);
     }
 }
 
-void Recording::say(const Host& client, wire::Direction direction,
-                    std::span<const std::byte> payload) {
+void TestCapture::add_datagram(const Host& client, wire::Direction direction,
+                               std::span<const std::byte> payload) {
     const Host server{kServerAddress, kServerPort};
     const Host& from = direction == kC2s ? client : server;
     const Host& to = direction == kC2s ? server : client;
@@ -72,42 +72,45 @@ void Recording::say(const Host& client, wire::Direction direction,
     frames_.push_back({.fraction = ++microseconds_ * 1000, .bytes = frame.bytes()});
 }
 
-void Recording::play(const Host& client, const Items& items, std::string_view map,
-                     std::uint32_t crc, std::size_t size) {
+void TestCapture::add_session(const Host& client, const Items& items, std::string_view map,
+                              std::uint32_t crc, std::size_t size) {
     SessionScript peers; // used only to build packets
     peers.assume_ddnet();
     constexpr auto kToken = SessionScript::kToken;
     using wire::ControlKind;
-    say(client, kC2s,
+    add_datagram(
+        client, kC2s,
         wire::encode_control({.kind = ControlKind::connect, .token = wire::kTokenUnknown}));
-    say(client, kS2c, wire::encode_control({.kind = ControlKind::connectaccept, .token = kToken}));
-    say(client, kC2s, wire::encode_control({.kind = ControlKind::accept, .token = kToken}));
+    add_datagram(client, kS2c,
+                 wire::encode_control({.kind = ControlKind::connectaccept, .token = kToken}));
+    add_datagram(client, kC2s,
+                 wire::encode_control({.kind = ControlKind::accept, .token = kToken}));
     const auto change = message("map_change")
                             .string(map)
                             .number(static_cast<std::int32_t>(crc))
                             .number(static_cast<std::int32_t>(size));
-    say(client, kS2c, peers.pack(kS2c, {vital(change)}));
-    say(client, kC2s, peers.pack(kC2s, {vital(message("ready"))}));
-    say(client, kC2s, peers.pack(kC2s, {vital(message("enter_game"))}));
-    say(client, kS2c, peers.snap_datagram(10, kNoBase, items));
+    add_datagram(client, kS2c, peers.pack(kS2c, {vital(change)}));
+    add_datagram(client, kC2s, peers.pack(kC2s, {vital(message("ready"))}));
+    add_datagram(client, kC2s, peers.pack(kC2s, {vital(message("enter_game"))}));
+    add_datagram(client, kS2c, peers.snap_datagram(10, kNoBase, items));
     Items moved = items;
     for (auto& [key, data] : moved) {
         if (key.type == 9) {
             data[1] += 64;
         }
     }
-    say(client, kS2c, peers.snap_datagram(12, 10, moved));
-    say(client, kC2s, wire::encode_control({.kind = ControlKind::close, .token = kToken}));
+    add_datagram(client, kS2c, peers.snap_datagram(12, 10, moved));
+    add_datagram(client, kC2s, wire::encode_control({.kind = ControlKind::close, .token = kToken}));
 }
 
-void Recording::save(const std::string& path) const {
+void TestCapture::save(const std::string& path) const {
     const FrameBytes bytes = pcap_file({}, frames_);
     write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void save_game(const std::string& path, const Items& items) {
-    Recording recording;
-    recording.play(kAnn, items);
+    TestCapture recording;
+    recording.add_session(kAnn, items);
     recording.save(path);
 }
 

@@ -18,10 +18,10 @@ using Arguments = std::vector<std::string>;
 /// Runs the program that was built with the tests.
 [[nodiscard]] Finished twscope(const Arguments& arguments, const Arguments& more = {});
 
-[[nodiscard]] Arguments joined(Arguments arguments, const Arguments& more);
+[[nodiscard]] Arguments join_arguments(Arguments arguments, const Arguments& more);
 
 /// Runs a line of shell, in which "$twscope" is that program.
-[[nodiscard]] Finished in_shell(const std::string& line);
+[[nodiscard]] Finished run_in_shell(const std::string& line);
 
 /// Waits until `twscope proxy -l 127.0.0.1:0` forwards datagrams. Returns the port that it listens on.
 [[nodiscard]] std::uint16_t listening_port(const Program& proxy);
@@ -31,13 +31,13 @@ using Arguments = std::vector<std::string>;
 void check_refused(const Arguments& arguments, std::string_view what);
 
 /// Arguments, and a part of the error that they give.
-struct Refusal {
+struct RefusedArguments {
     Arguments arguments;
     std::string what;
 };
 
 /// Calls check_refused() with `start` and the arguments of each row.
-void check_all_refused(const Arguments& start, const std::vector<Refusal>& rows);
+void check_all_refused(const Arguments& start, const std::vector<RefusedArguments>& rows);
 
 struct Host {
     std::uint32_t address = 0;
@@ -46,12 +46,15 @@ struct Host {
 
 inline constexpr Host kAnn{0xc6336417, 50000}; ///< 198.51.100.23
 
-/// A capture of clients that join one server and see the same snapshot.
-class Recording {
+/// Builds a capture of clients of one server.
+class TestCapture {
   public:
-    void say(const Host& client, wire::Direction direction, std::span<const std::byte> payload);
-    void play(const Host& client, const Items& items, std::string_view map = "dm1",
-              std::uint32_t crc = 1, std::size_t size = 100);
+    /// Adds a datagram between the client and the server.
+    void add_datagram(const Host& client, wire::Direction direction,
+                      std::span<const std::byte> payload);
+    /// Adds a session in which the client joins and gets two snapshots, then leaves.
+    void add_session(const Host& client, const Items& items, std::string_view map = "dm1",
+                     std::uint32_t crc = 1, std::size_t size = 100);
     void save(const std::string& path) const;
 
   private:

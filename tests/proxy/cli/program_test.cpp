@@ -49,12 +49,12 @@ constexpr const char* kObjects = R"({"objects": [
 
 } // namespace
 
-TEST_CASE("--objects names a mod's objects in records and in the traffic table") {
+TEST_CASE("with --objects, records and the traffic table have the names of a mod's objects") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("objects.json");
-    Recording recording;
-    recording.play(kAnn, {{{40, 7}, {100, 70, 1}}});
+    TestCapture recording;
+    recording.add_session(kAnn, {{{40, 7}, {100, 70, 1}}});
     recording.save(capture);
     write_text(objects, kObjects);
 
@@ -85,12 +85,13 @@ TEST_CASE("--objects sets the agreed size of a mod's type") {
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("objects.json");
     write_text(objects, kObjects);
-    Recording recording;
+    TestCapture recording;
     SessionScript peers;
     peers.assume_ddnet();
     // Type 21 without a size on the wire, then a pickup that is only found if the right size was used.
     const auto body = body_of({0, 2, 0, 21, 1, 5, 6, 4, 2, 10, 20, 0, 0});
-    recording.say(kAnn, kS2c, peers.pack(kS2c, {non_vital(snap_single(10, kNoBase, 41, body))}));
+    recording.add_datagram(kAnn, kS2c,
+                           peers.pack(kS2c, {non_vital(snap_single(10, kNoBase, 41, body))}));
     recording.save(capture);
     const Arguments decode{"decode", capture, "--server", ":8303", "-o", "-"};
     CHECK(items_of(twscope(decode).out).empty());
@@ -108,7 +109,7 @@ TEST_CASE("an invalid file of objects is an error of one line") {
     write_text(objects, R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})");
     check_refused({"decode", capture, "--objects", objects}, "object 1");
     for (const Arguments& command : {Arguments{"decode"}, Arguments{"decode", "--stats"}}) {
-        check_refused(joined(command, {capture, "--objects", folder.file("missing.json")}),
+        check_refused(join_arguments(command, {capture, "--objects", folder.file("missing.json")}),
                       "missing.json");
     }
 }
@@ -118,9 +119,9 @@ TEST_CASE("--pseudonyms distinguishes clients and hides their addresses") {
     const std::string capture = folder.file("game.pcap");
     constexpr Host kSameHouse{kAnn.address, 50001};
     constexpr Host kElsewhere{0xcb00710f, 50000}; // 203.0.113.15
-    Recording recording;
+    TestCapture recording;
     for (const Host& client : {kAnn, kSameHouse, kElsewhere}) {
-        recording.play(client, tee_at(100, 100));
+        recording.add_session(client, tee_at(100, 100));
     }
     recording.save(capture);
     const auto clients = [&](const std::string& secret) {
@@ -196,7 +197,7 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
     }
 }
 
-TEST_CASE("a repeatable flag takes one value, and the next argument is still the file") {
+TEST_CASE("a repeatable flag takes only one argument as its value") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
     const std::string records = folder.file("records.jsonl");
@@ -227,7 +228,7 @@ TEST_CASE("a repeatable flag takes one value, and the next argument is still the
 }
 
 TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
-    constexpr std::chrono::seconds kPatience{20};
+    constexpr std::chrono::seconds kTimeout{20};
     const TemporaryFolder folder;
     const std::string records = folder.file("records.jsonl");
     boost::asio::io_context io;
@@ -253,7 +254,7 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
         CHECK(seen_by_server() == connect.size());
         proxy.signal(SIGUSR1);
         // The signal may overtake the copy of the datagram, so it is repeated until the totals contain it.
-        CHECK(within(kPatience, [&] {
+        CHECK(within(kTimeout, [&] {
             const auto lines = parse_lines(read_text(records));
             const bool told = std::any_of(lines.begin(), lines.end(), [&](const auto& line) {
                 return line.is_object() && line.at("type") == "summary" &&
@@ -276,8 +277,8 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
     CHECK(summaries() >= asked + 2); // one summary of the session and one of the run
 }
 
-TEST_CASE("SIGUSR1 at any time, even at the end, does not change how the run ends") {
-    constexpr std::chrono::seconds kPatience{20};
+TEST_CASE("SIGUSR1 at any time, even during the end, does not change the exit code") {
+    constexpr std::chrono::seconds kTimeout{20};
     for (int round = 0; round < 5; ++round) {
         const TemporaryFolder folder;
         Program proxy{TW_TWSCOPE,
@@ -286,7 +287,7 @@ TEST_CASE("SIGUSR1 at any time, even at the end, does not change how the run end
                       folder.path()};
         static_cast<void>(listening_port(proxy));
         proxy.signal(SIGTERM);
-        REQUIRE(within(kPatience, [&] {
+        REQUIRE(within(kTimeout, [&] {
             constexpr int kMany = 2000; // only a signal in the last microseconds is critical
             for (int i = 0; i < kMany && !proxy.ended(); ++i) {
                 proxy.signal(SIGUSR1);
@@ -299,8 +300,8 @@ TEST_CASE("SIGUSR1 at any time, even at the end, does not change how the run end
     }
 }
 
-TEST_CASE("an observer with many unread requests still gets the message to end") {
-    constexpr std::chrono::seconds kPatience{20};
+TEST_CASE("an observer with many unread requests still receives the request to end") {
+    constexpr std::chrono::seconds kTimeout{20};
     const TemporaryFolder folder;
     Program proxy{TW_TWSCOPE,
                   {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "--log-level", "debug",
@@ -317,14 +318,14 @@ TEST_CASE("an observer with many unread requests still gets the message to end")
         proxy.signal(SIGUSR1);
     }
     proxy.signal(SIGTERM);
-    CHECK(within(kPatience, [&] { return contains(proxy.err(), "stopping"); }));
+    CHECK(within(kTimeout, [&] { return contains(proxy.err(), "stopping"); }));
     REQUIRE(::kill(observer, SIGCONT) == 0);
     const Finished done = proxy.finish();
     CAPTURE(done.err);
     CHECK(done.status == 0);
 }
 
-TEST_CASE("a flag takes neither nothing nor the next flag for its value") {
+TEST_CASE("a missing value is an error, and the next flag is not taken as the value") {
     const TemporaryFolder folder;
 
     struct Row {
@@ -351,17 +352,18 @@ TEST_CASE("a flag takes neither nothing nor the next flag for its value") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments);
-        const Finished done =
-            in_shell("cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:9 " + row.arguments);
+        const Finished done = run_in_shell("cd " + folder.path() +
+                                           " && $twscope proxy -s 127.0.0.1:9 " + row.arguments);
         CHECK(done.status == 2);
         CHECK_MESSAGE(contains(done.err, row.error), done.err);
         CHECK(std::filesystem::is_empty(folder.path()));
     }
     // Values that only begin like flags stay values, and so does whatever follows an equals sign.
-    CHECK(in_shell("$twscope proxy -s 127.0.0.1:9 --check-config --pseudonyms --secret-").status ==
-          0);
-    CHECK(in_shell("$twscope proxy -s 127.0.0.1:9 --check-config --pseudonyms=--quiet").status ==
-          0);
+    CHECK(run_in_shell("$twscope proxy -s 127.0.0.1:9 --check-config --pseudonyms --secret-")
+              .status == 0);
+    CHECK(
+        run_in_shell("$twscope proxy -s 127.0.0.1:9 --check-config --pseudonyms=--quiet").status ==
+        0);
     check_refused({"records", "--where", "--follow", "game.jsonl"},
                   "--where: needs a value before");
 }

@@ -186,7 +186,7 @@ TEST_CASE("each named server has its listen address, in the same order") {
     CHECK(Parsed{{"-s", "ctf=127.0.0.1:8304"}}.flags.servers().size() == 1);
 }
 
-TEST_CASE("servers that cannot be distinguished are rejected with a hint") {
+TEST_CASE("servers with the same name or address are rejected with a hint") {
     struct Row {
         std::string_view name;
         Arguments arguments;

@@ -48,8 +48,8 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
         tees[{9, id}] =
             std::vector<std::int32_t>(22, 63); // 63 is the largest int that takes one byte
     }
-    Recording recording;
-    recording.play(kAnn, tees);
+    TestCapture recording;
+    recording.add_session(kAnn, tees);
     recording.save(capture);
     const auto decode = [&](const std::string& file, const Arguments& more) {
         CHECK(twscope({"decode", capture, "--items", "all", "--raw", "-o", file}, more).status ==
@@ -57,12 +57,12 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
     };
     decode(whole, {});
     decode(limited, {"--max-line", "16384"});
-    CAPTURE(in_shell("wc -L " + whole).out);
-    CHECK(in_shell("zstdcat " + limited +
-                   " | awk '{ if (length > most) most = length } END { print "
-                   "(most < 16384) (most > 8192) }'")
+    CAPTURE(run_in_shell("wc -L " + whole).out);
+    CHECK(run_in_shell("zstdcat " + limited +
+                       " | awk '{ if (length > most) most = length } END { print "
+                       "(most < 16384) (most > 8192) }'")
               .out == "11\n");
-    CHECK(in_shell("zstdcat " + limited + " | grep -c 'line.:2,.lines.:[2-9]'").out != "0\n");
+    CHECK(run_in_shell("zstdcat " + limited + " | grep -c 'line.:2,.lines.:[2-9]'").out != "0\n");
     CHECK(twscope({"records", limited, "-o", joined}).status == 0);
     CHECK(read_text(joined) == read_text(whole));
     CHECK(twscope({"records", limited, "--verify"}).out.ends_with("complete\n"));
@@ -73,7 +73,7 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
     }
 }
 
-TEST_CASE("times have valid numbers in the usual order") {
+TEST_CASE("a time that is malformed or does not exist is rejected") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
     write_text(file, kFirst + kSecond);
@@ -116,8 +116,7 @@ TEST_CASE("times have valid numbers in the usual order") {
     check_refused({"records", file, "--from", "2026", "--to", "2026"}, "must be before");
 }
 
-TEST_CASE(
-    "a choice by time keeps each session's start and its map, without which it cannot be read") {
+TEST_CASE("records selected by time include the start and the map of each session") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
     const auto line = [](std::string_view time, std::string_view type, std::string_view rest) {
@@ -152,7 +151,7 @@ TEST_CASE(
     CHECK(chosen({}) == open + late);
 }
 
-TEST_CASE("sessions are counted from 1") {
+TEST_CASE("session numbers begin at 1") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
     write_text(file, kFirst);
@@ -175,7 +174,7 @@ TEST_CASE("sessions are counted from 1") {
                                {{"--password", std::string(256, 'x')}, "--password"}});
 }
 
-TEST_CASE("what selects no record is named") {
+TEST_CASE("flags that select no record are reported") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
     write_text(file, kFirst + kSecond);
@@ -199,14 +198,14 @@ TEST_CASE("what selects no record is named") {
     for (const Row& row : rows) {
         for (const Arguments& columns : {Arguments{}, Arguments{"--columns", "t,event"}}) {
             CAPTURE(row.said);
-            const Finished done = twscope({"records", file}, joined(row.choice, columns));
+            const Finished done = twscope({"records", file}, join_arguments(row.choice, columns));
             CHECK(done.status == 0);
             CHECK(done.err == (row.said.empty() ? "" : "twscope: " + row.said + "\n"));
         }
     }
 }
 
-TEST_CASE("an empty file is named in one sentence") {
+TEST_CASE("an empty file is reported in one sentence") {
     const TemporaryFolder folder;
     const std::string empty = folder.file("empty");
     write_text(empty, "");
@@ -225,7 +224,7 @@ TEST_CASE("an empty file is named in one sentence") {
         CHECK(done.status == 0);
         CHECK(done.err == "twscope: " + file + ": is empty\n");
         for (const char* const command : {"records", "explain"}) {
-            const Finished piped = in_shell("cat " + file + " | $twscope " + command + " -");
+            const Finished piped = run_in_shell("cat " + file + " | $twscope " + command + " -");
             CHECK(piped.status == 0);
             CHECK(piped.err.empty());
         }
@@ -292,7 +291,7 @@ TEST_CASE("columns must be keys of records") {
     CHECK(done.out == "t,findings.snapshot.crc_mismatch\r\nT,3\r\n");
 }
 
-TEST_CASE("rows of a table of items are selected, also by a mod's fields") {
+TEST_CASE("a condition selects the rows of a table of items, including by a mod's fields") {
     const TemporaryFolder folder;
     const std::string file = folder.file("g.jsonl");
     write_text(file, R"({"v":1,"t":"T","type":"snapshot","session":1,"tick":5,"items":[)"
@@ -353,7 +352,7 @@ TEST_CASE(
     check_refused({"map", file}, "this is a recording; use 'twscope records'");
     const std::string packed = folder.file("game.jsonl.zst");
     const std::string map = folder.file("m.map");
-    REQUIRE(in_shell("$twscope decode " + other + " -o " + packed).status == 0);
+    REQUIRE(run_in_shell("$twscope decode " + other + " -o " + packed).status == 0);
     REQUIRE(tw::map::test::write_file(map, small_map()));
     for (const std::string& records : {file, packed}) {
         check_refused({"decode", records},
@@ -439,8 +438,8 @@ namespace {
 std::string some_records(const TemporaryFolder& folder) {
     const std::string capture = folder.file("stay.pcap");
     const std::string records = folder.file("stay.jsonl");
-    Recording recording;
-    recording.play(kAnn, tee_at(50, 80), "tiny", tw::map::continue_crc(0, small_map()));
+    TestCapture recording;
+    recording.add_session(kAnn, tee_at(50, 80), "tiny", tw::map::continue_crc(0, small_map()));
     recording.save(capture);
     REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
     return read_text(records);
@@ -455,7 +454,7 @@ struct Cut {
 
 } // namespace
 
-TEST_CASE("a truncated recording is read to its end, which is reported once") {
+TEST_CASE("a truncated recording is read as far as possible, and reported once") {
     const TemporaryFolder folder;
     const std::string all = some_records(folder);
     const std::string whole = folder.file("stay.jsonl");

@@ -18,11 +18,11 @@ namespace {
 
 /// A run on ports chosen by the system, which ends by itself if its flags are valid.
 Arguments run_with(const Arguments& more) {
-    return joined({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "--duration", "100ms"},
-                  more);
+    return join_arguments(
+        {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "--duration", "100ms"}, more);
 }
 
-void check_runs_refused(const std::vector<Refusal>& rows) {
+void check_all_runs_refused(const std::vector<RefusedArguments>& rows) {
     check_all_refused(run_with({}), rows);
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("a file that contains other data than records is not written to") {
     write_text(notes, "dear diary, with no end of line");
     write_text(config, "max-sessions = 5\nquiet = true");
     write_text(token, "abcdefghijklmnopqrstuv");
-    check_runs_refused({
+    check_all_runs_refused({
         {{"-o", notes}, "contains something other than records"},
         {{"-o", folder.file("new.jsonl.gz")}, "compresses with zstd only; name it "},
         {{"--show-secrets", "-w", folder.file("new.pcapng.xz")}, "new.pcapng.zst"},
@@ -144,17 +144,17 @@ TEST_CASE("an error about a flag names the variable or file that has set it") {
         CAPTURE(check);
         const std::string run = "$twscope proxy -s 127.0.0.1:1" + check;
         const std::string what = "twscope: --listen nowhere: expected HOST:PORT";
-        const Finished by_file = in_shell(run + " --config " + config);
+        const Finished by_file = run_in_shell(run + " --config " + config);
         CHECK(by_file.err.starts_with(what));
         CHECK(by_file.err.ends_with(" (set by " + config + ")\n"));
-        const Finished by_variable = in_shell("TWSCOPE_LISTEN=nowhere " + run);
+        const Finished by_variable = run_in_shell("TWSCOPE_LISTEN=nowhere " + run);
         CHECK(by_variable.err.starts_with(what));
         CHECK(by_variable.err.ends_with(" (set by TWSCOPE_LISTEN)\n"));
-        const Finished by_flag = in_shell(run + " -l nowhere");
+        const Finished by_flag = run_in_shell(run + " -l nowhere");
         CHECK(by_flag.err.starts_with(what));
         CHECK_FALSE(contains(by_flag.err, "set by"));
     }
-    const Finished other = in_shell("TWSCOPE_WHERE='id = x' $twscope records /dev/null");
+    const Finished other = run_in_shell("TWSCOPE_WHERE='id = x' $twscope records /dev/null");
     CHECK(other.err.ends_with("--columns t,tick,items.player (set by TWSCOPE_WHERE)\n"));
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("an empty value, or a variable of an unknown flag, is rejected") {
 
 TEST_CASE("times that are out of range or invalid are rejected") {
     const TemporaryFolder folder;
-    check_runs_refused({
+    check_all_runs_refused({
         {{"--rotate", "106752d", "-o", folder.path() + "/"}, "at most 100 years"},
         {{"--keep", "36526d", "-o", folder.path() + "/"}, "at most 100 years"},
         {{"--show-secrets", "--flight", "999999d,1GiB", folder.path()}, "at most 100 years"},
@@ -244,7 +244,7 @@ TEST_CASE("a --keep for which the disk has no room is a warning") {
 
 TEST_CASE("addresses and files that cannot be opened are rejected with the reason") {
     const TemporaryFolder folder;
-    check_runs_refused({
+    check_all_runs_refused({
         {{"--objects", folder.path()}, "Is a directory; name a file with"},
         {{"--http", "99999"}, "--http 99999: expected a port up to 65535"},
         {{"--http", "page"}, "--http page: expected a port up to 65535"},
@@ -259,16 +259,18 @@ TEST_CASE("addresses and files that cannot be opened are rejected with the reaso
     });
 }
 
-TEST_CASE("a user who may not write to a folder or listen on a port is told so") {
+TEST_CASE(
+    "missing rights to write to a folder or to listen on a port are reported before the start") {
     const TemporaryFolder folder;
     const std::string locked = folder.file("locked");
     std::filesystem::create_directory(locked);
     std::filesystem::permissions(locked, std::filesystem::perms::owner_read |
                                              std::filesystem::perms::owner_exec);
     const auto run_without_rights = [](const std::string& flags) {
-        return in_shell("$(test $(id -u) != 0 || echo setpriv --bounding-set=-all) $twscope proxy "
-                        "-s 127.0.0.1:2 --duration 1ms " +
-                        flags)
+        return run_in_shell(
+                   "$(test $(id -u) != 0 || echo setpriv --bounding-set=-all) $twscope proxy "
+                   "-s 127.0.0.1:2 --duration 1ms " +
+                   flags)
             .err;
     };
     const std::string where = " write to " + locked + ", or name another place\n";
@@ -292,9 +294,9 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     write_text(config, "output = \"" + output + "\"\nmax-sessions = 5\n" +
                            "http = \"9000\"\nhttp = \"9001\"\n");
     const Finished done =
-        in_shell("TWSCOPE_HTTP=9303 TWSCOPE_PSEUDONYMS=secret $twscope proxy -s 127.0.0.1:8304 "
-                 "--check-config --config " +
-                 config);
+        run_in_shell("TWSCOPE_HTTP=9303 TWSCOPE_PSEUDONYMS=secret $twscope proxy -s 127.0.0.1:8304 "
+                     "--check-config --config " +
+                     config);
     CHECK(done.status == 0);
     CHECK(done.err.empty());
     CHECK(done.out.starts_with("listening on 127.0.0.1:8303 (this machine only), forwarding to "
@@ -316,8 +318,8 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     const std::string records = folder.file("records/"); // the run creates the folder
     const Arguments check{"proxy", "-s", "127.0.0.1:1", "--check-config"};
     const Finished limited = // a relative path is shown as an absolute one
-        in_shell("cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:1 --check-config " +
-                 "-o ./records/ --keep 1GiB --min-free 2GiB");
+        run_in_shell("cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:1 --check-config " +
+                     "-o ./records/ --keep 1GiB --min-free 2GiB");
     CHECK(contains(limited.out, "recording records to " + records +
                                     " in segments, keeping 1GiB, leaving 2GiB free, "));
     CHECK(contains(limited.out, " free now\nclient addresses: recorded as they are\n"));
@@ -336,12 +338,13 @@ TEST_CASE("--check-config describes the run and starts nothing") {
                    "\nat most 1024 sessions in all\n"));
 }
 
-TEST_CASE("--check-config agrees with the run about the server's address and the state folder") {
+TEST_CASE(
+    "--check-config finds the same errors in the server's address and state folder as the run") {
     const TemporaryFolder folder;
 
     for (const Arguments& check : {Arguments{}, {"--check-config"}}) {
         check_all_refused(
-            joined({"proxy", "--duration", "1ms", "--state", folder.path()}, check),
+            join_arguments({"proxy", "--duration", "1ms", "--state", folder.path()}, check),
             {{{"-s", "127.0.0.1:2", "-l", "127.0.0.1:2"},
               "--listen 127.0.0.1:2 is the server's own address; listen on this machine's public"},
              {{"-s", "127.0.0.1:2", "-l", "0.0.0.0:2"},
@@ -355,9 +358,9 @@ TEST_CASE("--check-config agrees with the run about the server's address and the
     }
 
     const auto check_state = [&](const std::string& output, const std::string& state) {
-        return in_shell("cd " + folder.path() +
-                        " && $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 " + "--check-config -o " +
-                        output + " --state " + state);
+        return run_in_shell("cd " + folder.path() +
+                            " && $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 " +
+                            "--check-config -o " + output + " --state " + state);
     };
     CHECK(check_state("new/sub/", "new").status == 0); // the run creates both
     CHECK(check_state("new/sub/", "new/state/").status == 0);
@@ -369,8 +372,8 @@ TEST_CASE("--check-config agrees with the run about the server's address and the
                    "twscope can take over from it (see --state)\n"));
     CHECK_FALSE(contains(check_state("game.jsonl", "new").out, "cannot write"));
     CHECK(std::filesystem::is_empty(folder.path() + "/")); // nothing was created
-    const Finished homeless = in_shell("unset HOME XDG_STATE_HOME STATE_DIRECTORY; "
-                                       "$twscope proxy -s 127.0.0.1:1 --check-config");
+    const Finished homeless = run_in_shell("unset HOME XDG_STATE_HOME STATE_DIRECTORY; "
+                                           "$twscope proxy -s 127.0.0.1:1 --check-config");
     CHECK(contains(homeless.err, "HOME is not set"));
 }
 
@@ -378,14 +381,14 @@ TEST_CASE("--check-config reports an empty server or interface once") {
     for (const std::string line : {"TWSCOPE_SERVER= $twscope proxy --check-config",
                                    "TWSCOPE_INTERFACE= $twscope tap --check-config"}) {
         CAPTURE(line);
-        const Finished done = in_shell(line);
+        const Finished done = run_in_shell(line);
         CHECK(done.status == 2);
         CHECK(done.err == "twscope: " + line.substr(0, line.find('=')) +
                               ": is empty; unset it, or set it to a value\n");
     }
 }
 
-TEST_CASE("--check-config names no error that only follows from another") {
+TEST_CASE("--check-config reports no errors that only follow from another error") {
     const TemporaryFolder folder;
     const std::string config = folder.file("c.conf");
     const std::string prefix = "twscope: --config " + config;
@@ -412,7 +415,7 @@ TEST_CASE("--check-config names every error, once, and ends with 2") {
     const std::string notes = folder.file("notes.jsonl");
     write_text(notes, "dear diary");
     write_text(config, "max-sessons = 5\nitems = \"some\"\nfilter = \"tock == 5\"\n");
-    const Finished done = in_shell(
+    const Finished done = run_in_shell(
         "TWSCOPE_PSEUDONYM=secret TWSCOPE_KEEP= TWSCOPE_THREADS=none $twscope proxy --check-config "
         "--resync --no-inspect -o " +
         notes + " -w " + folder.file("no/such.pcapng") + " --config " + config);

@@ -22,7 +22,7 @@ namespace {
 /// A capture of a server whose characters have one int more. `damaged`: the tick of a further
 /// snapshot whose delta no size explains; 0 for none. `full`: whether every snapshot is full, not
 /// only the first. `client`: whose game it is.
-void add_mod_game(Recording& recording, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
+void add_mod_game(TestCapture& recording, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
                   bool full = true, const Host& client = kAnn) {
     SessionScript peers;
     peers.assume_ddnet();
@@ -38,7 +38,7 @@ void add_mod_game(Recording& recording, snapshot::Tick last = 60, snapshot::Tick
         const Bytes body =
             snapshot::encode_delta(to_snapshot(base).view(), to_snapshot(items).view(), sizes);
         const snapshot::Tick on = base.empty() ? kNoBase : tick - 10;
-        recording.say(
+        recording.add_datagram(
             client, kS2c,
             peers.pack(kS2c, {non_vital(snap_single(tick, on, checksum_of(items), body))}));
         base = full ? Items{} : items;
@@ -46,14 +46,14 @@ void add_mod_game(Recording& recording, snapshot::Tick last = 60, snapshot::Tick
     if (damaged != 0) {
         const Bytes body =
             MessageBuilder{}.number(0).number(1).number(0).number(70'000).number(1).bytes();
-        recording.say(client, kS2c,
-                      peers.pack(kS2c, {non_vital(snap_single(damaged, kNoBase, 1, body))}));
+        recording.add_datagram(
+            client, kS2c, peers.pack(kS2c, {non_vital(snap_single(damaged, kNoBase, 1, body))}));
     }
 }
 
-void record_mod(const std::string& path, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
-                bool full = true) {
-    Recording recording;
+void save_mod_game(const std::string& path, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
+                   bool full = true) {
+    TestCapture recording;
     add_mod_game(recording, last, damaged, full);
     recording.save(path);
 }
@@ -71,7 +71,7 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("sizes.json");
     const std::string records = folder.file("records.jsonl");
-    record_mod(capture);
+    save_mod_game(capture);
     const Arguments decode{"decode", capture, "--server", ":8303"};
 
     const Finished plain = twscope(decode, {"-o", records});
@@ -130,10 +130,11 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     CHECK(contains(read_text(records), R"("ok":true)"));
 }
 
-TEST_CASE("a single snapshot leads to the object that may have another size") {
+TEST_CASE(
+    "if an object may have another size, decode recommends --sizes, even after one snapshot") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("one snapshot.pcap");
-    record_mod(capture, 10);
+    save_mod_game(capture, 10);
     const Arguments decode{"decode", capture, "--server", ":8303"};
     const std::string hint = "run:\n  twscope decode '" + capture + "' --server ':8303' --sizes\n";
     const Finished plain = twscope(decode);
@@ -150,11 +151,11 @@ TEST_CASE("a single snapshot leads to the object that may have another size") {
     CHECK(sizes.out.ends_with("capture a longer game.\n"));
 }
 
-TEST_CASE("what explains a size names the command that lists the sizes") {
+TEST_CASE("an explanation whose cause is a size names the command that lists the sizes") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string records = folder.file("records.jsonl");
-    record_mod(capture);
+    save_mod_game(capture);
     REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
     const std::string story = twscope({"explain", capture, "--server", ":8303"}).out;
     const std::string cause = "Cause: an object of another size than agreed (seen in session 1)\n"
@@ -163,11 +164,11 @@ TEST_CASE("what explains a size names the command that lists the sizes") {
     CHECK(contains(story, "\nsnapshot.size_differs\n"));
     CHECK(contains(twscope({"explain", capture, "--server", ":8303", "--learn-sizes"}).out,
                    "\n  int_22 "));
-    record_mod(folder.file("damaged.pcap"), 60, 70);
+    save_mod_game(folder.file("damaged.pcap"), 60, 70);
     CHECK(twscope({"explain", folder.file("damaged.pcap"), "--server", ":8303", "--tick", "70"})
               .out.starts_with("snapshot.type_out_of_range\n"));
     // The cause also heads the explanation of what follows from it.
-    record_mod(folder.file("deltas.pcap"), 60, 0, false);
+    save_mod_game(folder.file("deltas.pcap"), 60, 0, false);
     const std::string follows =
         twscope({"explain", folder.file("deltas.pcap"), "--server", ":8303", "--tick", "20"}).out;
     CAPTURE(follows);
@@ -184,7 +185,7 @@ TEST_CASE("what explains a size names the command that lists the sizes") {
         std::string command = story.substr(next, end - next);
         command.replace(command.find("sizes.json"), std::string{"sizes.json"}.size(),
                         folder.file("sizes.json"));
-        runs.push_back(in_shell("$" + command));
+        runs.push_back(run_in_shell("$" + command));
         next = end;
     }
     CHECK(contains(runs[0].out, "  differs\n"));
@@ -195,10 +196,11 @@ TEST_CASE("what explains a size names the command that lists the sizes") {
                              "sizes.json\n"));
 }
 
-TEST_CASE("the explanation of a size shows the first datagram with it, and counts its session") {
+TEST_CASE(
+    "the explanation of a size shows the first datagram with the size, and the affected sessions") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("two.pcap");
-    Recording recording;
+    TestCapture recording;
     add_mod_game(recording);
     add_mod_game(recording, 60, 0, true, Host{kAnn.address, 50001});
     recording.save(capture);
@@ -218,12 +220,12 @@ TEST_CASE("the explanation of a size shows the first datagram with it, and count
     CHECK(json.at("datagrams").at(0).at("tick") == 10);
 }
 
-TEST_CASE("a known type keeps its meaning with a file of sizes") {
+TEST_CASE("a type in a file written by --sizes keeps the names of its fields") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.file("sizes.json");
     // A server that leaves the latency out of player_info.
-    Recording recording;
+    TestCapture recording;
     SessionScript peers;
     peers.assume_ddnet();
     snapshot::AgreedSizes sizes = snapshot::kAgreedSizes;
@@ -235,7 +237,7 @@ TEST_CASE("a known type keeps its meaning with a file of sizes") {
         items[{11, 3}] = client_info("ann");
         items[{11, 4}] = client_info("bea");
         const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), sizes);
-        recording.say(
+        recording.add_datagram(
             kAnn, kS2c,
             peers.pack(kS2c, {non_vital(snap_single(tick, kNoBase, checksum_of(items), body))}));
     }
@@ -255,7 +257,7 @@ TEST_CASE("a known type keeps its meaning with a file of sizes") {
     CHECK(count_of(taught, R"("severity":"error")") == 0);
 }
 
-TEST_CASE("a server of 0.6 has the agreed sizes") {
+TEST_CASE("the sizes of an unmodified 0.6 server are as agreed") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("honest.pcap");
     save_game(capture, tee_at(100, 80));
@@ -268,7 +270,7 @@ TEST_CASE("an error of --sizes is one line") {
     const TemporaryFolder folder;
     check_refused({"decode", "--sizes"}, "");
     const std::string silent = folder.file("silent.pcap");
-    Recording{}.save(silent);
+    TestCapture{}.save(silent);
     check_refused({"decode", "--sizes", silent, "--write-objects", folder.file("no/where")},
                   "no/where");
     const std::string kept = folder.file("kept.json");
@@ -281,12 +283,12 @@ TEST_CASE("an error of --sizes is one line") {
     CHECK(contains(done.err, "no snapshot; capture while somebody plays\n"));
 
     const std::string midway = folder.file("midway.pcap");
-    Recording recording;
+    TestCapture recording;
     SessionScript peers;
     peers.assume_ddnet();
     const Bytes body =
         snapshot::encode_delta({}, to_snapshot(tee_at(100, 80)).view(), snapshot::kAgreedSizes);
-    recording.say(kAnn, kS2c, peers.pack(kS2c, {non_vital(snap_single(60, 50, 1, body))}));
+    recording.add_datagram(kAnn, kS2c, peers.pack(kS2c, {non_vital(snap_single(60, 50, 1, body))}));
     recording.save(midway);
     const Finished unknown = twscope({"decode", "--sizes", midway, "--server", ":8303"});
     CHECK(unknown.status == 2);

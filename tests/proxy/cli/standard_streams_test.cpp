@@ -16,7 +16,7 @@ using namespace tw::test;
 
 namespace {
 
-std::string game_in(const TemporaryFolder& folder) {
+std::string save_game_in(const TemporaryFolder& folder) {
     std::string capture = folder.file("game.pcap");
     save_game(capture, tee_at(100, 100));
     return capture;
@@ -24,7 +24,7 @@ std::string game_in(const TemporaryFolder& folder) {
 
 /// Runs a shell script. $0 is the program, $1 a capture and $2 a folder.
 Finished run_script(const std::string& script, const TemporaryFolder& folder) {
-    return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, game_in(folder), folder.path()});
+    return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, save_game_in(folder), folder.path()});
 }
 
 constexpr std::string_view kUnmet = "tick > 100000";
@@ -64,7 +64,7 @@ TEST_CASE("a closed or full standard error has no other effect") {
     }
 }
 
-TEST_CASE("no message gets into a file if a standard stream is closed") {
+TEST_CASE("with a closed standard stream, messages do not end up in output files") {
     const TemporaryFolder folder;
     const std::string decode = R"("$0" decode "$1" --expect 'tick > 100000' -o "$2/)";
     CHECK(run_script(decode + "plain\"", folder).status == 1);
@@ -78,19 +78,19 @@ TEST_CASE("no message gets into a file if a standard stream is closed") {
 }
 
 TEST_CASE("waiting for a pipe is reported on standard error") {
-    constexpr std::chrono::seconds kPatience{20};
+    constexpr std::chrono::seconds kTimeout{20};
     const TemporaryFolder folder;
     const std::string pipe = folder.file("pipe");
     REQUIRE(::mkfifo(pipe.c_str(), S_IRUSR | S_IWUSR) == 0);
-    Program decode{TW_TWSCOPE, {"decode", game_in(folder), "-o", pipe}, folder.path()};
-    CHECK(within(kPatience, [&] { return contains(decode.err(), "the pipe has no reader yet"); }));
+    Program decode{TW_TWSCOPE, {"decode", save_game_in(folder), "-o", pipe}, folder.path()};
+    CHECK(within(kTimeout, [&] { return contains(decode.err(), "the pipe has no reader yet"); }));
     CHECK(read_text(pipe).starts_with("{"));
     const Finished done = decode.finish();
     CHECK(done.status == 0);
     CHECK(done.out.empty());
 }
 
-TEST_CASE("a reader of records that leaves affects only its own output") {
+TEST_CASE("when a reader of records leaves, the other outputs continue") {
     struct Row {
         std::string command;
         int status;
@@ -107,7 +107,7 @@ TEST_CASE("a reader of records that leaves affects only its own output") {
     for (const Row& row : rows) {
         CAPTURE(row.command);
         const TemporaryFolder folder;
-        const std::string capture = game_in(folder);
+        const std::string capture = save_game_in(folder);
         REQUIRE(twscope({"decode", capture, "-o", folder.file("records.jsonl")}).status == 0);
         // A pipe whose reader ends before the first write.
         const Finished done = run_script(

@@ -1,6 +1,6 @@
 // Output for terminals: colours, status lines, wrapped help.
 // Covers: proxy/cli/log.cpp, proxy/cli/settings.cpp
-#include "proxy/cli/command_line.h"
+#include "proxy/cli/commands.h"
 #include "proxy/store/retention.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/program.h"
@@ -51,10 +51,10 @@ TEST_CASE("every command has --color, and it decides the colours of the log") {
     for (const Row& row : rows) {
         CAPTURE(row.variables);
         CAPTURE(row.flags);
-        const Finished done = in_shell(row.variables +
-                                       " \"$twscope\" proxy -s 127.0.0.1:1 -l 127.0.0.1:0 -q "
-                                       "--duration 1ms " +
-                                       row.flags);
+        const Finished done = run_in_shell(row.variables +
+                                           " \"$twscope\" proxy -s 127.0.0.1:1 -l 127.0.0.1:0 -q "
+                                           "--duration 1ms " +
+                                           row.flags);
         CHECK(done.status == 0);
         CHECK(contains(done.err, "stopping"));
         CHECK((contains(done.err, "\033[")) == row.colored);
@@ -62,15 +62,15 @@ TEST_CASE("every command has --color, and it decides the colours of the log") {
     check_refused({"explain", "--color", "sometimes"}, "--color");
 }
 
-TEST_CASE("the log has the date in a file, and only the time in the journal, which adds the date") {
+TEST_CASE("log lines have the date in a file, but not in the journal, which adds the date itself") {
     const std::string run = " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 -q --duration 1ms";
     const auto has_shape = [](const std::string& text, std::string_view shape) {
         return tw::store::matches_pattern(text.substr(0, shape.size()), shape);
     };
-    CHECK(has_shape(in_shell("TZ=UTC" + run).err, "dddd-dd-ddTdd:dd:dd+dd:dd "));
+    CHECK(has_shape(run_in_shell("TZ=UTC" + run).err, "dddd-dd-ddTdd:dd:dd+dd:dd "));
     const std::string journal = "JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2)";
-    CHECK(has_shape(in_shell(journal + run).err, "dd:dd:dd "));
-    CHECK(has_shape(in_shell("JOURNAL_STREAM=1:2" + run).err, "dddd-dd-dd"));
+    CHECK(has_shape(run_in_shell(journal + run).err, "dd:dd:dd "));
+    CHECK(has_shape(run_in_shell("JOURNAL_STREAM=1:2" + run).err, "dddd-dd-dd"));
 }
 
 TEST_CASE("a run starts with three lines: the forwarding, the recording and the page") {
@@ -80,8 +80,8 @@ TEST_CASE("a run starts with three lines: the forwarding, the recording and the 
     const std::string where = "127.0.0.1:" + std::to_string(server.local_endpoint().port());
     const auto lines_of = [&](const std::string& flags) {
         const Finished done =
-            in_shell("XDG_STATE_HOME=" + folder.path() + " $twscope proxy -s " + where +
-                     " -l 127.0.0.1:0 --http 0 -q --duration 200ms " + flags);
+            run_in_shell("XDG_STATE_HOME=" + folder.path() + " $twscope proxy -s " + where +
+                         " -l 127.0.0.1:0 --http 0 -q --duration 200ms " + flags);
         CHECK(done.status == 0);
         return done.err;
     };
@@ -106,14 +106,14 @@ TEST_CASE("a run starts with three lines: the forwarding, the recording and the 
     CHECK(
         contains(lines_of("--state /proc/none"),
                  "/ (without the token, which needs a writable state folder, it is read-only)\n"));
-    const Finished early = in_shell("XDG_STATE_HOME=" + folder.path() +
-                                    " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms");
+    const Finished early =
+        run_in_shell("XDG_STATE_HOME=" + folder.path() +
+                     " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms");
     CHECK(contains(early.err, "nothing listens on 127.0.0.1:1 yet"));
 }
 
-TEST_CASE(
-    "without a terminal, findings are shown and counted, and there is no status each second") {
-    constexpr std::chrono::seconds kPatience{20};
+TEST_CASE("without a terminal, findings are shown and counted, but no status line is printed") {
+    constexpr std::chrono::seconds kTimeout{20};
     const TemporaryFolder folder;
     boost::asio::io_context io;
     const Udp::endpoint anywhere{boost::asio::ip::address_v4::loopback(), 0};
@@ -130,7 +130,7 @@ TEST_CASE(
         server.receive(boost::asio::buffer(&byte, 1));
     }
     const auto shown = [&] { return read_text(folder.file("out")); };
-    REQUIRE(within(kPatience, [&] { return contains(shown(), "packet.too_short"); }));
+    REQUIRE(within(kTimeout, [&] { return contains(shown(), "packet.too_short"); }));
     proxy.signal(SIGTERM);
     const Finished done = proxy.finish();
     CAPTURE(done.out);
