@@ -85,7 +85,7 @@ TEST_CASE("a datafile cut at any byte is refused") {
     }
 }
 
-TEST_CASE("a datafile that lies is refused with the reason") {
+TEST_CASE("a datafile with wrong fields is rejected with the reason") {
     struct Row {
         std::string_view name;
         std::size_t at;
@@ -141,7 +141,7 @@ TEST_CASE("a datafile that lies is refused with the reason") {
     }
 }
 
-TEST_CASE("what is odd about a datafile is read and reported") {
+TEST_CASE("an unusual datafile is read with warnings") {
     struct Row {
         std::string_view name;
         std::function<void(Bytes&)> change;
@@ -196,7 +196,7 @@ TEST_CASE("what is odd about a datafile is read and reported") {
     }
 }
 
-TEST_CASE("an item that swallows the one behind it is refused") {
+TEST_CASE("an item that overlaps the next one is rejected") {
     Bytes bytes = sample();
     const std::int32_t second = read_i32(bytes, kItemOffsets + 4);
     const std::size_t size_at = kItems + static_cast<std::size_t>(second) + 4;
@@ -208,7 +208,7 @@ TEST_CASE("an item that swallows the one behind it is refused") {
     CHECK(file.error().item == 2);
 }
 
-TEST_CASE("a block that is empty and says so is named empty, packed or not") {
+TEST_CASE("a block with the declared size 0 gives block_empty, compressed or not") {
     for (const int version : {3, 4}) {
         CAPTURE(version);
         test::DatafileWriter writer{version};
@@ -221,7 +221,7 @@ TEST_CASE("a block that is empty and says so is named empty, packed or not") {
     }
 }
 
-TEST_CASE("a block that lies is unusable and hides no other block") {
+TEST_CASE("a block with a wrong size is unusable, and other blocks remain usable") {
     struct Row {
         std::string_view name;
         std::int64_t size;
@@ -249,7 +249,7 @@ TEST_CASE("a block that lies is unusable and hides no other block") {
     }
 }
 
-TEST_CASE("a damaged zlib stream never gives other bytes than the right ones") {
+TEST_CASE("a damaged zlib stream is an error or gives the right bytes") {
     const Bytes whole = sample();
     const auto good = Datafile::parse(whole);
     REQUIRE(good.has_value());
@@ -280,12 +280,12 @@ TEST_CASE("limits hold for files and blocks") {
     CHECK(file->block(1).has_value());
 }
 
-TEST_CASE("what is no file cannot be opened") {
+TEST_CASE("a path that is not a file cannot be opened") {
     CHECK(read_file("/", 1).error().code == MapErrc::file_unreadable);
     CHECK(read_file("/no such file", 1).error().code == MapErrc::file_unreadable);
 }
 
-TEST_CASE("every error and oddity has a name, a sentence and its place") {
+TEST_CASE("every error and warning has a name and a sentence") {
     for (std::size_t i = 0; i < kErrorTable.size(); ++i) {
         CHECK(static_cast<std::size_t>(kErrorTable[i].code) == i);
         CHECK_FALSE(kErrorTable[i].name.empty());

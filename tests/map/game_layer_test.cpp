@@ -127,7 +127,7 @@ TEST_CASE("a position falls on the known tile of a real map") {
     }
 }
 
-TEST_CASE("a tee stands, sticks and dies where it is known to in a real map") {
+TEST_CASE("the walls, ground and death tiles at tees of real maps are the known ones") {
     for (const auto& truth : test::truths()) {
         CAPTURE(truth.label);
         const PhysicsLayers physics = load_physics(open_map(truth));
@@ -149,7 +149,7 @@ TEST_CASE("a tee stands, sticks and dies where it is known to in a real map") {
     }
 }
 
-TEST_CASE("rounding is the reference's: in float, halves away from zero, never undefined") {
+TEST_CASE("numbers are rounded like in the game, without undefined behaviour") {
     struct Row {
         double value;
         int rounded;

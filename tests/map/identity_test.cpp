@@ -40,7 +40,7 @@ TEST_CASE("crc and sha256 are those of the standard test vectors") {
     CHECK(to_hex(std::uint32_t{0xab}) == "000000ab");
 }
 
-TEST_CASE("a map name that could leave its folder or is no file name somewhere is refused") {
+TEST_CASE("a map name that is not a valid file name everywhere is rejected") {
     struct Row {
         std::string_view name;
         bool valid;

@@ -39,7 +39,7 @@ Map parse(const test::DatafileWriter& writer) {
 
 } // namespace
 
-TEST_CASE("who made a map is read, cut to its length, and absent where it is no text") {
+TEST_CASE("the author of a map is read, truncated, and absent if it is not a text") {
     using namespace std::string_view_literals;
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     const std::int32_t author = add_text(writer, "Ann\0"sv);
@@ -60,7 +60,7 @@ TEST_CASE("who made a map is read, cut to its length, and absent where it is no 
     CHECK_FALSE(read_info(parse(cut)).has_value());
 }
 
-TEST_CASE("images and their pixels are read as far as they are there") {
+TEST_CASE("images and their pixels are read if they are complete") {
     using namespace std::string_view_literals;
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     const std::int32_t name = add_text(writer, "grass\0"sv);
@@ -117,7 +117,7 @@ TEST_CASE("a UUID is written in five groups of hex digits") {
     CHECK(to_text(uuid) == "78797a7b-7c7d-7e7f-8081-828384858687");
 }
 
-TEST_CASE("the index of a file names item types by UUID, the first definition counts") {
+TEST_CASE("the first definition of a UUID type counts") {
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     CHECK(uuid_types(*Datafile::parse(writer.finish())).empty());
     writer.add_item(kItemTypeUuidIndex, 0x8001,

@@ -27,7 +27,7 @@ Read read_as(const Ints& ints) {
 
 } // namespace
 
-TEST_CASE("a layer's item is read as far as it reaches, at any length") {
+TEST_CASE("a layer item of any length is read as far as possible") {
     struct Row {
         std::string_view name;
         Ints item;
@@ -54,7 +54,7 @@ TEST_CASE("a layer's item is read as far as it reaches, at any length") {
     }
 }
 
-TEST_CASE("a group is read as far as its item reaches, at any length") {
+TEST_CASE("a group item of any length is read as far as possible") {
     const Ints whole{3, 10, 20, 100, 90, 4, 5, 1};
     for (std::size_t size = 0; size <= whole.size(); ++size) {
         CAPTURE(size);
@@ -69,7 +69,7 @@ TEST_CASE("a group is read as far as its item reaches, at any length") {
     }
 }
 
-TEST_CASE("only flags of one physics layer name it, and each has its own block") {
+TEST_CASE("the flags of a physics layer determine its kind and its data block") {
     struct Row {
         std::int32_t flag;
         Layer kind;

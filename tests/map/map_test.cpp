@@ -45,7 +45,7 @@ MapAcceptance judge(const Map& map) {
 
 } // namespace
 
-TEST_CASE("a position finds what all six physics layers have there") {
+TEST_CASE("a position gives the tiles of all six physics layers") {
     const std::uint8_t front[] = {9, 8};
     const std::uint8_t tele[] = {3, 26};
     const std::uint8_t speedup[] = {5, 6, 28, 0, 0xa6, 0xff};
@@ -78,7 +78,7 @@ TEST_CASE("a position finds what all six physics layers have there") {
     }
 }
 
-TEST_CASE("outside the map the border tile counts, infinitely far") {
+TEST_CASE("outside the map, the nearest border tile counts") {
     const PhysicsLayers physics = physics_of(walled().build());
 
     struct Row {
@@ -107,7 +107,7 @@ TEST_CASE("outside the map the border tile counts, infinitely far") {
     }
 }
 
-TEST_CASE("a switch tile the game drops when it loads says index 0") {
+TEST_CASE("a switch tile that the game discards has index 0") {
     struct Row {
         std::uint8_t index;
         bool kept;
@@ -124,7 +124,7 @@ TEST_CASE("a switch tile the game drops when it loads says index 0") {
     }
 }
 
-TEST_CASE("packed tiles expand, and only as far as the entries reach") {
+TEST_CASE("packed tiles are unpacked up to the last entry") {
     struct Row {
         std::string_view name;
         std::vector<std::uint8_t> data;
@@ -266,7 +266,7 @@ TEST_CASE("settings are lines, with or without the last NUL") {
     }
 }
 
-TEST_CASE("what of a map cannot be used is absent, and the rest is as it is") {
+TEST_CASE("unusable parts of a map are absent, and other parts are read") {
     const auto tele = [](int version, int width) {
         auto layer = tile_layer(version, width, 3, kLayerFlagTele, -1);
         layer.push_back(1);
@@ -306,7 +306,7 @@ TEST_CASE("what of a map cannot be used is absent, and the rest is as it is") {
     CHECK_FALSE(map->layer(1).has_value());
 }
 
-TEST_CASE("groups decide which of several layers of a kind counts, not where the layers stand") {
+TEST_CASE("the last group with a layer of a kind determines the layer that counts") {
     struct Row {
         std::string_view name;
         int flags;
@@ -338,7 +338,7 @@ TEST_CASE("groups decide which of several layers of a kind counts, not where the
     }
 }
 
-TEST_CASE("a tee dies in what kills it, whichever of the two layers that is in") {
+TEST_CASE("a tee dies in death tiles of the game layer and of the front layer") {
     const std::uint8_t death[] = {kTileDeath};
     const PhysicsLayers front = physics_of(walled().set(Layer::front, 1, 1, death).build());
     const PhysicsLayers game = physics_of(walled().set_game(1, 1, kTileDeath).build());
@@ -351,7 +351,7 @@ TEST_CASE("a tee dies in what kills it, whichever of the two layers that is in")
     CHECK_FALSE(front.tee_touches_death(inside, Layer::game));
 }
 
-TEST_CASE("what DDNet rejects is read all the same and named") {
+TEST_CASE("maps that DDNet rejects are read with a warning") {
     struct Row {
         std::string_view name;
         std::vector<std::vector<std::int32_t>> layers;
@@ -413,7 +413,7 @@ TEST_CASE("what DDNet rejects is read all the same and named") {
     }
 }
 
-TEST_CASE("groups that share layers or name missing ones are read and reported") {
+TEST_CASE("groups with shared or missing layers are read with a warning") {
     struct Row {
         std::string_view name;
         std::vector<std::array<std::int32_t, 2>> groups; // first, count
@@ -457,7 +457,7 @@ TEST_CASE("groups that share layers or name missing ones are read and reported")
     }
 }
 
-TEST_CASE("many groups that all name all layers take no longer than the layers") {
+TEST_CASE("many groups that include all layers are read in linear time") {
     constexpr int kMany = 30000;
     test::DatafileWriter writer;
     const std::int32_t version[] = {1};
@@ -499,7 +499,7 @@ TEST_CASE("a map without version item is read only if its items look like a map'
     CHECK(judge(*sane).lenient == "accepts");
 }
 
-TEST_CASE("a layer in no group is not looked at, whatever it is") {
+TEST_CASE("a layer without a group is not checked") {
     test::DatafileWriter writer;
     const std::int32_t version[] = {1};
     const std::int32_t group[] = {1, 0, 0, 100, 100, 0, 1};
@@ -529,7 +529,7 @@ TEST_CASE("a colour has four parts of a byte each") {
     }
 }
 
-TEST_CASE("a group that is too short is named and has no layers") {
+TEST_CASE("a group item that is too short gives a warning and has no layers") {
     test::DatafileWriter writer;
     writer.add_item(kItemTypeVersion, 0, Ints{1});
     writer.add_item(kItemTypeGroup, 0, Ints{1, 0, 0, 100, 100, 0});
@@ -545,7 +545,7 @@ TEST_CASE("a group that is too short is named and has no layers") {
     CHECK(map->physics_layer(Layer::game) == LayerPlace{1, 0});
 }
 
-TEST_CASE("without a version item one item that no map has is enough to be none") {
+TEST_CASE("a file without version item but with an unknown item is not a map") {
     struct Row {
         std::string_view name;
         std::vector<Ints> groups;

@@ -100,7 +100,7 @@ std::vector<std::byte> many_blocks() {
 
 } // namespace
 
-TEST_CASE("an opened map takes three times its file at most, its physics what their layers take") {
+TEST_CASE("a map takes at most three times its file's size, plus its physics layers") {
     if (!tw::test::counts_allocations()) {
         return;
     }
@@ -129,7 +129,7 @@ TEST_CASE("an opened map takes three times its file at most, its physics what th
     MESSAGE(maps, " installed maps");
 }
 
-TEST_CASE("a file that claims what it cannot back takes no more than three times what it has") {
+TEST_CASE("a file that declares more data than it has takes at most three times its size") {
     constexpr std::int32_t kMost = 0x7fffffff;
     constexpr std::int32_t kMuch = 0x10000000;
 
@@ -176,7 +176,7 @@ TEST_CASE("a file that claims what it cannot back takes no more than three times
     }
 }
 
-TEST_CASE("reading all blocks of a map takes no more at once than the largest layer besides") {
+TEST_CASE("reading all blocks takes at most the largest layer in addition") {
     if (!tw::test::counts_allocations()) {
         return;
     }

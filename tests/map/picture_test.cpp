@@ -38,7 +38,7 @@ Map small_map() {
 
 } // namespace
 
-TEST_CASE("each tile has the colour of what it is, at any scale") {
+TEST_CASE("each tile has the colour of its index at any scale") {
     const Map map = small_map();
     const auto physics = map.physics();
     for (const int scale : {1, 2, 4, 16}) {
@@ -74,7 +74,7 @@ TEST_CASE("layers that are not wanted are not drawn, and a legend needs room") {
     CHECK(draw(*physics, options)->height > plain->height);
 }
 
-TEST_CASE("a path is drawn wherever it leads") {
+TEST_CASE("a path is drawn inside and outside the map") {
     const Map map = small_map();
     const auto physics = map.physics();
     constexpr int kFar = 2147483647;
@@ -121,7 +121,7 @@ TEST_CASE("the bytes of a drawn map are a PNG") {
     }
 }
 
-TEST_CASE("a front tile fills a tile of air, and stands inside any other where there is room") {
+TEST_CASE("a front tile fills air, and the middle of other tiles") {
     test::MapBuilder builder{4, 3};
     const std::uint8_t freeze[] = {9};
     builder.set_game(1, 1, kTileSolid).set_game(2, 2, kTileSolid);
@@ -292,7 +292,7 @@ TEST_CASE("a wide picture has a larger legend, as it is shown smaller") {
     }
 }
 
-TEST_CASE("a legend names what has two ranges of tiles once") {
+TEST_CASE("a label with two ranges of tiles is once in the legend") {
     test::MapBuilder one{4, 3};
     one.set_game(0, 0, 66);
     test::MapBuilder two = one;
@@ -308,7 +308,7 @@ TEST_CASE("a legend names what has two ranges of tiles once") {
     CHECK(height(three) > height(two));
 }
 
-TEST_CASE("a picture gets as large as it stays handy, and a legend can make a tall one too large") {
+TEST_CASE("the automatic scale and the legend respect the limits of pixels") {
     struct Row {
         int width;
         int height;
@@ -372,7 +372,7 @@ TEST_CASE("every letter and digit has a shape, and each letter its own") {
     CHECK(letters.count(0) + digits.count(0) == 0);
 }
 
-TEST_CASE("every printable sign has a shape of its own among signs") {
+TEST_CASE("every printable character has its own shape") {
     std::set<std::uint64_t> shapes;
     std::size_t signs = 0;
     for (char c = '!'; c <= '~'; ++c) {
@@ -386,7 +386,7 @@ TEST_CASE("every printable sign has a shape of its own among signs") {
     CHECK(shapes.size() == signs);
 }
 
-TEST_CASE("what the font does not have is a space") {
+TEST_CASE("characters that the font lacks are blank") {
     for (const char c : std::string_view{" \t\x7f\xff"}) {
         CHECK(glyph(c) == 0);
     }

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-TEST_CASE("UTF-8 is what encodes one code point in the shortest way, and no surrogate") {
+TEST_CASE("overlong forms and surrogates are not UTF-8") {
     struct Row {
         std::string_view name;
         std::string_view text;
@@ -51,7 +51,7 @@ TEST_CASE("a block is text when it ends with its only NUL and is UTF-8") {
     CHECK_FALSE(text_of("\xff\0"sv));
 }
 
-TEST_CASE("text is cut between letters") {
+TEST_CASE("a text is truncated between characters") {
     const std::string euros = "\xe2\x82\xac\xe2\x82\xac";
     CHECK(truncate_utf8(euros, 6) == euros);
     CHECK(truncate_utf8(euros, 5) == euros.substr(0, 3));

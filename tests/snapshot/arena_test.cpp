@@ -26,7 +26,7 @@ bool is_filled(const Arena::AllocatedPages& run, int value) {
 
 } // namespace
 
-TEST_CASE("an arena gives runs of pages that are nobody else's") {
+TEST_CASE("an arena never allocates the same pages twice") {
     struct Kept {
         Arena::AllocatedPages run;
         int value = 0;
@@ -57,7 +57,7 @@ TEST_CASE("an arena gives runs of pages that are nobody else's") {
     }
 }
 
-TEST_CASE("an arena gives regions back to the system, but for one") {
+TEST_CASE("an arena returns all unused regions but one to the system") {
     Arena arena;
     CHECK(arena.bytes() == 0);
     std::vector<Arena::AllocatedPages> runs;
@@ -76,7 +76,7 @@ TEST_CASE("an arena gives regions back to the system, but for one") {
     CHECK(arena.bytes() == Arena::kRegionBytes);
 }
 
-TEST_CASE("what is in use gathers in the first regions of an arena") {
+TEST_CASE("an arena fills its first regions before later ones") {
     Arena arena;
     constexpr std::size_t kHalf = Arena::kRegionBytes / 2;
     constexpr int kRuns = 16;
@@ -97,7 +97,7 @@ TEST_CASE("what is in use gathers in the first regions of an arena") {
     CHECK(arena.bytes() <= 6 * Arena::kRegionBytes);
 }
 
-TEST_CASE("an arena has nothing for more than a region") {
+TEST_CASE("an arena refuses to allocate more than a region") {
     Arena arena;
     for (const std::size_t bytes : {Arena::kRegionBytes + 1, ~std::size_t{0}}) {
         CHECK_THROWS_AS(static_cast<void>(arena.allocate(bytes)), std::bad_alloc);

@@ -118,7 +118,7 @@ TEST_CASE("varints encode to the shortest form and decode back") {
     }
 }
 
-TEST_CASE("the size of a varint is what its encoding takes") {
+TEST_CASE("varint_size is the size of the encoding") {
     for (unsigned bit = 0; bit < 32; ++bit) {
         for (const std::uint32_t near : {~0U, 0U, 1U}) {
             for (const std::uint32_t sign : {0U, ~0U}) {
@@ -152,7 +152,7 @@ TEST_CASE("varints that no writer makes decode as in current clients") {
     }
 }
 
-TEST_CASE("many varints decode as one after the other does") {
+TEST_CASE("decode_varints gives the same values as decode_varint") {
     std::mt19937 random{1};
     for (int round = 0; round < 2000; ++round) {
         // Random bytes. The share of bytes that continue a value varies.

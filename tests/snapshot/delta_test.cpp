@@ -107,7 +107,7 @@ struct BrokenDelta {
 
 } // namespace
 
-TEST_CASE("a broken delta is refused with the name, the place and the item") {
+TEST_CASE("an invalid delta gives the error, its position and the item") {
     using E = DecodeErrc;
     const std::int32_t max = std::numeric_limits<std::int32_t>::max();
     const BrokenDelta rows[] = {
@@ -161,7 +161,7 @@ TEST_CASE("a broken delta is refused with the name, the place and the item") {
     }
 }
 
-TEST_CASE("a delta cut at any byte is refused or shows less") {
+TEST_CASE("a truncated delta is rejected or changes fewer items") {
     for (const auto& row : vectors("snapshot_delta")) {
         const auto body = from_hex(row.at("delta_bytes").as_string());
         const Snapshot base = snapshot_of(row.at("old"));
@@ -175,7 +175,7 @@ TEST_CASE("a delta cut at any byte is refused or shows less") {
     }
 }
 
-TEST_CASE("what is odd but legal is reported") {
+TEST_CASE("unusual content that clients tolerate is reported") {
     struct Row {
         const char* name;
         std::vector<std::int32_t> ints;
@@ -217,7 +217,7 @@ TEST_CASE("what is odd but legal is reported") {
     }
 }
 
-TEST_CASE("oddities beyond those kept are counted") {
+TEST_CASE("warnings beyond the limit are counted") {
     std::vector<std::int32_t> ints{100, 0, 0};
     ints.resize(103, 77);
     const auto got = decode_and_apply({}, ints);
@@ -274,7 +274,7 @@ TEST_CASE("a body of more than 16384 ints is refused") {
     CHECK(got.error().offset == kMaxDeltaInts);
 }
 
-TEST_CASE("ints behind the last update are counted and ignored") {
+TEST_CASE("ints after the last update are counted and ignored") {
     Delta delta;
     const auto body = encode_ints({0, 1, 9, 40, 1, 1, 5, 6, 7, 8});
     REQUIRE(decode_delta(body, delta, kAgreedSizes));
@@ -356,7 +356,7 @@ TEST_CASE("encoding a delta and applying it gives the snapshot back") {
     }
 }
 
-TEST_CASE("updates in any order, with duplicates, give what applying them one by one gives") {
+TEST_CASE("updates in any order, with duplicates, have the same result as single updates") {
     std::mt19937 random{3};
     for (int round = 0; round < 300; ++round) {
         const Snapshot from = random_snapshot(random);
@@ -377,7 +377,7 @@ TEST_CASE("updates in any order, with duplicates, give what applying them one by
     }
 }
 
-TEST_CASE("random bodies never do more than fail") {
+TEST_CASE("random bodies do not crash the decoder") {
     std::mt19937 random{4};
     std::size_t applied = 0;
     for (int round = 0; round < 20000; ++round) {
@@ -400,7 +400,7 @@ TEST_CASE("random bodies never do more than fail") {
     CHECK(applied > 1000);
 }
 
-TEST_CASE("the byte of an int is found in a body") {
+TEST_CASE("the byte offset of each int in a body is found") {
     const auto body = encode_ints({0, 1000, 5, -100000});
     CHECK(byte_offset_of_int(body, 0) == 0);
     CHECK(byte_offset_of_int(body, 1) == 1);

@@ -40,7 +40,7 @@ Snapshot largest() {
 
 } // namespace
 
-TEST_CASE("a history finds what a map of the last 250 ticks would") {
+TEST_CASE("a history contains the snapshots of the last 250 ticks") {
     std::mt19937 random{5};
     for (int run = 0; run < 12; ++run) {
         const unsigned repeats =
@@ -98,7 +98,7 @@ TEST_CASE("a history finds what a map of the last 250 ticks would") {
     }
 }
 
-TEST_CASE("a history takes little more memory than what it keeps") {
+TEST_CASE("a history takes little more memory than its snapshots") {
     std::mt19937 random{6};
     History history;
     std::map<Tick, std::size_t> sizes;
@@ -117,7 +117,7 @@ TEST_CASE("a history takes little more memory than what it keeps") {
     CHECK(history.segment_bytes() <= most * 115 / 100);
 }
 
-TEST_CASE("a history never grows beyond its bound") {
+TEST_CASE("a history never exceeds its memory limit") {
     History history;
     const Snapshot snapshot = largest();
     REQUIRE(snapshot.view().size_bytes() == kMaxSnapshotBytes);
@@ -140,7 +140,7 @@ TEST_CASE("a history never grows beyond its bound") {
     CHECK(history.contains(1002));
 }
 
-TEST_CASE("ticks that show the same take room once") {
+TEST_CASE("ticks with the same snapshot share its memory") {
     struct Row {
         const char* name;
         std::size_t max_bytes;
@@ -174,7 +174,7 @@ TEST_CASE("ticks that show the same take room once") {
     }
 }
 
-TEST_CASE("a snapshot that is repeated for ever keeps nothing else") {
+TEST_CASE("a snapshot that is repeated for a long time keeps no other snapshot in memory") {
     History history;
     const Snapshot large = largest();
     Snapshot small;
@@ -191,7 +191,7 @@ TEST_CASE("a snapshot that is repeated for ever keeps nothing else") {
     CHECK(history.memory_bytes() <= History::kMaxHistoryBytes + 20000);
 }
 
-TEST_CASE("empty snapshots overwrite nothing in a full ring") {
+TEST_CASE("empty snapshots overwrite no other snapshot in a full history") {
     std::mt19937 random{8};
     History history;
     std::map<Tick, Snapshot> wanted;
@@ -212,7 +212,7 @@ TEST_CASE("empty snapshots overwrite nothing in a full ring") {
     }
 }
 
-TEST_CASE("what is trimmed gives its memory back") {
+TEST_CASE("trim() frees memory") {
     const Snapshot snapshot = largest();
     History history;
     for (Tick tick = 0; tick < 200; ++tick) {
@@ -240,7 +240,7 @@ TEST_CASE("what is trimmed gives its memory back") {
     CHECK(history.contains(5));
 }
 
-TEST_CASE("what one history gives back is the next one's") {
+TEST_CASE("memory that one history frees is reused by the next one") {
     const Snapshot snapshot = largest();
     Arena arena;
     const auto play = [&](History& history) {
@@ -281,7 +281,7 @@ TEST_CASE("a history that was cleared takes larger snapshots than before") {
     CHECK(history.segment_bytes() <= History::kMaxHistoryBytes);
 }
 
-TEST_CASE("a snapshot is built behind those that are kept, and kept when it is right") {
+TEST_CASE("a snapshot is built in reserved memory and stored only by commit()") {
     std::mt19937 random{10};
     History history;
     std::map<Tick, Snapshot> wanted;
@@ -302,7 +302,7 @@ TEST_CASE("a snapshot is built behind those that are kept, and kept when it is r
     }
 }
 
-TEST_CASE("extreme ticks overflow nothing") {
+TEST_CASE("extreme ticks cause no overflow") {
     constexpr Tick kLow = std::numeric_limits<Tick>::min();
     constexpr Tick kHigh = std::numeric_limits<Tick>::max();
     History history;

@@ -103,7 +103,7 @@ void check_names(const NameTable& table, const boost::json::value& values) {
 
 } // namespace
 
-TEST_CASE("the table of objects says what the specification says") {
+TEST_CASE("the table of objects agrees with the specification") {
     const auto& objects = spec_file("gamenet-0.6-ddnet.json").at("snapshot_objects").as_array();
     const auto seven = spec_file("gamenet-0.7.json").at("snapshot_objects").as_array().size();
     CHECK(object_table().size() == objects.size() + 2 + seven);
@@ -174,7 +174,7 @@ TEST_CASE("every enum and flag word has the specification's names") {
     CHECK(names::kill_weapon.find(-3) == "game");
 }
 
-TEST_CASE("the objects of 0.7 are what their specification says") {
+TEST_CASE("the objects of 0.7 agree with their specification") {
     const auto& file = spec_file("gamenet-0.7.json");
     // If a 0.6 object has no client, the 0.7 object of the same name has none either.
     const std::set<std::string_view> of_a_client{"character", "player_info", "spectator_info",
@@ -221,7 +221,7 @@ TEST_CASE("the objects of 0.7 are what their specification says") {
     }
 }
 
-TEST_CASE("a text that is packed reads the same") {
+TEST_CASE("a packed text decodes to the same text") {
     for (const std::string_view text : {"", "a", "anna", "exactly15bytes!"}) {
         std::array<std::int32_t, 4> ints{};
         encode_int_string(text, ints);
@@ -259,7 +259,7 @@ TEST_CASE("no two objects share a name, a type or a UUID, and fields stay inside
     CHECK(find_object(Uuid{}) == nullptr);
 }
 
-TEST_CASE("positions stand where the game puts them") {
+TEST_CASE("positions are those of the game") {
     struct Row {
         const char* object;
         std::vector<std::int32_t> data;
@@ -301,7 +301,7 @@ TEST_CASE("positions stand where the game puts them") {
     }
 }
 
-TEST_CASE("what belongs to a client says to which, by its id or by an int") {
+TEST_CASE("the client of an item is its id or one of its ints") {
     struct Row {
         std::string_view object;
         std::vector<std::int32_t> data;
@@ -333,7 +333,7 @@ TEST_CASE("what belongs to a client says to which, by its id or by an int") {
     }
 }
 
-TEST_CASE("descriptors carry UUIDs") {
+TEST_CASE("descriptor items contain UUIDs") {
     for (const auto& row : vectors("uuid")) {
         const auto ints = ints_of(row.at("item_ints"));
         const auto uuid = descriptor_uuid(ints);
@@ -346,7 +346,7 @@ TEST_CASE("descriptors carry UUIDs") {
     }
 }
 
-TEST_CASE("int strings hold four bytes an int but the last") {
+TEST_CASE("int strings have four bytes per int, and three in the last int") {
     for (const auto& row : vectors("int_strings")) {
         const auto ints = ints_of(row.at("ints"));
         std::string text(4 * ints.size(), '?');
@@ -391,7 +391,7 @@ ObjectSpec orb(std::uint16_t type) {
 
 } // namespace
 
-TEST_CASE("the standard set is the table and nothing else") {
+TEST_CASE("the standard set contains only the objects of the table") {
     const ObjectSet& set = ObjectSet::standard();
     CHECK(set.custom().empty());
     CHECK(set.sizes(Dialect::six) == kAgreedSizes);
@@ -407,7 +407,7 @@ TEST_CASE("the standard set is the table and nothing else") {
     CHECK(set.find(25, Dialect::seven) == nullptr);
 }
 
-TEST_CASE("a mod's types are of 0.6, or of 0.7 where it says so") {
+TEST_CASE("a mod's types belong to 0.6 unless their description says 0.7") {
     ObjectSet set;
     ObjectSpec object = orb(40);
     object.dialect = Dialect::seven;
@@ -432,7 +432,7 @@ TEST_CASE("a mod's types are of 0.6, or of 0.7 where it says so") {
     CHECK(set.add(object, false));
 }
 
-TEST_CASE("what a mod adds is found by its number and described as it said") {
+TEST_CASE("an added object is found by its type number") {
     ObjectSet set;
     REQUIRE(set.add(orb(40), true));
     const ObjectSpec* found = set.find(40, Dialect::six);
@@ -450,7 +450,7 @@ TEST_CASE("what a mod adds is found by its number and described as it said") {
     CHECK(ObjectSet::standard().find(40, Dialect::six) == nullptr);
 }
 
-TEST_CASE("what is added without agreement has its size in deltas") {
+TEST_CASE("deltas state the size of an object that is added without an agreed size") {
     ObjectSet set;
     REQUIRE(set.add(orb(41), false));
     CHECK(set.sizes(Dialect::six) == kAgreedSizes);
@@ -468,7 +468,7 @@ TEST_CASE("an object named by a UUID is found by it, and by no number") {
     CHECK_FALSE(set.add(object, false));
 }
 
-TEST_CASE("a mod's own form of a type takes the place of the agreed one, once") {
+TEST_CASE("an added object replaces a standard object with the same type once") {
     ObjectSet set;
     const ObjectSpec object = orb(kCharacterType);
     REQUIRE(set.add(object, true));
@@ -481,7 +481,7 @@ TEST_CASE("a mod's own form of a type takes the place of the agreed one, once") 
     CHECK(find_object(kCharacterType, Dialect::six)->name == "character");
 }
 
-TEST_CASE("a mod's own form of a known UUID takes its place, once") {
+TEST_CASE("an added object replaces a standard object with the same UUID once") {
     ObjectSet set;
     const ObjectSpec& known = object_table()[21];
     REQUIRE(known.type == 0);
@@ -503,7 +503,7 @@ TEST_CASE("a mod's own form of a known UUID takes its place, once") {
     CHECK(ObjectSet::standard().find(known.uuid) == &known);
 }
 
-TEST_CASE("types that cannot be added are refused") {
+TEST_CASE("objects with invalid types are not added") {
     struct Row {
         std::string name;
         std::uint16_t type;
@@ -525,7 +525,7 @@ TEST_CASE("types that cannot be added are refused") {
     }
 }
 
-TEST_CASE("a set is bounded") {
+TEST_CASE("a set of objects has a limit") {
     ObjectSet set;
     std::uint16_t type = 100;
     while (set.add(orb(type), false)) {
@@ -536,7 +536,7 @@ TEST_CASE("a set is bounded") {
     CHECK(set.find(type, Dialect::six) == nullptr);
 }
 
-TEST_CASE("a storage keeps texts and tables where they are") {
+TEST_CASE("stored texts and tables do not move") {
     SpecStorage storage;
     const std::string_view name = storage.keep(std::string{"mood"});
     const auto& values = storage.keep(std::vector<NamedValue>{{0, "calm"}, {1, "angry"}});

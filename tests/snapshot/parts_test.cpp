@@ -32,7 +32,7 @@ struct Script {
 
 } // namespace
 
-TEST_CASE("parts out of order, with a duplicate, make the snapshot that was cut up") {
+TEST_CASE("parts in any order, with a duplicate, are reassembled") {
     const auto& file = spec_file("vectors.json").at("snapshot_parts").as_object();
     PartAssembler parts;
     std::size_t completed = 0;
@@ -67,7 +67,7 @@ TEST_CASE("parts out of order, with a duplicate, make the snapshot that was cut 
     CHECK(completed == 1);
 }
 
-TEST_CASE("numbers outside the limits are refused") {
+TEST_CASE("parts with numbers outside the limits are rejected") {
     struct Row {
         const char* name;
         std::int32_t num_parts;
@@ -101,7 +101,7 @@ TEST_CASE("numbers outside the limits are refused") {
     }
 }
 
-TEST_CASE("a late tick is completed while newer ones are") {
+TEST_CASE("a late tick is completed while newer ticks are incomplete") {
     Script script;
     CHECK(script.add(100, 2, 0) == PartStatus::incomplete);
     CHECK(script.add(102, 2, 0) == PartStatus::incomplete);
@@ -115,7 +115,7 @@ TEST_CASE("a late tick is completed while newer ones are") {
     CHECK(delta.body[900] == content(100, 1)[0]);
 }
 
-TEST_CASE("a part that comes again changes nothing") {
+TEST_CASE("a repeated part changes nothing") {
     Script script;
     CHECK(script.add(100, 2, 0) == PartStatus::incomplete);
     CHECK(script.add(100, 2, 0) == PartStatus::duplicate);
@@ -166,7 +166,7 @@ TEST_CASE("a delta in one part contradicts parts of its tick, and is taken") {
     CHECK_FALSE(script.parts.assembled().contradicts_earlier_parts);
 }
 
-TEST_CASE("ticks are given up when they are too old or too many") {
+TEST_CASE("ticks are abandoned when they are too old or too many") {
     Script script;
     CHECK(script.add(100, 3, 0) == PartStatus::incomplete);
     CHECK(script.add(100 + kMaxPartAge, 1, 0, 5) == PartStatus::complete);
@@ -190,7 +190,7 @@ TEST_CASE("ticks are given up when they are too old or too many") {
     CHECK(script.add(1, 1, 0, 5) == PartStatus::complete);
 }
 
-TEST_CASE("extreme ticks overflow nothing") {
+TEST_CASE("extreme ticks cause no overflow") {
     constexpr Tick kLow = std::numeric_limits<Tick>::min();
     constexpr Tick kHigh = std::numeric_limits<Tick>::max();
     Script script;
@@ -202,7 +202,7 @@ TEST_CASE("extreme ticks overflow nothing") {
     CHECK(script.add(kHigh, 2, 1) == PartStatus::complete);
 }
 
-TEST_CASE("parts of what is not complete make another one wait for the same") {
+TEST_CASE("the parts of incomplete ticks give another assembler the same state") {
     Script script;
     CHECK(script.add(8, 2, 0) == PartStatus::incomplete);
     CHECK(script.add(8, 2, 1, 3) == PartStatus::complete);

@@ -22,7 +22,7 @@ Snapshot even(std::size_t count) {
 
 } // namespace
 
-TEST_CASE("an item is found, and so is the first that is not less, in snapshots of any size") {
+TEST_CASE("find() and lower_bound() work in snapshots of any size") {
     for (std::size_t size = 0; size < 20; ++size) {
         const Snapshot snapshot = even(size);
         for (std::uint16_t id = 0; id < 45; ++id) {
@@ -42,7 +42,7 @@ TEST_CASE("an item is found, and so is the first that is not less, in snapshots 
     }
 }
 
-TEST_CASE("a snapshot written in runs and item by item is the one appended to") {
+TEST_CASE("a snapshot that is written in sequences equals one that is appended item by item") {
     const Snapshot base = even(9);
     for (std::size_t first = 0; first <= 9; ++first) {
         for (std::size_t last = first; last <= 9; ++last) {
@@ -71,7 +71,7 @@ TEST_CASE("a snapshot written in runs and item by item is the one appended to") 
     }
 }
 
-TEST_CASE("snapshots are the same where all their items are") {
+TEST_CASE("snapshots are equal if all their items are equal") {
     const auto snapshot = [](ItemKey first, std::vector<std::int32_t> ints) {
         Snapshot made;
         made.append(first, ints);

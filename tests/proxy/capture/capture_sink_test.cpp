@@ -156,7 +156,7 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
     }
 }
 
-TEST_CASE("a capture goes on behind its last whole block, in a section of its own") {
+TEST_CASE("appending to a capture continues after its last complete block in a new section") {
     const test::TemporaryFolder folder;
     const auto path = folder.file("a.pcapng");
     const auto write = [&path](Recording::StartMode begin) {
@@ -180,7 +180,7 @@ TEST_CASE("a capture goes on behind its last whole block, in a section of its ow
     CHECK(test::read_text(path).size() == once);
 }
 
-TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks") {
+TEST_CASE("a file that is not a capture is not changed") {
     const test::TemporaryFolder folder;
     CHECK(capture::complete_blocks_size(-1) == 0);
     const auto file = folder.file("text");
@@ -192,8 +192,7 @@ TEST_CASE("what is no capture is not spoilt, and its bytes are nobody's blocks")
     CHECK(test::read_text(file).size() == text.size()); // and it is as it was
 }
 
-TEST_CASE(
-    "a capture that is not gone on in stays as it was; a head that was cut short is made anew") {
+TEST_CASE("a foreign file is rejected unchanged, and a truncated header is rewritten") {
     const std::string own = capture::capture_format().file_header();
     // The other order of bytes, as tools on such machines write it; its first word reads the same.
     std::string big{"\x0a\x0d\x0d\x0a\0\0\0\x1c\x1a\x2b\x3c\x4d\0\1\0\0", 16};
@@ -231,7 +230,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as a whole") {
+TEST_CASE("a capture is readable by its owner only, and its complete blocks are measured") {
     const test::TemporaryFolder folder;
     const auto path = folder.file("a.pcapng");
     {
@@ -252,7 +251,7 @@ TEST_CASE("a capture is its owner's alone, and one of many blocks is measured as
     CHECK(whole_bytes(path) == test::read_text(path).size());
 }
 
-TEST_CASE("a capture that somebody empties begins anew") {
+TEST_CASE("a capture that is truncated to zero bytes gets a new header") {
     const test::TemporaryFolder folder;
     const auto path = folder.file("a.pcapng");
     Recording target{capture_in(path), Recording::StartMode::empty};
@@ -292,7 +291,7 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
     CHECK(same);
 }
 
-TEST_CASE("a chosen datagram has what was found in it, and what became of its session before") {
+TEST_CASE("a selected datagram has comments with its findings and earlier session events") {
     Segments segments;
     CaptureSink capture{segments, CaptureSink::DatagramChoice::selected};
     const test::Bytes bytes = test::bytes_of({1, 2, 3});
@@ -352,7 +351,7 @@ TEST_CASE("a chosen datagram has what was found in it, and what became of its se
     CHECK(segments.texts[0].find("session 3: ") < segments.texts[0].find("session 2: "));
 }
 
-TEST_CASE("of more sessions than are known the closed ones are forgotten first") {
+TEST_CASE("beyond the limit of sessions, closed sessions are forgotten first") {
     constexpr std::uint32_t kMany = 65'536 + 100;
     capture::CaptureEncoder blocks;
     const auto event = [&blocks](std::uint32_t session, record::SessionEvent what) {
@@ -376,7 +375,7 @@ TEST_CASE("of more sessions than are known the closed ones are forgotten first")
     CHECK(!blocks.describe_session(kMany).empty());
 }
 
-TEST_CASE("each segment of a capture gives its snapshots and their items alone") {
+TEST_CASE("the snapshots of each segment of a capture can be decoded alone") {
     for (const std::string name :
          {"token-ddnet-layers-rejoin", "token-high-bandwidth", "token-map-change",
           "tokenless-map-change", "seven-map-change", "seven-on-ddnet"}) {
@@ -418,7 +417,7 @@ TEST_CASE("each segment of a capture gives its snapshots and their items alone")
     }
 }
 
-TEST_CASE("states of many sessions in short segments take a fourth of the traffic, not more") {
+TEST_CASE("session states take at most a quarter of the traffic's bytes") {
     constexpr std::uint32_t kSessions = 64;
     constexpr std::size_t kSegment = std::size_t{1} << 20U;
     capture::CaptureEncoder blocks;
@@ -453,7 +452,7 @@ TEST_CASE("states of many sessions in short segments take a fourth of the traffi
     CHECK(states * state.size() >= traffic / 5);
 }
 
-TEST_CASE("a session without an address is written with one for tests") {
+TEST_CASE("a session without an address is written with an address for tests") {
     const test::TemporaryFolder folder;
     const auto path = folder.file("a.pcapng");
     {

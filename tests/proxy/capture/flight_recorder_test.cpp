@@ -91,7 +91,7 @@ record::FindingRecord finding(std::uint32_t session, record::FindingId id) {
 
 } // namespace
 
-TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
+TEST_CASE("a requested file contains all stored datagrams and is readable by its owner only") {
     Flight flight{{.time = 3600 * kSecond}};
     flight.write();
     CHECK(flight.folder.files().empty());
@@ -116,7 +116,7 @@ TEST_CASE("who asks gets all that is kept, for its owner's eyes alone") {
     CHECK(flight.recorder.counts().lost == 0);
 }
 
-TEST_CASE("a finding writes its session, once in the time that is kept, and the rest is counted") {
+TEST_CASE("a finding writes a file of its session, and further findings are counted") {
     const auto id = record::FindingId::snapshot_crc_mismatch;
     Flight flight{{.time = 60 * kSecond, .triggers = on(id)}};
     const auto other = finding(1, record::FindingId::snapshot_unknown_base);
@@ -144,7 +144,7 @@ TEST_CASE("a finding writes its session, once in the time that is kept, and the 
           std::string::npos);
 }
 
-TEST_CASE("a finding is written while what it is about is there, or the file says that it is not") {
+TEST_CASE("a finding's file is written before its datagrams are dropped, or names the loss") {
     struct Row {
         std::string_view name;
         int at;                  ///< seconds after a file the finding comes
@@ -195,7 +195,7 @@ TEST_CASE("a finding is written while what it is about is there, or the file say
     }
 }
 
-TEST_CASE("what is too old, or beyond the size, is not there any more") {
+TEST_CASE("datagrams that are too old or beyond the memory limit are dropped") {
     Flight flight{{.time = 2 * kSecond}};
     std::ignore = flight.recorder.on_time(flight.last);
     flight.recorder.request_file(0);
@@ -207,7 +207,7 @@ TEST_CASE("what is too old, or beyond the size, is not there any more") {
     CHECK(datagrams(again) < datagrams(flight.seen) / 2);
 }
 
-TEST_CASE("what begins in mid-game is verified from the first state on") {
+TEST_CASE("a file that begins during a game is verified from the first state on") {
     const auto kept = [](bool states) {
         Flight flight{{.time = 6 * kSecond}, 4 * kMiB, "captures/bench-4.pcap.gz", states};
         std::ignore = flight.recorder.on_time(flight.last);
@@ -223,7 +223,7 @@ TEST_CASE("what begins in mid-game is verified from the first state on") {
     CHECK(again.verified + again.unknown_base == again.snapshots);
 }
 
-TEST_CASE("one session is written where one is asked for") {
+TEST_CASE("a request for one session writes only this session") {
     Flight flight{{.time = 3600 * kSecond}};
     flight.recorder.request_file(7); // another recorder's, or nobody's
     flight.write();
@@ -237,7 +237,7 @@ TEST_CASE("one session is written where one is asked for") {
     CHECK(again.snapshots < flight.seen.snapshots);
 }
 
-TEST_CASE("who asks for one session while another is wanted gets a file with both") {
+TEST_CASE("two waiting requests get one file with all sessions") {
     Flight flight{{.time = 3600 * kSecond}};
     flight.recorder.request_file(1);
     flight.recorder.request_file(7);
@@ -247,7 +247,7 @@ TEST_CASE("who asks for one session while another is wanted gets a file with bot
     CHECK(written.front().filename().string().ends_with("Z.pcapng")); // of all
 }
 
-TEST_CASE("at the end all that is kept is written, however much that is") {
+TEST_CASE("at the end, requested files are written completely") {
     Flight flight{{.time = 3600 * kSecond}, 64 * kMiB};
     // More than is queued in the game, all of it noise.
     const std::vector<std::byte> noise(1200, std::byte{0x55});
@@ -265,7 +265,7 @@ TEST_CASE("at the end all that is kept is written, however much that is") {
     CHECK(std::filesystem::file_size(written.front()) > kDatagrams * noise.size());
 }
 
-TEST_CASE("a folder that cannot be written to is complained of, and costs nothing else") {
+TEST_CASE("a folder that cannot be written to is reported and has no other effect") {
     Flight flight{{.folder = "not there", .time = 60 * kSecond}};
     flight.recorder.request_file(0);
     flight.write();
@@ -275,7 +275,7 @@ TEST_CASE("a folder that cannot be written to is complained of, and costs nothin
     CHECK_FALSE(flight.recorder.is_busy());
 }
 
-TEST_CASE("what was asked for at the end is written before it ends") {
+TEST_CASE("a request shortly before the end is written") {
     const auto id = record::FindingId::snapshot_crc_mismatch;
     Flight flight{{.time = 60 * kSecond, .triggers = on(id)}};
     for (int i = 0; i < 3; ++i) {
@@ -315,7 +315,7 @@ std::deque<Kept> content(const FlightRecorderRing& ring) {
 
 } // namespace
 
-TEST_CASE("a flight ring holds the latest blocks, whole and in order, whatever their sizes") {
+TEST_CASE("a ring contains the latest blocks, complete and in order") {
     std::mt19937 random{7}; // NOLINT(cert-msc51-cpp): the same each time
     for (const std::size_t capacity : {16U, 64U, 4096U, 10'000U}) {
         CAPTURE(capacity);

@@ -36,7 +36,7 @@ std::uint32_t folded(std::span<const std::byte> bytes, std::uint32_t sum = 0) {
 
 } // namespace
 
-TEST_CASE("addresses are read as records show them") {
+TEST_CASE("endpoints are parsed in the form that records have") {
     for (const std::string_view text :
          {"", "127.0.0.1", ":1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "127.0.0.1:1x",
           "::1:5", "[::1:5", "[]:5", "client-01020304:5", "name:5", "256.0.0.1:5"}) {
@@ -51,7 +51,7 @@ TEST_CASE("addresses are read as records show them") {
     CHECK(to_string(*six) == "[fd00::2]:65535");
 }
 
-TEST_CASE("a long comment is cut between characters") {
+TEST_CASE("a long comment is truncated between characters") {
     for (const std::size_t before : {1020U, 1021U, 1022U, 1023U, 1024U}) {
         CAPTURE(before);
         const std::string text = std::string(before, 'a') + "\xf0\x9f\x98\x80" + "b";
@@ -65,7 +65,7 @@ TEST_CASE("a long comment is cut between characters") {
     }
 }
 
-TEST_CASE("frames are read back as the datagrams that they hold, their checksums right") {
+TEST_CASE("frames contain their datagrams with correct checksums") {
     struct Row {
         std::string_view from;
         std::string_view to;
@@ -140,7 +140,7 @@ Bytes block_body(const Bytes& block) {
 
 } // namespace
 
-TEST_CASE("what a capture says of a session is read as it was written") {
+TEST_CASE("a session state is read as it was written") {
     struct Row {
         std::string_view client;
         std::string_view server;
@@ -167,7 +167,7 @@ TEST_CASE("what a capture says of a session is read as it was written") {
     }
 }
 
-TEST_CASE("what is cut, of another version or somebody else's says nothing of a session") {
+TEST_CASE("truncated, unknown or foreign blocks contain no session state") {
     struct Row {
         const char* name;
         std::function<void(Bytes&)> spoil;

@@ -36,7 +36,7 @@ bool is_keyframe(const std::string& chunk) {
 
 } // namespace
 
-TEST_CASE("chunks are those of the reference") {
+TEST_CASE("chunks are encoded as in the reference") {
     DemoEncoder encoder{4, tw::snapshot::Dialect::six};
     // Its items stand in another order there; a delta says the same.
     CHECK(put(encoder, 500, kFirst).starts_with("c0000001f4"));
@@ -46,7 +46,7 @@ TEST_CASE("chunks are those of the reference") {
     CHECK(to_hex(out) == "485200d0e8588e8a1b");
 }
 
-TEST_CASE("a tick is a step where one reaches, and absolute in front of a keyframe") {
+TEST_CASE("a tick is relative if possible, and absolute before a keyframe") {
     struct Row {
         int version;
         snapshot::Tick step;
@@ -65,7 +65,7 @@ TEST_CASE("a tick is a step where one reaches, and absolute in front of a keyfra
     }
 }
 
-TEST_CASE("ticks that do not follow are refused, and leave no trace") {
+TEST_CASE("ticks that are not later are rejected and change nothing") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     CHECK(put(encoder, -1, kFirst) == "refused");
     CHECK(put(encoder, 0x6fffffff, kFirst) == "refused");
@@ -75,7 +75,7 @@ TEST_CASE("ticks that do not follow are refused, and leave no trace") {
     CHECK(encoder.last_tick() == 10);
 }
 
-TEST_CASE("a snapshot that shows the same takes a tick alone, and the last one a delta") {
+TEST_CASE("an unchanged snapshot is only a tick, and a final one gets an empty delta") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     CHECK(put(encoder, 10, kFirst) != "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
@@ -87,7 +87,7 @@ TEST_CASE("a snapshot that shows the same takes a tick alone, and the last one a
     CHECK(end.empty());
 }
 
-TEST_CASE("a last tick that a message follows is shown, and takes no delta") {
+TEST_CASE("a final tick with a message gets no empty delta") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     CHECK(put(encoder, 10, kFirst) != "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
@@ -98,7 +98,7 @@ TEST_CASE("a last tick that a message follows is shown, and takes no delta") {
     CHECK(end.empty());
 }
 
-TEST_CASE("what deltas cannot say becomes a keyframe") {
+TEST_CASE("a change that deltas cannot express becomes a keyframe") {
     struct Row {
         std::string_view name;
         Items from;
@@ -121,7 +121,7 @@ TEST_CASE("what deltas cannot say becomes a keyframe") {
     }
 }
 
-TEST_CASE("a snapshot that no demo can hold is refused, and leaves no trace") {
+TEST_CASE("a snapshot that is too large is rejected and changes nothing") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     CHECK(put(encoder, 10, kFirst) != "refused");
     // Each int takes five bytes.
@@ -142,7 +142,7 @@ TEST_CASE("a snapshot that no demo can hold is refused, and leaves no trace") {
     CHECK(out.empty());
 }
 
-TEST_CASE("markers stand a second apart, and there are 64 of them") {
+TEST_CASE("markers are at least a second apart and at most 64") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     encoder.add_marker(); // there is no tick yet
     snapshot::Tick tick = 100;
@@ -162,7 +162,7 @@ TEST_CASE("markers stand a second apart, and there are 64 of them") {
     CHECK(to_hex(patches[1].bytes).starts_with("000000400000006400000096"));
 }
 
-TEST_CASE("header texts end with a NUL, whatever is asked for") {
+TEST_CASE("header texts always end with a NUL") {
     demo::DemoHeader header = test::demo_header();
     header.map_name = std::string(100, 'm');
     const Bytes bytes = DemoEncoder::encode_start(header, {});

@@ -80,7 +80,7 @@ demo::DemoHeader header_of(const std::filesystem::path& path) {
 
 } // namespace
 
-TEST_CASE("a session becomes a demo of all it was shown") {
+TEST_CASE("a session becomes a demo with all its snapshots and messages") {
     SessionStage stage;
     stage.script().enter_game("dm1");
     stage.script().send(kS2c, message("sv_motd").string("welcome"));
@@ -104,7 +104,7 @@ TEST_CASE("a session becomes a demo of all it was shown") {
     CHECK(stage.demos().losses().num_unwritten_chunks() == 0);
 }
 
-TEST_CASE("a map in reach is in the demo, with its hash") {
+TEST_CASE("a known map is embedded in the demo with its hash") {
     SessionStage stage;
     auto& answer = stage.script().maps().answer;
     answer.status = inspect::MapStatus::not_found;
@@ -120,7 +120,7 @@ TEST_CASE("a map in reach is in the demo, with its hash") {
     CHECK(header.sha256 == answer.sha256);
 }
 
-TEST_CASE("a session whose map is not known has no demo, and is counted") {
+TEST_CASE("a session with an unknown map has no demo and is counted") {
     SessionStage stage;
     stage.script().snap(10, kNoBase, kPickupAndPlayer);
     stage.script().snap(12, 10, kMovedPickup);
@@ -135,7 +135,7 @@ TEST_CASE("a session whose map is not known has no demo, and is counted") {
     CHECK(stage.demos().losses().sessions_without_map == 1);
 }
 
-TEST_CASE("each map has a demo of its own, and none is empty") {
+TEST_CASE("each map gets a separate demo, and no demo is empty") {
     SessionStage stage;
     stage.script().enter_game("dm1");
     stage.script().snap(10, kNoBase, kPickupAndPlayer);
@@ -171,7 +171,7 @@ TEST_CASE("findings of warning or worse are markers") {
     CHECK(header_of(files[0]).markers == std::vector<std::int32_t>{180});
 }
 
-TEST_CASE("a recorder that is killed leaves a demo that plays") {
+TEST_CASE("a killed recorder leaves a playable demo") {
     test::TemporaryFolder folder;
     FileQueue files;
     DemoSink demos{{.folder = folder.path()}, files};
@@ -193,7 +193,7 @@ TEST_CASE("a recorder that is killed leaves a demo that plays") {
     CHECK(header_of(made[0]).length == 0);
 }
 
-TEST_CASE("messages with secrets are only there when they are asked for") {
+TEST_CASE("demos contain messages with secrets only on request") {
     for (const bool show : {false, true}) {
         CAPTURE(show);
         SessionStage stage{{.folder = {}, .show_secrets = show}};
@@ -211,7 +211,7 @@ TEST_CASE("messages with secrets are only there when they are asked for") {
     }
 }
 
-TEST_CASE("a demo for vanilla has nothing that it does not know") {
+TEST_CASE("a demo for vanilla contains only items and messages of vanilla") {
     SessionStage stage{{.folder = {}, .version = 4}};
     stage.script().enter_game("dm1");
     const std::vector<std::int32_t> info(5, 0);
@@ -237,7 +237,7 @@ TEST_CASE("a demo for vanilla has nothing that it does not know") {
     CHECK(std::ranges::count(lines, "message s2c sv_emoticon #0") == 1);
 }
 
-TEST_CASE("a demo for vanilla names no client that it has no room for") {
+TEST_CASE("a demo for vanilla contains no client id that vanilla cannot store") {
     struct Row {
         const char* name;
         std::uint16_t type;
@@ -266,7 +266,7 @@ TEST_CASE("a demo for vanilla names no client that it has no room for") {
     }
 }
 
-TEST_CASE("a queue that is full ends a demo, and another begins later") {
+TEST_CASE("a full queue ends a demo, and another begins later") {
     SessionStage stage{{}, 600}; // for a head and little more
     stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
@@ -282,7 +282,7 @@ TEST_CASE("a queue that is full ends a demo, and another begins later") {
     }
 }
 
-TEST_CASE("a disk that was full for a while ends a demo whole, and another begins") {
+TEST_CASE("a full disk ends a demo, which stays playable, and another begins later") {
     SessionStage stage;
     stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
@@ -320,7 +320,7 @@ TEST_CASE("a disk that was full for a while ends a demo whole, and another begin
     CHECK(last[1] == "snapshot 998");
 }
 
-TEST_CASE("texts become names of files that stay in their folder") {
+TEST_CASE("texts become file names that cannot leave their folder") {
     CHECK(demo::safe_file_name("Kobra 4") == "Kobra_4");
     CHECK(demo::safe_file_name("../../etc/passwd") == "_._.._etc_passwd");
     CHECK(demo::safe_file_name("") == "unknown");
@@ -503,7 +503,7 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
     }
 }
 
-TEST_CASE("worlds of a server of 0.7 become a demo of it") {
+TEST_CASE("worlds of a 0.7 server become a 0.7 demo") {
     const TemporaryFolder folder;
     Snapshots worlds;
     {
@@ -529,7 +529,7 @@ TEST_CASE("worlds of a server of 0.7 become a demo of it") {
     CHECK(read.names == worlds.names);
 }
 
-TEST_CASE("who is told of stands in each snapshot; what no server sends is not taken from one") {
+TEST_CASE("announced players are in each snapshot, and items that only demos have are replaced") {
     using Kind = wire::FieldValue::Kind;
     std::vector<wire::FieldValue> values{
         {.name = "client_id", .integer = 3},

@@ -138,7 +138,7 @@ const Items kSome{{{9, 1}, std::vector<std::int32_t>(22, 1)}};
 
 } // namespace
 
-TEST_CASE("each run of a server becomes a demo of all its worlds") {
+TEST_CASE("each run of a server becomes a demo with all its worlds") {
     Stage stage;
     for (const std::uint32_t run : {1U, 2U}) {
         for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
@@ -153,7 +153,7 @@ TEST_CASE("each run of a server becomes a demo of all its worlds") {
     CHECK(loss_sentences(stage.losses()).empty());
 }
 
-TEST_CASE("a demo begins when somebody is told of the map") {
+TEST_CASE("a demo begins when the map is known") {
     Stage stage;
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         stage.show(tick, kSome, 1, true, "a:1", 0, tick < 104 ? "" : "dm1");
@@ -165,7 +165,7 @@ TEST_CASE("a demo begins when somebody is told of the map") {
     CHECK(stage.losses().sessions_without_map == 0);
 }
 
-TEST_CASE("runs of which nobody is told what map they are on have no demo, and are counted") {
+TEST_CASE("runs with an unknown map have no demo and are counted") {
     Stage stage;
     for (const std::uint32_t run : {1U, 2U, 3U}) {
         for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
@@ -176,7 +176,7 @@ TEST_CASE("runs of which nobody is told what map they are on have no demo, and a
     CHECK(stage.end().size() == 1);
 }
 
-TEST_CASE("servers whose worlds come in turn have a demo each") {
+TEST_CASE("several servers at a time get one demo each") {
     Stage stage;
     const Items others{{{9, 2}, std::vector<std::int32_t>(22, 3)}};
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
@@ -191,7 +191,7 @@ TEST_CASE("servers whose worlds come in turn have a demo each") {
     CHECK(stage.losses().num_unwritten_chunks() == 0);
 }
 
-TEST_CASE("one more server than may have demos costs the others nothing, and is counted") {
+TEST_CASE("a server beyond the limit gets no demo and is counted") {
     Stage stage;
     constexpr int kServers = 65;
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
@@ -206,7 +206,7 @@ TEST_CASE("one more server than may have demos costs the others nothing, and is 
     CHECK(stage.losses().worlds_over_limit == 5);
 }
 
-TEST_CASE("a server that was silent for ten seconds gives its place to another") {
+TEST_CASE("a server that was silent for ten seconds is replaced by another") {
     Stage stage;
     for (int server = 0; server < 100; ++server) {
         for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
@@ -218,7 +218,7 @@ TEST_CASE("a server that was silent for ten seconds gives its place to another")
     CHECK(stage.losses().worlds_over_limit == 0);
 }
 
-TEST_CASE("what is more than a snapshot holds is left out in order, and counted") {
+TEST_CASE("items beyond the limits are left out in the documented order and counted") {
     Items many;
     for (std::uint16_t i = 0; i < 1100; ++i) {
         many[{4, i}] = {i, i, 0, 0}; // pickups: entities
@@ -238,7 +238,7 @@ TEST_CASE("what is more than a snapshot holds is left out in order, and counted"
     CHECK(stage.losses().num_unwritten_chunks() == 0);
 }
 
-TEST_CASE("what 0.6 has no place for is not in its demos, and not missing") {
+TEST_CASE("items that only 0.7 knows are not in 0.6 demos and not counted") {
     Items items{{{9, 5}, std::vector<std::int32_t>(22, 5)}};
     items[{23, 5}] = {100};     // the race of a player
     items[{24, 0}] = {1, 2, 3}; // and of the map
@@ -252,7 +252,7 @@ TEST_CASE("what 0.6 has no place for is not in its demos, and not missing") {
     CHECK(loss_sentences(stage.losses()).empty());
 }
 
-TEST_CASE("a snapshot of a demo has no more bytes than a server's") {
+TEST_CASE("a snapshot in a demo has at most the size limit of servers") {
     Items large;
     for (std::uint16_t i = 0; i < 500; ++i) {
         large[{60, i}] = std::vector<std::int32_t>(100, i); // a mod's
@@ -267,7 +267,7 @@ TEST_CASE("a snapshot of a demo has no more bytes than a server's") {
     CHECK(stage.losses().ticks_over_limit == 2);
 }
 
-TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it") {
+TEST_CASE("the player items of 0.7 demos fit into each snapshot") {
     Items many;
     for (std::uint16_t i = 0; i < 1100; ++i) {
         many[{4, i}] = {i, i, 0}; // pickups
@@ -295,8 +295,7 @@ TEST_CASE("what a demo of 0.7 says of players in each snapshot finds room in it"
     CHECK(stage.losses().num_unwritten_chunks() == 0);
 }
 
-TEST_CASE(
-    "demos have the players of made-up ids for whom clients have room, and count the others") {
+TEST_CASE("players with made-up ids get free ids in demos, and others are counted") {
     constexpr std::uint16_t kPlayers = 20;
     for (const int version : {4, 5}) {
         CAPTURE(version);
@@ -319,7 +318,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("what is said stands in the demo of its run, with the ids that its players have there") {
+TEST_CASE("messages are in the demo of their run with the demo's client ids") {
     Items items = kSome;
     items[{9, 128}] = std::vector<std::int32_t>(22, 1);
     Stage stage;
@@ -349,7 +348,7 @@ TEST_CASE("what is said stands in the demo of its run, with the ids that its pla
     CHECK(stage.losses().messages_without_id == 1);
 }
 
-TEST_CASE("demos for vanilla have what it knows of what is said") {
+TEST_CASE("demos for vanilla contain only messages that vanilla knows") {
     Items items = kSome;
     items[{9, 20}] = std::vector<std::int32_t>(22, 1);
     Stage stage{4};
@@ -427,7 +426,7 @@ Ids from_to(std::uint16_t first, std::uint16_t last) {
 
 } // namespace
 
-TEST_CASE("players of made-up ids have some in a demo that clients draw, and keep them") {
+TEST_CASE("players with made-up ids get ids that clients draw, and keep them") {
     demo::DemoClientIds players{false};
     const auto shown = [&](const Ids& clients) {
         const Crowd crowd{clients};
@@ -453,7 +452,8 @@ TEST_CASE("players of made-up ids have some in a demo that clients draw, and kee
           Tees{"3:3 hooks -1", "200:60 hooks 61", "129:61 hooks 63", "128:63 hooks 3"});
 }
 
-TEST_CASE("who left gives an id away when there is no other, and who has none is left out") {
+TEST_CASE(
+    "an absent player's id is reassigned if none is free, and players without an id are left out") {
     demo::DemoClientIds players{false};
     for (const std::uint16_t first : Ids{128, 192, 256}) {
         const Crowd crowd{from_to(first, static_cast<std::uint16_t>(first + 63))};
@@ -465,7 +465,7 @@ TEST_CASE("who left gives an id away when there is no other, and who has none is
     CHECK(placed.items.size() == 3 * 64 + 1);
 }
 
-TEST_CASE("in demos that vanilla plays, players beyond the sixteenth have the ids that are free") {
+TEST_CASE("in demos for vanilla, players with high ids get free ids below 16") {
     demo::DemoClientIds players{true};
     const Crowd crowd{{2, 20, 128}};
     CHECK(tees(players.assign_ids(crowd.world).items) ==
@@ -474,7 +474,7 @@ TEST_CASE("in demos that vanilla plays, players beyond the sixteenth have the id
     CHECK(players.assign_ids(full.world).left_out == 3);
 }
 
-TEST_CASE("who carries a flag and who shot has the id of the player in the demo") {
+TEST_CASE("flag carriers and owners of projectiles have the demo's client ids") {
     struct Row {
         std::string_view name;
         snapshot::ItemKey key;
@@ -514,7 +514,7 @@ TEST_CASE("who carries a flag and who shot has the id of the player in the demo"
     }
 }
 
-TEST_CASE("of a world of 0.7, names have the ids of their players") {
+TEST_CASE("in 0.7 demos, names have the demo's client ids") {
     demo::DemoClientIds players{false};
     snapshot::Snapshot items;
     items.append({snapshot::kSevenCharacterType, 70}, std::vector<std::int32_t>(22));

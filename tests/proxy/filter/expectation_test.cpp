@@ -22,7 +22,7 @@ Expectation expectation_of(std::string_view text) {
 
 } // namespace
 
-TEST_CASE("expectations are met or say what was seen instead") {
+TEST_CASE("expectations are met or name the values that occurred instead") {
     constexpr std::string_view kAt = "session 3, snapshot at 2026-01-01T00:00:00.123456Z, tick 500";
     const SampleRecords samples;
 
@@ -76,13 +76,13 @@ TEST_CASE("expectations are met or say what was seen instead") {
     }
 }
 
-TEST_CASE("without records nothing has happened: once and always fail, never is met") {
+TEST_CASE("without records, once and always fail, and never is met") {
     CHECK(expectation_of("snapshot").unmet_reason() == "there were no records");
     CHECK(expectation_of("always ok").unmet_reason() == "no record has a key it names");
     CHECK(expectation_of("never finding").is_met());
 }
 
-TEST_CASE("what several workers saw counts together") {
+TEST_CASE("the results of several threads are added") {
     const SampleRecords samples;
     const std::vector<Expectation> asked{expectation_of("tick > 1000"), expectation_of("finding"),
                                          expectation_of("never finding")};
@@ -102,7 +102,7 @@ TEST_CASE("what several workers saw counts together") {
           "snapshot.crc_mismatch; seen: type: finding");
 }
 
-TEST_CASE("offsets of errors count in the whole text of an expectation") {
+TEST_CASE("offsets of errors are relative to the whole text of an expectation") {
     const auto expectation = Expectation::parse("  never tikc > 5");
     REQUIRE_FALSE(expectation.has_value());
     CHECK(expectation.error().offset == 8);
@@ -111,7 +111,7 @@ TEST_CASE("offsets of errors count in the whole text of an expectation") {
     CHECK(contains(Expectation::parse("nevermore").error().message, "nevermore"));
 }
 
-TEST_CASE("what peers send is kept short, few and harmless in reports") {
+TEST_CASE("texts from peers are limited and escaped in reports") {
     SampleRecords samples;
     Expectation expectation = expectation_of("detail == never");
     const std::string evil = "\x1b[2J" + std::string(1000, 'x');

@@ -67,7 +67,7 @@ void conditions(const std::string& path, const json::value& value, std::vector<s
 
 } // namespace
 
-TEST_CASE("every key and value of every record's JSON is a condition that the record fulfils") {
+TEST_CASE("a record matches a condition for each key and value of its JSON") {
     const SampleRecords samples;
     std::size_t count = 0;
     for (const Record& record : samples.all()) {
@@ -87,7 +87,7 @@ TEST_CASE("every key and value of every record's JSON is a condition that the re
     CHECK(count > 300);
 }
 
-TEST_CASE("every key there is is read from some record") {
+TEST_CASE("every key of filters is read from some record") {
     const SampleRecords samples;
     tw::record::FindingRecord ambiguous = samples.finding;
     ambiguous.candidates = tw::record::CauseCandidateSummary{.count = 2, .likeliest = {}};
@@ -128,7 +128,7 @@ void check_selections(std::span<const Selection> rows) {
 
 } // namespace
 
-TEST_CASE("conditions select what they say") {
+TEST_CASE("conditions match the right records") {
     const SampleRecords s;
     const Selection rows[] = {
         {"snapshot", &s.snapshot, true},
@@ -191,7 +191,7 @@ TEST_CASE("conditions select what they say") {
     check_selections(rows);
 }
 
-TEST_CASE("conditions on items select what they say") {
+TEST_CASE("conditions on items match the right records") {
     const SampleRecords s;
     const Selection rows[] = {
         {"items.at.game == finish", &s.snapshot, true},
@@ -213,7 +213,7 @@ TEST_CASE("conditions on items select what they say") {
     check_selections(rows);
 }
 
-TEST_CASE("secrets are compared only by those who may see them") {
+TEST_CASE("secrets are compared only with show_secrets") {
     const SampleRecords samples;
     const auto open = Filter::parse("fields.password == hunter2", {.show_secrets = true});
     REQUIRE(open.has_value());
@@ -232,7 +232,7 @@ TEST_CASE("secrets are compared only by those who may see them") {
     }
 }
 
-TEST_CASE("of a chat command only what is shown can be found") {
+TEST_CASE("only the shown part of a chat command can be compared") {
     constexpr std::string_view kLine = "/pin 4711";
     const tw::wire::FieldValue line{.kind = tw::wire::FieldValue::Kind::string,
                                     .secrecy = tw::wire::Secrecy::secret,
@@ -264,7 +264,7 @@ TEST_CASE("a snapshot that could not be rebuilt has no items and no size") {
     }
 }
 
-TEST_CASE("what is wrong with a filter is said with its place and the nearest word") {
+TEST_CASE("errors in filters have a position and a suggestion") {
     struct Row {
         std::string_view filter;
         std::string_view message;
@@ -368,7 +368,7 @@ TEST_CASE("nesting and length are bounded") {
     CHECK_FALSE(Filter::parse(std::string(Filter::kMaxLength, '(')).has_value());
 }
 
-TEST_CASE("a filter cut anywhere is a filter or an error within it, never something else") {
+TEST_CASE("a truncated filter is a filter or an error with an offset inside it") {
     constexpr std::string_view kWhole =
         "type == \"snapshot\" and (count(items: type == character and at.tele.number != null) >= 2 "
         "or not fields.message ~ 'a \\' b' and t > 2026-01-01T00:00:00Z)";
@@ -417,7 +417,7 @@ TEST_CASE("every example in FILTERS.md is a filter or an expectation") {
     CHECK(count_of_rows >= 3);
 }
 
-TEST_CASE("asking a filter allocates nothing") {
+TEST_CASE("matching a record allocates nothing") {
     const SampleRecords samples;
     const auto records = samples.all();
     const std::array filters{
@@ -439,7 +439,7 @@ TEST_CASE("asking a filter allocates nothing") {
     CHECK(matches == 10);
 }
 
-TEST_CASE("a filtered sink passes on what matches and nothing else") {
+TEST_CASE("a filtered sink passes on only the records that match") {
     class Counter final : public tw::record::RecordSink {
       public:
         void on_record(const Record& record) override { seen.push_back(record.index()); }
@@ -492,7 +492,7 @@ constexpr Row kRows[] = {
 
 } // namespace
 
-TEST_CASE("a filter is about messages where nothing else may match") {
+TEST_CASE("matches_only_messages() recognises filters that only messages can match") {
     for (const Row& row : kRows) {
         CAPTURE(row.text);
         const auto filter = Filter::parse(row.text);

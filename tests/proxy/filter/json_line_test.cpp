@@ -38,7 +38,7 @@ std::string values(std::string_view line, std::string_view key) {
 
 } // namespace
 
-TEST_CASE("what stands under a key is found, and damaged text has nothing") {
+TEST_CASE("the values of a key are found, and damaged lines have none") {
     const std::string line =
         R"({"a":1,"b":{"c":"x\"y\\\u00e4\ud83d\ude00\n","d":[1,2.5,-3]},"at":{"tile":[7,-8]},)"
         R"("list":[{"n":"p"},{"n":"q"},{"m":[["r"]]}],"t":true,"z":null,"s":"}]\\"})";
@@ -79,7 +79,7 @@ TEST_CASE("what stands under a key is found, and damaged text has nothing") {
     CHECK(values(R"({"a":"\ud800x\u12"})", "a") == R"(\ud800x\u12)");
 }
 
-TEST_CASE("values that a line of twscope never has are read as they stand, or not at all") {
+TEST_CASE("unusual values are read as written, or not at all") {
     struct Row {
         const char* name;
         std::string line;
@@ -194,7 +194,7 @@ TEST_CASE("keys of the record can be read between those of its items") {
     CHECK(before.text == "1|2");
 }
 
-TEST_CASE("lines are as long as the memory allows, and a short one may follow") {
+TEST_CASE("a short line can follow a very long one") {
     std::string text = R"({"items":[)";
     while (text.size() < std::size_t{16} << 20U) {
         text += R"({"a":1},)";

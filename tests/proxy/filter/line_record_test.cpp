@@ -46,7 +46,7 @@ std::vector<std::string> filters_of_page() {
 
 } // namespace
 
-TEST_CASE("a line fulfils a filter exactly when the record did that it was written from") {
+TEST_CASE("a line matches a filter if and only if its record does") {
     const SampleRecords sample;
     std::vector<std::string> filters = filters_of_page();
     CHECK(filters.size() > 20);
@@ -88,8 +88,7 @@ TEST_CASE("a line fulfils a filter exactly when the record did that it was writt
     MESSAGE(asked << " questions, " << fulfilled << " fulfilled");
 }
 
-TEST_CASE(
-    "a filter that is asked of many lines answers as it does of one, whatever the lines are") {
+TEST_CASE("LineFilter and matches_line() agree on all lines") {
     const SampleRecords sample;
     std::vector<LineFilter> fast;
     std::vector<Filter> slow;
@@ -124,7 +123,7 @@ TEST_CASE(
     CHECK(fulfilled > 1'000);
 }
 
-TEST_CASE("a filter for what stands in no line is told apart") {
+TEST_CASE("a filter with a key that lines never contain is an error") {
     const auto filter = LineFilter::parse("snapshot and size_bytes > 5");
     REQUIRE_FALSE(filter);
     CHECK(filter.error().message == "recorded lines have no size_bytes");
@@ -132,7 +131,7 @@ TEST_CASE("a filter for what stands in no line is told apart") {
     CHECK(LineFilter::parse("snapshots.size_bytes.max > 5"));
 }
 
-TEST_CASE("a misspelt message is noticed") {
+TEST_CASE("a misspelt message name is noticed") {
     struct Row {
         std::string_view filter;
         std::string_view similar;
@@ -154,7 +153,7 @@ TEST_CASE("a misspelt message is noticed") {
     }
 }
 
-TEST_CASE("the front of a line is read in any order of its keys, and nothing else is one") {
+TEST_CASE("the head of a line is read in any order of keys") {
     struct Row {
         std::string line;
         std::string head; ///< "time type session"; empty if the line is not a record
@@ -183,8 +182,7 @@ TEST_CASE("the front of a line is read in any order of its keys, and nothing els
     }
 }
 
-TEST_CASE(
-    "a line is a record if it is whole as far as can be seen, and a sound one if all of it is") {
+TEST_CASE("is_record_line() and is_valid_record() recognise damaged lines") {
     const std::string line = R"({"v":1,"t":"2026","type":"map","session":1,"name":"a"})";
 
     struct Row {
@@ -229,7 +227,7 @@ TEST_CASE(
     CHECK_FALSE(is_valid_record(line + '\n'));
 }
 
-TEST_CASE("a filter knows what no line can do without") {
+TEST_CASE("may_match() rejects lines without a required key or text") {
     struct Row {
         std::string_view filter;
         std::string_view line;

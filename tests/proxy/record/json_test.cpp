@@ -22,7 +22,7 @@ TEST_CASE("keys stay in order, numbers have three decimals and no exponent") {
                                R"("large":9223372036854775808,"empty":{}})");
 }
 
-TEST_CASE("texts and keys of any bytes become valid JSON") {
+TEST_CASE("any bytes in texts and keys become valid JSON") {
     const json::object object{{"k\xff", "a\"\\\n\x01\xc3\xa9\xfe"}};
     const std::string text = json_text(object);
     CHECK(json::parse(text) == json::object{{"k\ufffd", "a\"\\\n\x01\u00e9\ufffd"}});
@@ -49,7 +49,7 @@ TEST_CASE("findings that did not occur are absent") {
 
 using namespace tw::record;
 
-TEST_CASE("only an object that is well-formed JSON to its end counts as one") {
+TEST_CASE("only a complete, well-formed JSON object is accepted") {
     struct Row {
         const char* name;
         std::string text;
@@ -107,7 +107,7 @@ TEST_CASE("only an object that is well-formed JSON to its end counts as one") {
     }
 }
 
-TEST_CASE("what Boost.JSON takes for an object counts as one, and nothing else does") {
+TEST_CASE("is_json_object() agrees with Boost.JSON") {
     const std::string line =
         R"({"v":1,"t":"2026-11-21T16:15:00.000000Z","type":"snapshot","session":12,"ok":true,)"
         R"("crc_wanted":null,"items":[{"type":"character","id":3,"fields":{"x":-1.5e3,"y":0},)"
@@ -143,7 +143,7 @@ TEST_CASE("what Boost.JSON takes for an object counts as one, and nothing else d
     CHECK(objects < 45'000);
 }
 
-TEST_CASE("control bytes are found wherever they stand") {
+TEST_CASE("control bytes are found at any position") {
     for (const std::size_t size : {1U, 15U, 256U, 257U, 1'000U}) {
         for (std::size_t at = 0; at < size; ++at) {
             std::string text(size, '\x7f');

@@ -28,7 +28,7 @@ class TakenNumber final : public filter::ValueVisitor {
 
 } // namespace
 
-TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
+TEST_CASE("one line declares a counter for JSON, filters, stats and merging") {
     record::SessionStats stats;
     stats.scratched = 7;
     const record::SummaryRecord summary{.stats = &stats};
@@ -56,7 +56,7 @@ TEST_CASE("a counter is one line: JSON, filters, stats and merging know it") {
     CHECK(sum.scratched == 14);
 }
 
-TEST_CASE("RECORDS.md, which lacks it, is complained about") {
+TEST_CASE("a counter that RECORDS.md lacks is reported") {
     const std::string page = test::read_text(TW_RECORDS_PAGE);
     REQUIRE(!page.empty());
     const auto complaints = test::page_complaints(page);

@@ -15,7 +15,7 @@
 
 namespace tw::record {
 
-TEST_CASE("a finding is one line that says what, where and by how much") {
+TEST_CASE("a finding is described in one line with its item and numbers") {
     FindingRecord record;
     record.head.session = 3;
     record.id = FindingId::snapshot_crc_mismatch;
@@ -36,7 +36,7 @@ TEST_CASE("a finding is one line that says what, where and by how much") {
     CHECK(describe_finding(record).find(", type 9 2, ") != std::string::npos);
 }
 
-TEST_CASE("a type of another size is told with both sizes") {
+TEST_CASE("a finding about another size contains both sizes") {
     FindingRecord record{.id = FindingId::snapshot_size_differs,
                          .item = FindingItem{.type_id = 4, .id = 33, .type = "pickup"},
                          .value = 5,
@@ -49,7 +49,7 @@ TEST_CASE("a type of another size is told with both sizes") {
           std::string::npos);
 }
 
-TEST_CASE("a name that repeats the id is not shown, nor the detail that repeats the sentence") {
+TEST_CASE("a name that repeats the id, or a detail that repeats the sentence, is not shown") {
     FindingRecord record{.id = FindingId::snapshot_size_out_of_range,
                          .item = FindingItem{.type_id = 529},
                          .name = "size_out_of_range",
@@ -80,7 +80,7 @@ TEST_CASE("a silent server is a warning, and its next answer is information") {
     CHECK(severity_of(other) == Severity::error);
 }
 
-TEST_CASE("candidates are counted, the likeliest named") {
+TEST_CASE("possible causes are counted, and the likeliest is named") {
     FindingRecord record;
     record.id = FindingId::snapshot_crc_mismatch;
     const CauseCandidate likeliest{.item = {.type_id = 9, .id = 2, .type = "character"},
@@ -93,7 +93,7 @@ TEST_CASE("candidates are counted, the likeliest named") {
     CHECK(describe_finding(record).find(", 1 candidate (") != std::string::npos);
 }
 
-TEST_CASE("what is explained is told as the finding that it explains") {
+TEST_CASE("an explanation is described like the finding that it explains") {
     FindingRecord record;
     record.id = FindingId::snapshot_explained;
     record.item = FindingItem{.type_id = 9, .id = 2, .type = "character"};
@@ -106,7 +106,7 @@ TEST_CASE("what is explained is told as the finding that it explains") {
         "error snapshot.crc_mismatch: session 0, character 2 x 5 instead of 4. "));
 }
 
-TEST_CASE("what a peer chose to say cannot steer the terminal") {
+TEST_CASE("texts from peers cannot control the terminal") {
     FindingRecord record;
     record.id = FindingId::packet_too_short;
     record.name = "\x1b[2J";
@@ -159,7 +159,7 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
     }
 }
 
-TEST_CASE("what a snapshot says of types counts, whatever was learned from the one before") {
+TEST_CASE("a snapshot's descriptors replace the types learned before") {
     struct Type {
         std::uint16_t number;
         std::int32_t uuid; ///< first int of the UUID
@@ -206,7 +206,7 @@ TEST_CASE("what a snapshot says of types counts, whatever was learned from the o
     }
 }
 
-TEST_CASE("RECORDS.md has the keys of every record and what the schemas say about them") {
+TEST_CASE("RECORDS.md has the keys and sentences of all schemas") {
     const std::string page = test::read_text(TW_RECORDS_PAGE);
     REQUIRE(!page.empty());
     for (const std::string& complaint : test::page_complaints(page)) {
@@ -214,7 +214,7 @@ TEST_CASE("RECORDS.md has the keys of every record and what the schemas say abou
     }
 }
 
-TEST_CASE("a key that the page lacks, and one that no schema has, are complained about") {
+TEST_CASE("a missing key and an unknown key in RECORDS.md are reported") {
     const std::string page = test::read_text(TW_RECORDS_PAGE);
     for (const auto& table : test::page_tables()) {
         CAPTURE(table.heading);

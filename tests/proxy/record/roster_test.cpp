@@ -22,7 +22,7 @@ std::string name_of(const Roster& roster, std::uint16_t client) {
 
 } // namespace
 
-TEST_CASE("who joined is known by name until he leaves or the map changes") {
+TEST_CASE("a player's name is known until the player leaves or the map changes") {
     Roster roster;
     CHECK(name_of(roster, 0) == "none");
     CHECK_FALSE(roster.own_id());
@@ -40,7 +40,7 @@ TEST_CASE("who joined is known by name until he leaves or the map changes") {
     CHECK_FALSE(roster.own_id());
 }
 
-TEST_CASE("a name is shown as its readers show it") {
+TEST_CASE("a name is sanitised and truncated as in clients") {
     struct Row {
         std::string_view sent;
         std::string_view shown;
@@ -62,7 +62,7 @@ TEST_CASE("a name is shown as its readers show it") {
     }
 }
 
-TEST_CASE("a client that 0.7 cannot name is ignored") {
+TEST_CASE("a client id that is invalid in 0.7 is ignored") {
     Roster roster;
     for (const std::int32_t id : {-1, 64, INT32_MIN, INT32_MAX}) {
         roster.add_player({.client_id = id, .own = true, .name = "nobody"});
@@ -119,7 +119,7 @@ SnapshotRecord record_of(const snapshot::Snapshot& snapshot) {
 
 } // namespace
 
-TEST_CASE("the local player is the one whose player info says so") {
+TEST_CASE("the local player is found by the player info") {
     const snapshot::Snapshot snapshot = game(true, true);
     const auto player = local_player(record_of(snapshot));
     REQUIRE(player.has_value());
@@ -128,7 +128,7 @@ TEST_CASE("the local player is the one whose player info says so") {
     CHECK(player->score == 7);
 }
 
-TEST_CASE("a player without a name or a tee is shown all the same") {
+TEST_CASE("a player without a name or a tee is shown") {
     const snapshot::Snapshot snapshot = game(false, false);
     const auto player = local_player(record_of(snapshot));
     REQUIRE(player.has_value());
@@ -136,7 +136,7 @@ TEST_CASE("a player without a name or a tee is shown all the same") {
     CHECK(player->place == "not in the game");
 }
 
-TEST_CASE("a snapshot that names no receiver, or was not rebuilt, has no local player") {
+TEST_CASE("a snapshot without local player info, or not rebuilt, has no local player") {
     snapshot::Snapshot demo;
     demo.append({10, 5}, Ints{0, 5, 0, 0, 30});
     CHECK_FALSE(local_player(record_of(demo)).has_value());

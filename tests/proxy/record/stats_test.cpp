@@ -42,7 +42,7 @@ void check_rows(const Rows& rows, std::set<std::string_view>& keys) {
 
 } // namespace
 
-TEST_CASE("merging adds every counter and joins every distribution") {
+TEST_CASE("merging adds every counter and merges every distribution") {
     DirectionStats direction;
     static_cast<DirectionCounters<std::uint64_t>&>(direction) = numbered<DirectionCounters>(1);
     direction.jitter_us.add(5);
@@ -74,7 +74,7 @@ TEST_CASE("merging adds every counter and joins every distribution") {
     CHECK(stats.findings[3] == 9);
 }
 
-TEST_CASE("a distribution without numbers changes nothing it is merged into") {
+TEST_CASE("merging an empty distribution changes nothing") {
     Distribution distribution;
     distribution.add(4);
     distribution.merge(Distribution{});
@@ -84,7 +84,7 @@ TEST_CASE("a distribution without numbers changes nothing it is merged into") {
     CHECK(Distribution{}.mean() == 0);
 }
 
-TEST_CASE("every total has a key of its own and a sentence") {
+TEST_CASE("every total has a unique key and a sentence") {
     std::set<std::string_view> keys;
     check_rows(counter_rows<DirectionCounters>(), keys);
     check_rows(distribution_rows<PerDirectionDistributions>(), keys);
@@ -98,7 +98,7 @@ TEST_CASE("every total has a key of its own and a sentence") {
     check_rows(counter_rows<ImpairmentCounters>(), keys);
 }
 
-TEST_CASE("rows describe the members in whose lines they stand") {
+TEST_CASE("each row describes the member that it initialises") {
     SessionStats stats;
     stats.missed = 3;
     stats.gap_lost = 4;
@@ -109,7 +109,7 @@ TEST_CASE("rows describe the members in whose lines they stand") {
     CHECK(counts_by_topic<SessionCounters>(stats).back().value == 4);
 }
 
-TEST_CASE("reports list the counters of one topic together, in the order of the lines") {
+TEST_CASE("reports group counters by topic, in the order of declaration") {
     std::vector<std::string_view> keys;
     for (const CounterValue& counted : counts_by_topic<SnapshotCounters>(SessionStats{})) {
         keys.push_back(counted.row->key);

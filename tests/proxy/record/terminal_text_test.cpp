@@ -8,7 +8,7 @@
 
 namespace tw::record {
 
-TEST_CASE("text for a terminal holds nothing a terminal obeys") {
+TEST_CASE("text for a terminal contains no terminal controls") {
     struct Row {
         std::string_view name;
         std::string_view text;
@@ -47,14 +47,14 @@ TEST_CASE("text for a terminal holds nothing a terminal obeys") {
     }
 }
 
-TEST_CASE("text of lines keeps its lines, and what is escaped already") {
+TEST_CASE("text of several lines keeps its line feeds and escapes") {
     CHECK(escape_lines_for_terminal("a\tb\n") == "a\tb\n");
     CHECK(escape_lines_for_terminal("\\u001b \x1b[1m\r\x08") == "\\u001b \\u001b[1m\\u000d\\u0008");
     CHECK(escape_lines_for_terminal(escape_for_terminal("\\\x1b")) ==
           escape_for_terminal("\\\x1b"));
 }
 
-TEST_CASE("JSON that somebody else wrote is safe on a terminal, and means the same") {
+TEST_CASE("JSON of other programs is made safe for a terminal and keeps its values") {
     struct Row {
         std::string_view name;
         std::string_view json;
@@ -84,7 +84,7 @@ TEST_CASE("JSON that somebody else wrote is safe on a terminal, and means the sa
     }
 }
 
-TEST_CASE("the table of what a terminal may obey is that of Unicode and ISO 6429") {
+TEST_CASE("the terminal controls are those of Unicode and ISO 6429") {
     const auto is_bidi_control = [](std::uint32_t c) {
         return c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
                (c >= 0x2066 && c <= 0x2069);
@@ -96,13 +96,13 @@ TEST_CASE("the table of what a terminal may obey is that of Unicode and ISO 6429
     }
 }
 
-TEST_CASE("a size has the unit that fits it") {
+TEST_CASE("a size is shown in a suitable unit") {
     CHECK(record::size_text(512) == "0.5 KiB");
     CHECK(record::size_text(3 << 20) == "3.0 MiB");
     CHECK(record::size_text(std::uint64_t{5000} << 40U) == "5000.0 TiB");
 }
 
-TEST_CASE("a text has the forms for its count") {
+TEST_CASE("choose_plural() chooses the form for the count") {
     struct Row {
         std::string_view text;
         std::string_view one;

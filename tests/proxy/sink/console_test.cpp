@@ -14,7 +14,7 @@ namespace tw::sink {
 
 using test::contains;
 
-TEST_CASE("a status line is cut to the terminal's width, and its colours end there") {
+TEST_CASE("a status line is truncated to the terminal's width and resets its colours") {
     struct Row {
         std::string_view line;
         std::size_t columns;
@@ -95,7 +95,7 @@ TEST_CASE("the status counts errors and warnings, and not what is harmless") {
     CHECK(report(record::FindingId::inspect_gap).ends_with("1 error, 2 warnings"));
 }
 
-TEST_CASE("the status says who plays, what was verified, and what is recorded where") {
+TEST_CASE("the status shows players, verified snapshots and the recording") {
     struct Row {
         std::uint64_t snapshots;
         std::uint64_t verified;
@@ -205,7 +205,7 @@ TEST_CASE("a reader gets each line as it is printed") {
     CHECK(stream.dropped_bytes() == 0);
 }
 
-TEST_CASE("a reader that stalls is not waited for: what it does not take is counted") {
+TEST_CASE("a stalled reader causes no wait, and dropped bytes are counted") {
     const Pipe pipe;
     const BoundedWaitStream stream{pipe.ends[1]};
     const std::string line(999, 'x');
@@ -220,7 +220,7 @@ TEST_CASE("a reader that stalls is not waited for: what it does not take is coun
     CHECK(pipe.read() == "later\n");
 }
 
-TEST_CASE("a closed descriptor costs lines and nothing else") {
+TEST_CASE("writing to a closed descriptor only drops lines") {
     BoundedWaitStream stream{-1};
     std::fputs("lost\n", stream.file());
     CHECK(stream.dropped_bytes() == 5);

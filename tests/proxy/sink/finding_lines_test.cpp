@@ -48,7 +48,7 @@ const InUtc kInUtc;
 
 } // namespace
 
-TEST_CASE("a finding is shown with time, player and field, and the same ones are counted") {
+TEST_CASE("a finding is shown with time, player and field, and repeated ones are counted") {
     FindingLines findings;
     for (std::uint32_t session = 1; session <= 8; ++session) {
         findings.add(wrong_item(session, 3 * kOneSecond), "ann");
@@ -69,7 +69,7 @@ TEST_CASE("a finding is shown with time, player and field, and the same ones are
     CHECK(findings.take_due_lines(5 * kOneSecond).empty());
 }
 
-TEST_CASE("what goes on is counted for a while, and shown again after a pause") {
+TEST_CASE("continuing findings are counted, and shown again after a pause") {
     FindingLines findings;
     std::vector<std::string> lines;
     for (int second = 0; second < 25; ++second) {
@@ -93,7 +93,7 @@ TEST_CASE("what goes on is counted for a while, and shown again after a pause") 
     CHECK(findings.take_due_lines(-9000 * kOneSecond).size() == 1);
 }
 
-TEST_CASE("an explanation replaces its finding's line, follows it, or is left out with it") {
+TEST_CASE("an explanation replaces its finding's line, follows it, or is ignored") {
     for (const bool was_taken : {false, true}) {
         CAPTURE(was_taken);
         FindingLines findings;
@@ -134,7 +134,7 @@ TEST_CASE("any number of kinds and sessions takes bounded memory, and each findi
     CHECK(test::contains(table[1], "5000  00:00:01  00:00:01     1024+"));
 }
 
-TEST_CASE("the table says how often, when, in how many sessions, and what explains it") {
+TEST_CASE("the table shows the count, the times, the sessions and the explaining command") {
     FindingLines findings;
     const auto explain = [](std::uint32_t session, snapshot::Tick tick) {
         return "explain " + std::to_string(session) + " at " + std::to_string(tick);
@@ -159,7 +159,8 @@ TEST_CASE("the table says how often, when, in how many sessions, and what explai
     CHECK(findings.num_findings(record::Severity::info) == 0); // they are not counted
 }
 
-TEST_CASE("of an object of another size, the effects are one line, and the cause is first") {
+TEST_CASE("findings caused by an object of another size are one line, and the table begins with "
+          "the cause") {
     FindingLines findings;
     record::Timestamp time = 3 * kOneSecond;
     const auto add = [&](FindingId id, std::uint16_t type, std::string_view name) {
@@ -188,7 +189,7 @@ TEST_CASE("of an object of another size, the effects are one line, and the cause
     CHECK(table[4].starts_with("snapshot.unknown_base "));
 }
 
-TEST_CASE("the table says that its times are local, where they differ from those of records") {
+TEST_CASE("the table says that its times are local if they differ from UTC") {
     struct Row {
         const char* zone;
         bool has_dates;

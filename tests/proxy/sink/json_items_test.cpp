@@ -125,7 +125,7 @@ TEST_CASE("an item's text does not depend on what was written before it") {
     lines.check();
 }
 
-TEST_CASE("who was shown an item does not depend on who was there before") {
+TEST_CASE("the sessions of an item do not depend on earlier worlds") {
     const std::vector<std::uint32_t> rows[] = {
         {1, 2, 3}, {1, 2, 4}, {7}, {}, {1, 2147483648U, 4294967295U}};
     std::mt19937 random{21}; // NOLINT(cert-msc32-c,cert-msc51-cpp): the same every time
@@ -154,7 +154,7 @@ TEST_CASE("who was shown an item does not depend on who was there before") {
     lines.check();
 }
 
-TEST_CASE("a world that no session was shown says so") {
+TEST_CASE("an item that no session received has an empty seen_by") {
     SnapshotRow snapshots;
     auto record = snapshots.next({{{13, 1}, {0, 0}}});
     const std::vector<std::uint32_t> missing_ints{0};
@@ -163,7 +163,7 @@ TEST_CASE("a world that no session was shown says so") {
     CHECK(write_json(&record).at("items").at(0).at("seen_by") == boost::json::array{});
 }
 
-TEST_CASE("a world has no place for an item whose position each viewer is told differently") {
+TEST_CASE("a merged item without a known position has no place") {
     struct Row {
         std::string_view name;
         std::uint32_t missing_ints;
@@ -196,7 +196,7 @@ TEST_CASE("a world has no place for an item whose position each viewer is told d
     }
 }
 
-TEST_CASE("a world says whose number an id is, and who knows a player by another") {
+TEST_CASE("a world contains the kinds of ids and the renumbered players") {
     using record::IdKind;
     const std::vector<std::uint32_t> missing_ints(6);
     const std::vector<IdKind> kinds{IdKind::views, IdKind::server, IdKind::twscope};
@@ -230,7 +230,7 @@ TEST_CASE("a world says whose number an id is, and who knows a player by another
     CHECK(next(true).at("renumbered") == boost::json::array{});
 }
 
-TEST_CASE("of items the changed, all or none are listed") {
+TEST_CASE("the changed items, all items or no items are listed") {
     const test::Items first{{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}, {{14, 3}, {7, 7}}};
     const test::Items second{{{13, 1}, {0, 0}}, {{13, 2}, {5, 6}}, {{15, 4}, {1, 1}}};
 
@@ -268,7 +268,7 @@ TEST_CASE("raw ints are written on request") {
           boost::json::parse("[8,9]"));
 }
 
-TEST_CASE("what belongs to a client tells its name, where it is known") {
+TEST_CASE("items that belong to a client contain its name, if known") {
     std::vector<std::int32_t> info(17, 0);
     test::pack_text("ann", std::span{info}.first(4));
     SnapshotRow snapshots;

@@ -55,7 +55,7 @@ struct PlainSession {
 
 } // namespace
 
-TEST_CASE("every record has the common keys first and its own behind them") {
+TEST_CASE("every record begins with the common keys") {
     const test::SampleRecords sample;
     record::SummaryRecord summary = sample.summary;
     summary.head = sample.head;
@@ -125,7 +125,7 @@ TEST_CASE("the summary of a run counts its sessions") {
     CHECK(line.as_object().contains("sessions"));
 }
 
-TEST_CASE("what a finding may be about is counted, and the likeliest are listed") {
+TEST_CASE("the possible causes of a finding are counted, and the likeliest are listed") {
     const test::SampleRecords sample;
     const std::array<record::CauseCandidate, 2> candidates{
         {{.item = {9, 2, "character"}, .field = "x", .value = 5, .expected = 4},
@@ -138,7 +138,7 @@ TEST_CASE("what a finding may be about is counted, and the likeliest are listed"
               R"("field":"x","value":5,"expected":4},{"item":{"type":"","type_id":40,"id":7}}]})"));
 }
 
-TEST_CASE("values stand in records as they were") {
+TEST_CASE("values in records are unchanged") {
     const test::SampleRecords sample;
     const auto finding = write_json(&sample.finding);
     CHECK(finding.at("id").as_string() == "snapshot.crc_mismatch");
@@ -195,7 +195,7 @@ TEST_CASE("secrets are redacted unless asked for") {
     CHECK(text_field("open", wire::Secrecy::open).as_string() == "open");
 }
 
-TEST_CASE("no password gets into the records of a session by any way") {
+TEST_CASE("no password gets into the records of a session") {
     struct Row {
         std::string_view name;
         test::MessageBuilder message;
@@ -253,8 +253,8 @@ TEST_CASE("no password gets into the records of a session by any way") {
     }
 }
 
-TEST_CASE(
-    "a server's description opens a command's arguments for its session, and a list for all") {
+TEST_CASE("arguments are shown for commands that the server describes as harmless or the operator "
+          "lists") {
     using test::message;
     constexpr auto kC2s = wire::Direction::c2s;
     constexpr auto kS2c = wire::Direction::s2c;
@@ -295,7 +295,7 @@ TEST_CASE(
     CHECK(say("/class medic") == "/class [redacted]");
 }
 
-TEST_CASE("0.7's commands are redacted as chat is") {
+TEST_CASE("commands of 0.7 are redacted like chat") {
     constexpr auto kC2s = wire::Direction::c2s;
     sink::TextOutput output;
     sink::JsonLines json{{}, output};
@@ -321,7 +321,7 @@ TEST_CASE("0.7's commands are redacted as chat is") {
     CHECK(command("team", "3;pin 4711") == "team|3;pin [redacted]");
 }
 
-TEST_CASE("what cannot be decoded is not shown in hex unless asked for") {
+TEST_CASE("undecodable bytes are redacted unless secrets are shown") {
     const auto text = test::MessageBuilder{}.text("hunter2").bytes();
     const auto datagram = [&](std::initializer_list<int> head, std::size_t padding) {
         test::Bytes bytes;
@@ -439,7 +439,7 @@ std::vector<std::string> kinds(const std::string& text) {
 } // namespace
 
 TEST_CASE(
-    "a segment begins with the open sessions and their maps, and their next snapshots are whole") {
+    "a segment begins with the open sessions and maps, and their next snapshots list all items") {
     SampleRecords sample;
     Segments output;
     sink::JsonLines lines{{}, output};
@@ -508,7 +508,7 @@ TEST_CASE(
     CHECK(again == before.substr(0, before.size() - 1) + ",\"again\":true}");
 }
 
-TEST_CASE("who makes nothing arrives in the next segment all the same") {
+TEST_CASE("flushing without records advances to the current segment") {
     Segments output;
     sink::JsonLines lines{{}, output};
     output.current = 2;

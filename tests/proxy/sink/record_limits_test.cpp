@@ -34,8 +34,7 @@ class Seen final : public record::RecordSink {
 
 } // namespace
 
-TEST_CASE(
-    "of findings of the same id and session one a second is written, with the count of the rest") {
+TEST_CASE("one finding a second per id and session is written, with the number of omitted ones") {
     Seen seen;
     sink::FindingRateLimiter limit{seen};
     const auto find = [&](std::uint32_t session, FindingId id, std::int64_t tenths) {
@@ -70,7 +69,7 @@ TEST_CASE(
                           "1:inspect.gap@26+1", "other", "1:snapshot.crc_mismatch@26", "other"});
 }
 
-TEST_CASE("the types of other sizes that a session names at once are all written") {
+TEST_CASE("findings about different types of other sizes are all written") {
     Seen seen;
     sink::FindingRateLimiter limit{seen};
     const auto name = [&](std::uint16_t type, std::int64_t tenths) {
@@ -93,7 +92,7 @@ TEST_CASE("the types of other sizes that a session names at once are all written
     CHECK(seen.all == std::vector<std::string>{at_ten, at_ten, at_ten, rest + "4", "other"});
 }
 
-TEST_CASE("what was left out is written at the end, and when a session is said to be over") {
+TEST_CASE("omissions are reported at the end, and when a session ends") {
     Seen seen;
     sink::FindingRateLimiter limit{seen};
     const auto find = [&](std::uint32_t session, std::int64_t tenths) {
@@ -118,7 +117,7 @@ TEST_CASE("what was left out is written at the end, and when a session is said t
                                    "1:world.views_differ@13"});
 }
 
-TEST_CASE("sessions whose end nobody tells of leave no more behind than there is room for") {
+TEST_CASE("sessions without a reported end take limited memory") {
     constexpr std::uint32_t kMany = 70'000; // more than are kept
 
     struct Counted final : tw::test::SinkOf<Counted> {
@@ -227,7 +226,7 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
     CHECK(other.left_out.empty());
 }
 
-TEST_CASE("what is no message is always written, and without a limit every message is") {
+TEST_CASE("other records are never omitted, and without a limit no message is") {
     Limited limited{1};
     limited.say(1, 0);
     limited.say(1, 0);
@@ -248,7 +247,7 @@ TEST_CASE("what is no message is always written, and without a limit every messa
     CHECK(free.limit.num_omitted_messages() == 0);
 }
 
-TEST_CASE("a clock that is set gives no room beyond the limit, and takes none away for good") {
+TEST_CASE("setting the clock neither exceeds the limit nor blocks messages forever") {
     constexpr std::uint64_t kBytes = 1000;
     Limited limited{kBytes};
     const auto flood = [&](record::Timestamp time) {
@@ -265,7 +264,7 @@ TEST_CASE("a clock that is set gives no room beyond the limit, and takes none aw
     CHECK(flood(INT64_MIN + 8 * kNanoseconds) >= kFull / 2);
 }
 
-TEST_CASE("sessions whose end nobody tells are forgotten, and what they lack is told") {
+TEST_CASE("sessions without a reported end are forgotten, and their omissions are reported") {
     Limited limited{100};
     for (std::uint32_t session = 1; session <= 20'000; ++session) {
         for (int i = 0; i < 12; ++i) {

@@ -51,7 +51,7 @@ std::string snapshot(std::size_t items, std::string_view text = "x", int tick = 
 
 } // namespace
 
-TEST_CASE("a long record becomes lines within the limit, and joined it is what it was") {
+TEST_CASE("a long record is split into lines within the limit, and joining restores it") {
     struct Row {
         std::string_view name;
         std::string line;
@@ -84,14 +84,14 @@ TEST_CASE("a long record becomes lines within the limit, and joined it is what i
     }
 }
 
-TEST_CASE("an item that is too long has a line of its own") {
+TEST_CASE("an item that is too long gets a separate line") {
     const std::string line = snapshot(3, std::string(200, 'x'));
     const auto lines = split(line);
     CHECK(lines.size() == 4); // the last one has what was removed
     CHECK(join(lines) == std::vector<std::string>{line});
 }
 
-TEST_CASE("lines that are short or cannot be split stay as they are") {
+TEST_CASE("lines that are short or cannot be split are unchanged") {
     const std::string line = snapshot(20);
     CHECK(split(line, line.size() + 1).empty());
     CHECK(split(line, line.size()).size() == 2);
@@ -107,7 +107,7 @@ TEST_CASE("lines that are short or cannot be split stay as they are") {
     }
 }
 
-TEST_CASE("lines of a record that is not complete are passed on as they are") {
+TEST_CASE("lines of an incomplete record are passed on unchanged") {
     const auto one = split(snapshot(20));
     const auto other = split(snapshot(20, "x", 8));
     REQUIRE(one.size() == other.size());
@@ -148,7 +148,7 @@ TEST_CASE("lines of a record that is not complete are passed on as they are") {
     CHECK(join(next) == Lines{one[0], snapshot(20, "x", 8)});
 }
 
-TEST_CASE("lines are not held beyond the longest record") {
+TEST_CASE("the joiner holds no more lines than the longest record has") {
     const std::string big(std::size_t{5} << 20U, 'x');
     std::vector<std::string> lines;
     for (int i = 1; i <= 5; ++i) {

@@ -65,7 +65,7 @@ TEST_CASE("the same datagrams give the same records, byte for byte") {
     CHECK(all_valid(first));
 }
 
-TEST_CASE("with a limit, no line of 64 players is longer, and joined lines are what they were") {
+TEST_CASE("with a limit, the lines of 64 players are short enough, and joining restores them") {
     auto traffic = test::read_traffic("bench-64.pcap.gz");
     constexpr std::size_t kJoinAndPlay = 12'000; // the rest is more of the same
     REQUIRE(traffic.size() > kJoinAndPlay);
@@ -95,7 +95,7 @@ TEST_CASE("with a limit, no line of 64 players is longer, and joined lines are w
     CHECK(same);
 }
 
-TEST_CASE("looking ahead changes nothing, sound or damaged") {
+TEST_CASE("announcing the next datagram does not change the records") {
     for (const char* const name : {"bench-4.pcap.gz", "one-client-0.6-0.7-0.6-0.7.pcap.gz",
                                    "teeworlds-0.7.5.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
         CAPTURE(name);
@@ -110,7 +110,7 @@ TEST_CASE("looking ahead changes nothing, sound or damaged") {
     }
 }
 
-TEST_CASE("damaged traffic gives valid records and nothing worse") {
+TEST_CASE("damaged traffic gives valid records") {
     auto traffic = test::read_traffic("bench-4.pcap.gz");
     traffic.resize(std::min(traffic.size(), kHostileDatagrams));
     for (const std::uint32_t seed : {1U, 2U}) {
@@ -131,7 +131,7 @@ TEST_CASE("damaged traffic gives valid records and nothing worse") {
     }
 }
 
-TEST_CASE("noise gives valid records and nothing worse") {
+TEST_CASE("random datagrams give valid records") {
     std::mt19937 random{3};
     std::vector<test::TrafficDatagram> noise(4'000);
     for (test::TrafficDatagram& datagram : noise) {

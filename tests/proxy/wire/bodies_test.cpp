@@ -167,7 +167,7 @@ Bytes random_body(const wire::MessageSpec& spec, std::mt19937& random) {
 
 } // namespace
 
-TEST_CASE("typed bodies say what the fields of the table say") {
+TEST_CASE("typed bodies have the values of the table's fields") {
     std::mt19937 random{3}; // NOLINT(bugprone-random-generator-seed): repeatable
     wire::DecodedFields fields;
     for (const TypedMessage& message : kTyped) {
@@ -199,7 +199,7 @@ TEST_CASE("typed bodies say what the fields of the table say") {
     }
 }
 
-TEST_CASE("a typed body that is cut anywhere is none") {
+TEST_CASE("a truncated body gives no typed body") {
     std::mt19937 random{4}; // NOLINT(bugprone-random-generator-seed): repeatable
     for (const TypedMessage& message : kTyped) {
         const wire::MessageSpec& spec = spec_of(message);
@@ -232,7 +232,7 @@ TEST_CASE("the map data of 0.7 is the whole body") {
     CHECK(data->data.size() == 1384);
 }
 
-TEST_CASE("a line of the server's own is chat to all of client -1") {
+TEST_CASE("chat of client -1 to all is the server's own") {
     struct Row {
         Dialect dialect;
         int audience, client;
@@ -255,7 +255,7 @@ TEST_CASE("a line of the server's own is chat to all of client -1") {
     }
 }
 
-TEST_CASE("a length beyond the body makes no typed body") {
+TEST_CASE("a length beyond the body gives no typed body") {
     for (const std::int32_t size : {-1, 4, 1'000'000, INT32_MAX, INT32_MIN}) {
         CAPTURE(size);
         const Bytes map =

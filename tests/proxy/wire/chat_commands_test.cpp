@@ -22,7 +22,7 @@ std::string shown_chat(std::string_view line, const HarmlessCommands& shown = {}
 
 } // namespace
 
-TEST_CASE("of a chat command that may carry a secret only the name is shown, however it is spelt") {
+TEST_CASE("only the name of a chat command that may contain a secret is shown") {
     struct Row {
         std::string_view line;
         std::string_view shown;
@@ -77,7 +77,7 @@ TEST_CASE("of a chat command that may carry a secret only the name is shown, how
     }
 }
 
-TEST_CASE("chat, and commands that are known to be harmless, are shown as they are") {
+TEST_CASE("chat and harmless commands are shown completely") {
     const std::string_view rows[] = {
         "hello",     "",
         "/",         "look: /timeout 4711",
@@ -98,7 +98,7 @@ TEST_CASE("chat, and commands that are known to be harmless, are shown as they a
     CHECK(shown_chat("/me waves; and laughs") == "/me waves; and *");
 }
 
-TEST_CASE("an operator opens commands by name, or all") {
+TEST_CASE("an operator can show the arguments of named commands, or of all") {
     const CommandNames some{{"PIN", "/jail_code"}};
     const CommandNames all{{"all"}};
     const std::string_view lines[] = {"/pin 4711", "/Jail_Code 1", "/login me hunter2", "/pin4711"};
@@ -110,7 +110,7 @@ TEST_CASE("an operator opens commands by name, or all") {
     }
 }
 
-TEST_CASE("a server's description tells a harmless command by what it names") {
+TEST_CASE("a server's description of a command can show that it is harmless") {
     struct Row {
         std::string_view name, format, help;
         bool harmless;
@@ -142,7 +142,7 @@ TEST_CASE("a server's description tells a harmless command by what it names") {
     }
 }
 
-TEST_CASE("names are kept without case, whole and in bounded number") {
+TEST_CASE("command names ignore case and are limited in number") {
     CommandNames names;
     names.add("Class");
     names.add("class");
@@ -163,7 +163,7 @@ TEST_CASE("names are kept without case, whole and in bounded number") {
     CHECK(names.memory_bytes() < 64 * CommandNames::kMaxNames);
 }
 
-TEST_CASE("of 0.7's commands the arguments are judged by the name") {
+TEST_CASE("the arguments of 0.7 commands are shown or hidden by name") {
     const auto shown = [](std::string_view name, std::string_view arguments) {
         const std::size_t size = unredacted_prefix_size_of_arguments(name, arguments, {});
         return std::string{arguments.substr(0, size)} + (size < arguments.size() ? "*" : "");
@@ -179,7 +179,7 @@ TEST_CASE("of 0.7's commands the arguments are judged by the name") {
     CHECK(unredacted_prefix_size_of_command("4711", {}) == 0);
 }
 
-TEST_CASE("what the server tells a player ends before a code") {
+TEST_CASE("a server's chat line to a player is shown up to a code") {
     struct Row {
         std::string_view line;
         std::string_view shown;

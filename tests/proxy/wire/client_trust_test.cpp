@@ -128,7 +128,7 @@ void check(const std::vector<Row>& rows) {
 
 } // namespace
 
-TEST_CASE("who returns what only the server told is verified") {
+TEST_CASE("a client that returns the server's secret is verified") {
     check({
         {"DDNet's token in the ACCEPT",
          {kConnect, kGranted, {kC2s, control(ControlKind::accept, kToken)}},
@@ -169,7 +169,7 @@ TEST_CASE("who returns what only the server told is verified") {
     });
 }
 
-TEST_CASE("what anyone could have sent proves nothing") {
+TEST_CASE("packets with forgeable content verify nothing") {
     check({
         {"a CONNECT", {kConnect}, Trust::unverified},
         {"a CONNECT with the token in it",
@@ -232,7 +232,7 @@ TEST_CASE("what anyone could have sent proves nothing") {
     });
 }
 
-TEST_CASE("who is let in without a secret is trusted less, until one comes back") {
+TEST_CASE("a client that plays without a secret is unverified until it returns one") {
     const Datagram ready{kS2c, chunks({{4, {}}})};
     check({
         {"a tokenless handshake that is not answered with chunks",
@@ -254,7 +254,7 @@ TEST_CASE("who is let in without a secret is trusted less, until one comes back"
     });
 }
 
-TEST_CASE("who is verified is a player as soon as the server plays with it") {
+TEST_CASE("a verified client is a player once the server sends it game data") {
     const Datagram accept{kC2s, control(ControlKind::accept, kToken)};
     const Datagram keepalive{kS2c, control(ControlKind::keepalive, kToken)};
     const Datagram seven_accept{kC2s, seven(0x00, kToken, {std::byte{0}, std::byte{0}})};
@@ -302,7 +302,7 @@ TEST_CASE("who is verified is a player as soon as the server plays with it") {
     CHECK(judge_datagram(state, kS2c, map).trust == Trust::player);
 }
 
-TEST_CASE("it is told from each datagram whether the server still plays with a client") {
+TEST_CASE("each datagram of the server shows whether the client has a slot") {
     struct Play {
         std::string_view name;
         Bytes bytes;
@@ -327,7 +327,7 @@ TEST_CASE("it is told from each datagram whether the server still plays with a c
     }
 }
 
-TEST_CASE("only what servers are known to answer counts as asked") {
+TEST_CASE("only datagrams that servers answer count as answered") {
     struct Asked {
         std::string_view name;
         Trust before;
@@ -365,7 +365,7 @@ TEST_CASE("only what servers are known to answer counts as asked") {
     }
 }
 
-TEST_CASE("a truncated proof is none") {
+TEST_CASE("a truncated secret verifies nothing") {
     const std::vector<std::pair<std::vector<Datagram>, Bytes>> rows{
         {{kConnect, kGranted}, control(ControlKind::accept, kToken)},
         {{kConnect, kGranted}, chunks({{1, {1, 2}}}, kToken)},

@@ -84,7 +84,7 @@ TEST_CASE("connless packets stand in the table as in the reference") {
     CHECK(find_connless(from_hex("ffffffff69657874"), Dialect::seven) == nullptr); // DDNet's
 }
 
-TEST_CASE("what is no known connless packet is none") {
+TEST_CASE("unknown connless packets are not found") {
     for (const std::string_view hex :
          {"", "ffffffff", "ffffffff67696", "ffffffff676965", "feffffff67696533", "ffffffff67696534",
           "67696533ffffffff", "ffffff0067696533"}) {
@@ -168,7 +168,7 @@ TEST_CASE("server info of 0.7 lists its players, and tells its version") {
     CHECK_FALSE(find_server_version({}, Dialect::seven));
 }
 
-TEST_CASE("numbers in text that are none stay text and are marked") {
+TEST_CASE("malformed decimal numbers are marked texts") {
     struct Row {
         std::string_view text, shown;
     };
@@ -198,7 +198,7 @@ TEST_CASE("numbers in text that are none stay text and are marked") {
     }
 }
 
-TEST_CASE("the version of a server is told by its infos and by nothing else") {
+TEST_CASE("only server infos contain the server's version") {
     const auto version_of = [](const MessageBuilder& packet) -> std::optional<std::string> {
         const auto version = find_server_version(packet.bytes(), Dialect::six);
         return version ? std::optional{std::string{*version}} : std::nullopt;
@@ -216,7 +216,7 @@ TEST_CASE("the version of a server is told by its infos and by nothing else") {
     }
 }
 
-TEST_CASE("packets of masters") {
+TEST_CASE("the packets of master servers are decoded") {
     const auto address = from_hex("00000000000000000000ffff7f000001");
     auto list = packet_of("lis2");
     list.raw(address).u16_be(8303);
@@ -257,7 +257,7 @@ TEST_CASE("a server info cut at any byte is an error inside it, or has fewer pla
     }
 }
 
-TEST_CASE("random connless packets decode without harm and in bounded space") {
+TEST_CASE("random connless packets are decoded within limits") {
     std::mt19937 random{13};
     DecodedFields fields;
     for (int round = 0; round < 300; ++round) {
@@ -309,7 +309,7 @@ TEST_CASE("a request for server info is read with its token") {
     CHECK(extended->token == 0x123456);
 }
 
-TEST_CASE("what servers might answer in another way is not read") {
+TEST_CASE("ambiguous requests for server info are not decoded") {
     struct Row {
         std::string_view name;
         Bytes bytes;
@@ -330,7 +330,7 @@ TEST_CASE("what servers might answer in another way is not read") {
     }
 }
 
-TEST_CASE("a part of an answer is told by its token") {
+TEST_CASE("the token shows to which request a part belongs") {
     const InfoRequest plain{.kind = InfoRequestKind::plain, .token = 0x56};
     const InfoRequest extended{.kind = InfoRequestKind::extended, .token = 0x123456};
 
@@ -363,7 +363,7 @@ TEST_CASE("a part of an answer is told by its token") {
     CHECK_FALSE(classify_info_part({}, plain));
 }
 
-TEST_CASE("a part is written as the server would have written it for another token") {
+TEST_CASE("a part is rewritten for another token") {
     const auto answer = datagram(kPlainHeader, "iext1193046\0name\0map\0"sv);
     const auto plain = datagram(kPlainHeader, "inf386\0name\0"sv);
 
@@ -397,7 +397,7 @@ TEST_CASE("a part is written as the server would have written it for another tok
     }
 }
 
-TEST_CASE("no answer is written that is longer than any datagram of the game") {
+TEST_CASE("an answer longer than the buffer is not written") {
     Bytes longest = datagram(kPlainHeader, "inf37\0"sv);
     longest.resize(1400, std::byte{'a'});
     Bytes out(2000);

@@ -74,7 +74,7 @@ TEST_CASE("huffman decompresses what the reference does and refuses what it refu
     }
 }
 
-TEST_CASE("every symbol alone and every pair of symbols survives") {
+TEST_CASE("every symbol and pair of symbols is decompressed correctly") {
     for (int first = 0; first < 256; ++first) {
         const Bytes one{static_cast<std::byte>(first)};
         REQUIRE(decompress(compress(one), 1) == one);
@@ -85,7 +85,7 @@ TEST_CASE("every symbol alone and every pair of symbols survives") {
     }
 }
 
-TEST_CASE("random bytes survive compression, whatever stands behind the end symbol") {
+TEST_CASE("random bytes are decompressed correctly whatever follows the end symbol") {
     std::mt19937 random{1};
     for (int round = 0; round < 4000; ++round) {
         const Bytes plain = random_bytes(random, random() % (kMaxPayloadSize + 1));
@@ -133,7 +133,7 @@ TEST_CASE("a datagram full of the shortest code overflows instead of growing") {
     CHECK(out.error() == WireError{WireErrc::huffman_overflow, kMaxPayloadSize / 8 + 1});
 }
 
-TEST_CASE("nothing is written behind the limit") {
+TEST_CASE("nothing is written after the limit") {
     std::mt19937 random{4};
     for (int round = 0; round < 500; ++round) {
         const Bytes in = random_bytes(random, random() % 300);
@@ -147,7 +147,7 @@ TEST_CASE("nothing is written behind the limit") {
     }
 }
 
-TEST_CASE("two at once come out as each does alone, whatever the other is") {
+TEST_CASE("two payloads together decompress like each alone") {
     std::mt19937 random{5};
     const auto payload = [&] {
         const Bytes plain = random_bytes(random, random() % (kMaxPayloadSize + 1));

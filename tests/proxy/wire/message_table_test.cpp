@@ -363,7 +363,7 @@ TEST_CASE("every message decodes what its table row says, up to its bounds") {
     }
 }
 
-TEST_CASE("one past a bound is marked and kept") {
+TEST_CASE("a value out of range is marked") {
     DecodedFields fields;
     int bounds = 0;
     for (const auto& spec : message_table()) {

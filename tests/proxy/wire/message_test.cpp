@@ -183,7 +183,7 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
     }
 }
 
-TEST_CASE("heads name system, number or UUID, and where the fields begin") {
+TEST_CASE("message headers are decoded") {
     struct Row {
         std::string_view name, hex;
         bool valid, system;
@@ -231,7 +231,7 @@ TEST_CASE("heads name system, number or UUID, and where the fields begin") {
     }
 }
 
-TEST_CASE("what is odd is kept, what cannot be read is an error with its offset") {
+TEST_CASE("unusual values are kept, and invalid ones are errors with an offset") {
     const auto input = numbers({1000, 1010, 40, -1, 200, -50, 0, 1, 0, 1, 2, 0, 0});
 
     struct Row {
@@ -383,7 +383,7 @@ TEST_CASE("values know where they stood and what their ints are called") {
     CHECK(fields.values[3].names == nullptr);
 }
 
-TEST_CASE("a word of one message is not taken for that of another") {
+TEST_CASE("names of values belong to one message") {
     DecodedFields fields;
     const auto chat = numbers({0, -1});
     decode_fields(message_named("sv_chat"), chat.bytes(), fields);
@@ -496,7 +496,7 @@ TEST_CASE("secrets are marked by the table") {
     }
 }
 
-TEST_CASE("of the remote console only the names of commands and numbers may be shown") {
+TEST_CASE("the remote console's fields are secret except command names and numbers") {
     constexpr std::string_view kShownTexts[] = {"rcon_cmd_add.name", "rcon_cmd_rem.name"};
     int secret = 0;
     for (const auto& spec : message_table()) {
@@ -520,7 +520,7 @@ TEST_CASE("of the remote console only the names of commands and numbers may be s
     CHECK(secret == 26); // 11 of 0.7
 }
 
-TEST_CASE("random bytes decode without harm and in bounded space, and nothing is left over") {
+TEST_CASE("random bytes are decoded within limits") {
     std::mt19937 random{6};
     DecodedFields fields;
     for (int round = 0; round < 200; ++round) {
@@ -612,7 +612,7 @@ TEST_CASE("a mod's message is decoded as it was described") {
                                    decode_message_header(odd, snapshot::Dialect::six, set)->body));
 }
 
-TEST_CASE("a number that the game uses may be a mod's own, unless the program acts on it") {
+TEST_CASE("a mod may reuse a message number unless twscope interprets that message") {
     struct Row {
         std::string_view name;
         std::uint16_t number;
@@ -641,7 +641,7 @@ TEST_CASE("a number that the game uses may be a mod's own, unless the program ac
     }
 }
 
-TEST_CASE("a set of messages is bounded") {
+TEST_CASE("a set of messages has a limit") {
     MessageSet set;
     MessageSpec message{.number = 100, .name = "own"};
     while (set.add(message)) {
@@ -655,7 +655,7 @@ TEST_CASE("a set of messages is bounded") {
 
 namespace tw::test {
 
-TEST_CASE("messages of numbers, texts and arrays of them are written as they are read") {
+TEST_CASE("encoding a message reverses decoding it") {
     const auto* const chat = wire::find_message(false, 3, snapshot::Dialect::six);
     const auto* const game = wire::find_message(false, 21, snapshot::Dialect::seven);
     REQUIRE(chat != nullptr);

@@ -122,7 +122,7 @@ TEST_CASE("packets, and those of whole sessions, decode as the reference decodes
     }
 }
 
-TEST_CASE("odd packets are read where an older receiver would and named where none does") {
+TEST_CASE("unusual packets are decoded like receivers do, or give an error") {
     struct Row {
         std::string_view wire;
         WireErrc error;
@@ -183,7 +183,7 @@ TEST_CASE("every datagram of the odd vectors decodes or is refused with a name")
     }
 }
 
-TEST_CASE("0.7 is told from 0.6 by what is known of the session") {
+TEST_CASE("0.6 and 0.7 packets are distinguished by the session's protocol") {
     struct Row {
         std::string_view wire;
         std::string_view unknown;
@@ -222,7 +222,7 @@ TEST_CASE("0.7 is told from 0.6 by what is known of the session") {
     }
 }
 
-TEST_CASE("the header's token bit may mean nothing") {
+TEST_CASE("the header's token bit can be ignored") {
     PacketScratch scratch;
     const Bytes datagram = bytes(0x08, 7, 1, 0x00, 0x01, 0x2d, 0xa1, 0xb2, 0xc3, 0xd4);
     const auto with_token = decode_packet(datagram, Protocol::six, scratch);
@@ -309,7 +309,7 @@ TEST_CASE("a control packet that is compressed is read all the same") {
     CHECK(decode_control(packet, std::nullopt).reason == "stop");
 }
 
-TEST_CASE("a close tells reason from token") {
+TEST_CASE("the reason and the token of a CLOSE are distinguished") {
     struct Row {
         std::string_view name;
         std::string_view data;
@@ -418,7 +418,7 @@ TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
     CHECK_FALSE(closed.token);
 }
 
-TEST_CASE("random packets survive encoding, and any cut of them is read without harm") {
+TEST_CASE("random packets are decoded as encoded, and truncated ones cause no harm") {
     std::mt19937 random{1};
     for (int round = 0; round < 300; ++round) {
         Bytes chunks;
@@ -496,7 +496,7 @@ Bytes payload_of(const Packet& packet) {
 
 } // namespace
 
-TEST_CASE("a payload that was decompressed ahead is that of its datagram") {
+TEST_CASE("a payload that was decompressed in advance belongs to its datagram") {
     const std::vector<Bytes> plain{text(900, 1), text(300, 2), text(1390, 3), text(20, 4),
                                    text(700, 5)};
     std::vector<Bytes> datagrams;
@@ -518,7 +518,7 @@ TEST_CASE("a payload that was decompressed ahead is that of its datagram") {
     }
 }
 
-TEST_CASE("what is said to come next, and does not, leaves no trace") {
+TEST_CASE("a wrongly announced datagram has no effect") {
     const Bytes first = packet_of(kSix, kHeaderSize, text(500, 1));
     const Bytes other = packet_of(kSix, kHeaderSize, text(500, 3));
     Bytes place = packet_of(kSix, kHeaderSize, text(500, 2));
@@ -545,7 +545,7 @@ TEST_CASE("what is said to come next, and does not, leaves no trace") {
     }
 }
 
-TEST_CASE("of two dialects and damaged ones each has what it has alone") {
+TEST_CASE("payloads decompressed together are independent of each other") {
     std::mt19937 random{6};
     std::vector<Bytes> datagrams;
     for (int i = 0; i < 3000; ++i) {

@@ -64,7 +64,7 @@ Bytes asked(const Bytes& datagram, std::int32_t known = kNoSnapshot) {
     return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
-TEST_CASE("of a packet only the acknowledgement of its last input changes") {
+TEST_CASE("only the acknowledgement of the last input is rewritten") {
     const Bytes say = message(22, {1, 2, 3});
     for (const std::int32_t tick : {1, 63, 64, 8191, 8192, 4711, 1 << 20, 2'147'483'000}) {
         CAPTURE(tick);
@@ -90,7 +90,7 @@ TEST_CASE("of a packet only the acknowledgement of its last input changes") {
     }
 }
 
-TEST_CASE("an input that knows less acknowledges the whole snapshot, and one that knows it stays") {
+TEST_CASE("an input is rewritten only if it acknowledges an earlier snapshot") {
     const Bytes say = message(22, {1, 2, 3});
     constexpr std::int32_t kKnown = 8200;
     for (const std::int32_t tick : {1, 63, 64, 8191, 8199}) {
@@ -107,7 +107,7 @@ TEST_CASE("an input that knows less acknowledges the whole snapshot, and one tha
     CHECK(asked(packet({{input(-1, 8205)}}), kKnown).empty());
 }
 
-TEST_CASE("what is not a player's input, whole and as clients send it, stays as it is") {
+TEST_CASE("packets that clients do not send are not rewritten") {
     Bytes trailing = input(100, 105);
     trailing.push_back(std::byte{0});
     Bytes cut = input(100, 105);
@@ -160,7 +160,7 @@ TEST_CASE("what is not a player's input, whole and as clients send it, stays as 
     CHECK(rewrite_acknowledgement(whole, kNoSnapshot, little) == 0);
 }
 
-TEST_CASE("a snapshot that builds on none is the answer, in each of its forms") {
+TEST_CASE("full snapshots are found in each kind of message") {
     struct Row {
         std::string_view name;
         Bytes payload;

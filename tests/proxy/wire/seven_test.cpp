@@ -12,7 +12,7 @@ namespace tw::wire {
 
 using test::Bytes;
 
-TEST_CASE("a datagram is of 0.6 or 0.7 by itself, or by what is known of its session") {
+TEST_CASE("the dialect of a datagram follows from its content or its session") {
     for (const auto& row : test::seven_vectors("recognise")) {
         const std::string known = test::text_at(row.as_object(), "known", "none");
         CAPTURE(std::string{row.at("note").as_string()});
@@ -93,7 +93,7 @@ TEST_CASE("a packet of 0.7 decompresses to what a datagram can hold, and to no m
     }
 }
 
-TEST_CASE("what DDNet's client writes where its token belongs is none") {
+TEST_CASE("TKEN in place of a token is not a token") {
     const Bytes repeated = test::from_hex("04000001020304"
                                           "01"
                                           "544b454e");
@@ -106,7 +106,7 @@ TEST_CASE("what DDNet's client writes where its token belongs is none") {
     CHECK_FALSE(control.token);
 }
 
-TEST_CASE("the header alone is read without what follows it") {
+TEST_CASE("a 0.7 header is decoded without the payload") {
     const Bytes whole = test::from_hex("140001a1b2c3d4");
     for (std::size_t size = 0; size < whole.size(); ++size) {
         CHECK_FALSE(decode_seven_header(test::prefix(whole, size)));
@@ -119,7 +119,7 @@ TEST_CASE("the header alone is read without what follows it") {
     CHECK_FALSE(decode_seven_header(test::from_hex("210102030405060708")));
 }
 
-TEST_CASE("what is written as 0.7 is read so") {
+TEST_CASE("encoded 0.7 packets are decoded as 0.7") {
     std::mt19937 random{7};
     for (int round = 0; round < 200; ++round) {
         Bytes chunks;
@@ -178,7 +178,7 @@ TEST_CASE("chunks of 0.7 end where their packet ends") {
     CHECK_FALSE(fits(""));
 }
 
-TEST_CASE("only a handshake packet of 0.6 in one of its sizes is known as one") {
+TEST_CASE("only handshake packets of 0.6 with a valid size are recognised") {
     struct Row {
         std::string_view name;
         std::string_view hex;
@@ -266,7 +266,7 @@ TEST_CASE("sequences are classified by the half window") {
     }
 }
 
-TEST_CASE("random chunks survive, and what stands behind them is the rest") {
+TEST_CASE("random chunks are decoded, and the bytes after them are the rest") {
     std::mt19937 random{1};
     for (int round = 0; round < 500; ++round) {
         struct Sent {
@@ -331,7 +331,7 @@ TEST_CASE("a payload cut at any byte keeps the chunks before the cut") {
     }
 }
 
-TEST_CASE("hostile chunk counts and sizes end the walk") {
+TEST_CASE("wrong chunk counts and sizes stop the reader") {
     struct Row {
         std::string_view name;
         std::string_view wire;

@@ -28,7 +28,7 @@ TEST_CASE("strings are cleaned as the reference reader does") {
     }
 }
 
-TEST_CASE("what is shown is always UTF-8") {
+TEST_CASE("sanitised strings are always UTF-8") {
     struct Row {
         std::string_view name, bytes, shown;
     };
@@ -78,7 +78,7 @@ TEST_CASE("flags decide over control characters and leading blanks") {
     }
 }
 
-TEST_CASE("append_sanitized keeps what is there") {
+TEST_CASE("append_sanitized keeps the existing text") {
     std::string out = "name: ";
     append_sanitized(tw::test::as_bytes("  tee"), kSkipBlanks, out);
     CHECK(out == "name: tee");
