@@ -94,7 +94,7 @@ void datagrams_to_json(benchmark::State& state) {
 }
 
 /// Keeps consecutive snapshots from the middle of a capture, with all data that their records use.
-class Samples final : public test::SinkOf<Samples> {
+class Samples final : public test::TypedRecordSink<Samples> {
   public:
     void on(const record::SnapshotRecord& snapshot) {
         if (!snapshot.rebuilt || seen_++ < kFirst || samples_.size() == kKept) {

@@ -33,7 +33,7 @@ snapshot::Snapshot copy_of(const snapshot::SnapshotView& view) {
     return copy;
 }
 
-class Watcher final : public test::SinkOf<Watcher> {
+class Watcher final : public test::TypedRecordSink<Watcher> {
   public:
     void on(const record::MessageRecord& record) {
         demand(record.payload.size() <= demo::kMaxPayloadBytes);

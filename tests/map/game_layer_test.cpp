@@ -3,7 +3,7 @@
 #include "map/identity.h"
 #include "map/layers.h"
 #include "map/map.h"
-#include "tests/map/truth.h"
+#include "tests/map/known_maps.h"
 
 #include <limits>
 #include <map>
@@ -17,8 +17,8 @@ namespace {
 
 namespace json = boost::json;
 
-Map open_map(const test::Truth& truth) {
-    auto map = Map::open(truth.path);
+Map open_map(const test::KnownMap& known) {
+    auto map = Map::open(known.path);
     REQUIRE(map.has_value());
     return std::move(*map);
 }
@@ -50,26 +50,26 @@ std::map<std::string, std::int64_t> histogram_of(const json::object& layer) {
 } // namespace
 
 TEST_CASE("the installed real maps are all there") {
-    CHECK(test::truths().size() >= 31); // Debian 12 has 37
+    CHECK(test::known_maps().size() >= 31); // Debian 12 has 37
 }
 
 TEST_CASE("a real map has the checksum and size it is known for") {
-    for (const auto& truth : test::truths()) {
-        CAPTURE(truth.label);
-        const Map map = open_map(truth);
+    for (const auto& known : test::known_maps()) {
+        CAPTURE(known.label);
+        const Map map = open_map(known);
         const Identity identity = identify(map.datafile().bytes());
-        CHECK(to_hex(identity.crc) == truth.entry.at("crc32").as_string());
-        CHECK(to_hex(identity.sha256) == truth.entry.at("sha256").as_string());
-        CHECK(identity.size == truth.entry.at("size").to_number<std::uint64_t>());
+        CHECK(to_hex(identity.crc) == known.entry.at("crc32").as_string());
+        CHECK(to_hex(identity.sha256) == known.entry.at("sha256").as_string());
+        CHECK(identity.size == known.entry.at("size").to_number<std::uint64_t>());
         CHECK_FALSE(map.warnings().first_warning_rejected_by_ddnet().has_value());
     }
 }
 
 TEST_CASE("every tile of a real map's game layer is the known one") {
-    for (const auto& truth : test::truths()) {
-        CAPTURE(truth.label);
-        const PhysicsLayers physics = load_physics(open_map(truth));
-        const auto& game = truth.entry.at("game_layer").as_object();
+    for (const auto& known : test::known_maps()) {
+        CAPTURE(known.label);
+        const PhysicsLayers physics = load_physics(open_map(known));
+        const auto& game = known.entry.at("game_layer").as_object();
         CHECK(physics.width() == game.at("width").as_int64());
         CHECK(physics.height() == game.at("height").as_int64());
         std::vector<std::byte> indices;
@@ -87,10 +87,10 @@ TEST_CASE("every tile of a real map's game layer is the known one") {
 }
 
 TEST_CASE("every tile of a real map's other physics layers is the known one") {
-    for (const auto& truth : test::truths()) {
-        CAPTURE(truth.label);
-        const PhysicsLayers physics = load_physics(open_map(truth));
-        const auto* const layers = truth.entry.if_contains("ddnet_layers");
+    for (const auto& known : test::known_maps()) {
+        CAPTURE(known.label);
+        const PhysicsLayers physics = load_physics(open_map(known));
+        const auto* const layers = known.entry.if_contains("ddnet_layers");
         for (const Layer kind :
              {Layer::front, Layer::tele, Layer::speedup, Layer::switch_, Layer::tune}) {
             CAPTURE(layer_name(kind));
@@ -105,10 +105,10 @@ TEST_CASE("every tile of a real map's other physics layers is the known one") {
 }
 
 TEST_CASE("a position falls on the known tile of a real map") {
-    for (const auto& truth : test::truths()) {
-        CAPTURE(truth.label);
-        const PhysicsLayers physics = load_physics(open_map(truth));
-        for (const auto& row : truth.entry.at("points").as_array()) {
+    for (const auto& known : test::known_maps()) {
+        CAPTURE(known.label);
+        const PhysicsLayers physics = load_physics(open_map(known));
+        for (const auto& row : known.entry.at("points").as_array()) {
             const auto& point = row.as_array();
             CAPTURE(json::serialize(row));
             const auto x = point.at(0).to_number<double>();
@@ -128,10 +128,10 @@ TEST_CASE("a position falls on the known tile of a real map") {
 }
 
 TEST_CASE("the walls, ground and death tiles at tees of real maps are the known ones") {
-    for (const auto& truth : test::truths()) {
-        CAPTURE(truth.label);
-        const PhysicsLayers physics = load_physics(open_map(truth));
-        for (const auto& row : truth.entry.at("boxes").as_array()) {
+    for (const auto& known : test::known_maps()) {
+        CAPTURE(known.label);
+        const PhysicsLayers physics = load_physics(open_map(known));
+        for (const auto& row : known.entry.at("boxes").as_array()) {
             const auto& box = row.as_array();
             CAPTURE(json::serialize(row));
             const WorldPos centre{box.at(0).to_number<int>(), box.at(1).to_number<int>()};

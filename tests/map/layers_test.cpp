@@ -13,16 +13,16 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 
 /// The result of decoding a layer item.
-enum class Read : std::uint8_t { nothing, unknown, tiles, design };
+enum class DecodedLayer : std::uint8_t { nothing, unknown, tiles, design };
 
-Read read_as(const Ints& ints) {
+DecodedLayer read_as(const Ints& ints) {
     const auto layer = decode_layer(ints);
     if (!layer) {
-        return Read::nothing;
+        return DecodedLayer::nothing;
     }
     CHECK(layer->num_item_ints == ints.size());
     CHECK(layer->type == ints[1]);
-    return static_cast<Read>(layer->content.index() + 1);
+    return static_cast<DecodedLayer>(layer->content.index() + 1);
 }
 
 } // namespace
@@ -32,23 +32,23 @@ TEST_CASE("a layer item of any length is read as far as possible") {
         std::string_view name;
         Ints item;
         std::size_t needed; ///< a shorter item is an unknown layer
-        Read read;
+        DecodedLayer read;
     };
 
     const Row rows[] = {
-        {"tiles", test::tile_layer(3, 4, 5, kLayerFlagTele, 6), 15, Read::tiles},
-        {"quads", {0, 3, 1, 2, 7, 8, 9, 0, 0, 0}, 7, Read::design},
-        {"sounds", {0, 10, 1, 2, 7, 8, 9, 0, 0, 0}, 7, Read::design},
-        {"old sounds", {0, 9, 1, 1, 7, 8, 9}, 7, Read::design},
-        {"a type no one knows", {0, 4, 1, 1, 7, 8, 9}, 7, Read::unknown},
+        {"tiles", test::tile_layer(3, 4, 5, kLayerFlagTele, 6), 15, DecodedLayer::tiles},
+        {"quads", {0, 3, 1, 2, 7, 8, 9, 0, 0, 0}, 7, DecodedLayer::design},
+        {"sounds", {0, 10, 1, 2, 7, 8, 9, 0, 0, 0}, 7, DecodedLayer::design},
+        {"old sounds", {0, 9, 1, 1, 7, 8, 9}, 7, DecodedLayer::design},
+        {"a type no one knows", {0, 4, 1, 1, 7, 8, 9}, 7, DecodedLayer::unknown},
     };
     for (const auto& row : rows) {
         for (std::size_t size = 0; size <= row.item.size(); ++size) {
             CAPTURE(row.name);
             CAPTURE(size);
             const Ints cut{row.item.begin(), row.item.begin() + static_cast<std::ptrdiff_t>(size)};
-            CHECK(read_as(cut) == (size < 3            ? Read::nothing
-                                   : size < row.needed ? Read::unknown
+            CHECK(read_as(cut) == (size < 3            ? DecodedLayer::nothing
+                                   : size < row.needed ? DecodedLayer::unknown
                                                        : row.read));
         }
     }

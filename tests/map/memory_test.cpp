@@ -1,8 +1,8 @@
 // Memory limits: a map takes at most three times its file's size, plus the requested layers.
 
 #include "map/map.h"
+#include "tests/map/known_maps.h"
 #include "tests/map/map_builder.h"
-#include "tests/map/truth.h"
 #include "tests/map/writer.h"
 #include "tests/support/allocation_count.h"
 
@@ -105,17 +105,17 @@ TEST_CASE("a map takes at most three times its file's size, plus its physics lay
         return;
     }
     std::size_t maps = 0;
-    for (const Truth& truth : truths()) {
-        CAPTURE(truth.label);
-        const std::uint64_t size = std::filesystem::file_size(truth.path);
+    for (const KnownMap& known : known_maps()) {
+        CAPTURE(known.label);
+        const std::uint64_t size = std::filesystem::file_size(known.path);
         const std::uint64_t peak = peak_of([&] {
-            const auto map = Map::open(truth.path);
+            const auto map = Map::open(known.path);
             CHECK(map.has_value());
         });
         CHECK(peak <= 3 * size + kSlack);
         std::uint64_t layers = 0;
         const std::uint64_t whole = peak_of([&] {
-            const auto map = Map::open(truth.path);
+            const auto map = Map::open(known.path);
             if (map) {
                 const auto physics = map->physics();
                 layers = physics ? plane_bytes(*physics) : 0;
@@ -180,12 +180,12 @@ TEST_CASE("reading all blocks takes at most the largest layer in addition") {
     if (!tw::test::counts_allocations()) {
         return;
     }
-    for (const Truth& truth : truths()) {
-        CAPTURE(truth.label);
-        const std::uint64_t size = std::filesystem::file_size(truth.path);
+    for (const KnownMap& known : known_maps()) {
+        CAPTURE(known.label);
+        const std::uint64_t size = std::filesystem::file_size(known.path);
         std::uint64_t blocks = 0;
         const std::uint64_t peak = peak_of([&] {
-            const auto map = Map::open(truth.path);
+            const auto map = Map::open(known.path);
             if (!map) {
                 return;
             }

@@ -16,15 +16,15 @@ using namespace tw::snapshot::test;
 
 namespace {
 
-struct Outcome {
+struct DecodeOutcome {
     Result<void> result;
     Snapshot snapshot;
     DeltaWarnings warnings;
 };
 
-Outcome decode_and_apply(const SnapshotView& base, std::span<const std::byte> body,
-                         const AgreedSizes& sizes = kAgreedSizes) {
-    Outcome outcome;
+DecodeOutcome decode_and_apply(const SnapshotView& base, std::span<const std::byte> body,
+                               const AgreedSizes& sizes = kAgreedSizes) {
+    DecodeOutcome outcome;
     Delta delta;
     outcome.result = decode_delta(body, delta, sizes);
     if (outcome.result) {
@@ -33,7 +33,7 @@ Outcome decode_and_apply(const SnapshotView& base, std::span<const std::byte> bo
     return outcome;
 }
 
-Outcome decode_and_apply(const SnapshotView& base, const std::vector<std::int32_t>& ints) {
+DecodeOutcome decode_and_apply(const SnapshotView& base, const std::vector<std::int32_t>& ints) {
     return decode_and_apply(base, std::span<const std::byte>{encode_ints(ints)});
 }
 

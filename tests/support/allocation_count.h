@@ -13,7 +13,7 @@ std::uint64_t live_bytes() noexcept;
 std::uint64_t peak_bytes() noexcept;
 void forget_peak() noexcept;
 
-/// Makes the allocation after the next `more` ones fail, in any thread; negative: none fails.
+/// Lets `more` allocations succeed and makes the next one fail, in any thread. Negative: none fails.
 void fail_allocation_after(std::int64_t more) noexcept;
 
 /// Whether this build counts allocations. Builds with sanitizers do not, as those replace the

@@ -10,7 +10,7 @@
 
 namespace tw::test {
 
-/// One datagram of a capture, with what the inspector needs.
+/// A datagram of a capture, as the inspector gets it.
 struct TrafficDatagram {
     std::uint64_t session = 0; ///< the client's port
     wire::Direction direction = wire::Direction::c2s;
@@ -21,13 +21,13 @@ struct TrafficDatagram {
 /// Returns all datagrams of tests/data/captures/NAME. The server is the address in all of them.
 [[nodiscard]] std::vector<TrafficDatagram> read_traffic(const std::string& name);
 
-/// Forgets every record.
+/// A sink that ignores all records.
 class NoSink final : public record::RecordSink {
   public:
     void on_record(const record::Record& /*record*/) override {}
 };
 
-/// Hands every record to both sinks.
+/// Passes every record to both sinks.
 class BothSinks final : public record::RecordSink {
   public:
     BothSinks(record::RecordSink& first, record::RecordSink& second)
@@ -60,7 +60,7 @@ class TrafficInspector {
     /// `next`: the datagram of the next call, if known.
     void on_datagram(const TrafficDatagram& datagram, const TrafficDatagram* next = nullptr);
     void finish();
-    /// Hands over all of them, and finishes.
+    /// Inspects all datagrams, then calls finish().
     void play(const std::vector<TrafficDatagram>& traffic);
 
     [[nodiscard]] inspect::Inspector& inspector() { return inspector_; }

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-/// Shows the lines that a failed check compared.
+/// Makes doctest print the lines that a failed check compared.
 template <>
 struct doctest::StringMaker<std::vector<std::string>> {
     static String convert(const std::vector<std::string>& lines) {

@@ -37,7 +37,7 @@ namespace tw::test {
     return lines.size() == 1 ? lines.front() : boost::json::value{};
 }
 
-/// Returns the keys of an object, each with a space behind it.
+/// Returns the keys of an object, each followed by a space.
 [[nodiscard]] inline std::string keys_of(const boost::json::value& object) {
     std::string keys;
     for (const auto& member : object.as_object()) {

@@ -11,7 +11,7 @@ struct RingMemory {
     base::SharedMemory memory;
 };
 
-/// A ring of at least this many bytes, with memory of its own.
+/// A ring in memory that it allocates itself.
 class LocalRing : RingMemory, public relay::Ring {
   public:
     explicit LocalRing(std::size_t bytes)

@@ -76,7 +76,7 @@ std::string Program::err() const {
     return read_text(folder_ + "/err");
 }
 
-Finished Program::finish() {
+ProgramResult Program::finish() {
     int status = 0;
     ::waitpid(pid_, &status, 0);
     pid_ = -1;
@@ -85,7 +85,7 @@ Finished Program::finish() {
             .err = read_text(folder_ + "/err")};
 }
 
-Finished run_program(const std::string& path, const std::vector<std::string>& arguments) {
+ProgramResult run_program(const std::string& path, const std::vector<std::string>& arguments) {
     const TemporaryFolder folder;
     Program program{path, arguments, folder.path()};
     return program.finish();

@@ -14,7 +14,7 @@
 namespace tw::test {
 
 /// The exit code and the output of a program.
-struct Finished {
+struct ProgramResult {
     int status = 0; ///< exit code; 128 plus the signal's number if a signal ended it
     std::string out;
     std::string err;
@@ -35,7 +35,7 @@ class Program {
     [[nodiscard]] bool ended() const;
     [[nodiscard]] std::string err() const;
     /// Waits until the program ends.
-    [[nodiscard]] Finished finish();
+    [[nodiscard]] ProgramResult finish();
 
   private:
     std::string folder_;
@@ -43,8 +43,8 @@ class Program {
 };
 
 /// Runs a program until it ends.
-[[nodiscard]] Finished run_program(const std::string& path,
-                                   const std::vector<std::string>& arguments);
+[[nodiscard]] ProgramResult run_program(const std::string& path,
+                                        const std::vector<std::string>& arguments);
 
 [[nodiscard]] std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);

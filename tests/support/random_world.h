@@ -8,7 +8,7 @@
 
 namespace tw::test {
 
-/// Returns a number below `limit`, from a random generator or from a fuzzer's input.
+/// A function that returns a number below `limit`, from a random generator or a fuzzer's input.
 using Choose = std::function<std::size_t(std::size_t limit)>;
 
 /// A random world within the limits of a snapshot: items of types with agreed sizes, with written

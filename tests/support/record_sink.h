@@ -9,7 +9,7 @@ namespace tw::test {
 /// The base class of a sink. Passes each record to the function Self::on() that takes its type.
 /// Ignores records of other types.
 template <typename Self>
-class SinkOf : public record::RecordSink {
+class TypedRecordSink : public record::RecordSink {
   public:
     void on_record(const record::Record& record) final {
         std::visit(

@@ -104,7 +104,7 @@ Bytes ordered_delta(const Items& from, const Items& to, const std::vector<ItemKe
 }
 
 /// Reads a capture and collects its datagrams and snapshots.
-class ResizedTraffic::Reading final : public SinkOf<Reading>, public inspect::Observer {
+class ResizedTraffic::Reading final : public TypedRecordSink<Reading>, public inspect::Observer {
   public:
     explicit Reading(ResizedTraffic& traffic) : traffic_{&traffic} {}
 

@@ -20,7 +20,7 @@ inline constexpr auto kS2c = wire::Direction::s2c;
 /// The token of no connection.
 inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
 
-/// A source of the maps that the test sets.
+/// A source of maps that returns the map in `answer`.
 class FakeMaps final : public inspect::MapSource {
   public:
     inspect::FoundMap find_map(const inspect::MapAnnouncement& /*announcement*/) override {
@@ -57,7 +57,7 @@ class FakeMaps final : public inspect::MapSource {
 [[nodiscard]] MessageBuilder input(snapshot::Tick acked, snapshot::Tick intended);
 [[nodiscard]] MessageBuilder rcon_line(std::string_view text);
 
-/// One chunk of a packet.
+/// A chunk of a packet.
 struct Piece {
     Bytes message;
     bool vital = false;
@@ -97,7 +97,7 @@ class SessionScript {
     /// Advances the time by this many nanoseconds.
     void pause(record::Timestamp time) { time_ += time; }
 
-    /// The session does not get this many datagrams, and is told so.
+    /// Reports to the session that it did not get this many datagrams.
     void lose_copies(std::uint64_t lost);
     /// The relay rewrites the client's next input.
     void resync();
@@ -136,7 +136,7 @@ class SessionScript {
     /// Sends a packet with these chunks, or with one vital message.
     void send(wire::Direction direction, const std::vector<Piece>& pieces);
     void send(wire::Direction direction, const MessageBuilder& vital_message);
-    /// Sends a message that the receiver gets and the session does not.
+    /// Sends a message that reaches the receiver, but not the session.
     void send_unseen(wire::Direction direction, const MessageBuilder& vital_message);
 
     /// Sends the messages from the map change to entering the game.

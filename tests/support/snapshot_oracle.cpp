@@ -26,7 +26,7 @@ bool same(const Items& wanted, const snapshot::SnapshotView& got) {
 }
 
 /// Compares the decoded snapshots with the expected ones.
-class Comparing final : public SinkOf<Comparing> {
+class Comparing final : public TypedRecordSink<Comparing> {
   public:
     explicit Comparing(const std::map<Tick, Items>& sent) : sent_{&sent} {}
 

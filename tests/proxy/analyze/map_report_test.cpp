@@ -4,8 +4,8 @@
 #include "map/tiles.h"
 #include "proxy/analyze/map_report.h"
 #include "proxy/record/json.h"
+#include "tests/map/known_maps.h"
 #include "tests/map/map_builder.h"
-#include "tests/map/truth.h"
 #include "tests/map/writer.h"
 #include "tests/support/text.h"
 
@@ -29,16 +29,16 @@ using test::contains;
 /// Keys about the file's origin, or whose values other programs define differently.
 const std::set<std::string, std::less<>> kNotCompared = {"set", "verdict", "oddities"};
 
-json::object describe_map(const map::test::Truth& truth, const map::Map& map) {
+json::object describe_map(const map::test::KnownMap& known, const map::Map& map) {
     std::vector<MapPoint> points;
-    for (const auto& row : truth.entry.at("points").as_array()) {
+    for (const auto& row : known.entry.at("points").as_array()) {
         points.push_back({row.at(0).to_number<double>(), row.at(1).to_number<double>()});
     }
     std::vector<map::WorldPos> tee_centres;
-    for (const auto& row : truth.entry.at("boxes").as_array()) {
+    for (const auto& row : known.entry.at("boxes").as_array()) {
         tee_centres.push_back({row.at(0).to_number<int>(), row.at(1).to_number<int>()});
     }
-    const auto description = map_json(map, truth.path.filename().string(),
+    const auto description = map_json(map, known.path.filename().string(),
                                       {.points = points, .tee_centres = tee_centres});
     // Compares the parsed text, because programs read the text.
     return json::parse(record::json_text(description)).as_object();
@@ -68,12 +68,12 @@ bool are_equal(const json::value& a, const json::value& b) {
 } // namespace
 
 TEST_CASE("the description of a real map equals the expected one in every key") {
-    for (const auto& truth : map::test::truths()) {
-        CAPTURE(truth.label);
-        const auto file = map::Map::open(truth.path);
+    for (const auto& known : map::test::known_maps()) {
+        CAPTURE(known.label);
+        const auto file = map::Map::open(known.path);
         REQUIRE(file.has_value());
-        const json::object got = describe_map(truth, *file);
-        for (const auto& pair : truth.entry) {
+        const json::object got = describe_map(known, *file);
+        for (const auto& pair : known.entry) {
             const std::string key{pair.key()};
             const json::value& value = pair.value();
             if (kNotCompared.contains(key)) {
@@ -88,18 +88,18 @@ TEST_CASE("the description of a real map equals the expected one in every key") 
         for (const auto& pair : got) {
             const std::string key{pair.key()};
             CAPTURE(key);
-            CHECK((truth.entry.contains(key) || kNotCompared.contains(key)));
+            CHECK((known.entry.contains(key) || kNotCompared.contains(key)));
         }
     }
 }
 
 TEST_CASE("the strict verdict on a real map is that of DDNet master") {
-    for (const auto& truth : map::test::truths()) {
-        CAPTURE(truth.label);
-        const auto file = map::Map::open(truth.path);
+    for (const auto& known : map::test::known_maps()) {
+        CAPTURE(known.label);
+        const auto file = map::Map::open(known.path);
         REQUIRE(file.has_value());
         const json::object got = map_json(*file, "");
-        CHECK(got.at("verdict").at("strict") == truth.entry.at("verdict").at("ddnet"));
+        CHECK(got.at("verdict").at("strict") == known.entry.at("verdict").at("ddnet"));
         CHECK(got.at("verdict").at("lenient") == "accepts");
     }
 }

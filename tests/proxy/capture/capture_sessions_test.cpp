@@ -64,7 +64,7 @@ Bytes connless(std::string_view text) {
 const Bytes kNonsense(20, std::byte{0xaa});
 
 /// Lists when sessions open and close: "2 open 198.51.100.1:50000 192.0.2.1:8303".
-class SessionLog final : public test::SinkOf<SessionLog> {
+class SessionLog final : public test::TypedRecordSink<SessionLog> {
   public:
     void on(const record::MapRecord& /*map*/) { ++maps; }
 
@@ -86,8 +86,9 @@ class SessionLog final : public test::SinkOf<SessionLog> {
 };
 
 /// Turns captured datagrams into sessions.
-struct Bench {
-    explicit Bench(CaptureSessions::Limits limits = {}, const std::string& pseudonym_key = {})
+struct SessionFinder {
+    explicit SessionFinder(CaptureSessions::Limits limits = {},
+                           const std::string& pseudonym_key = {})
         : inspected{inspector, pseudonym_key}, sessions{inspected, guess, limits} {}
 
     void see(std::int64_t time, const CaptureEndpoint& source, const CaptureEndpoint& destination,
@@ -227,7 +228,7 @@ TEST_CASE("if a server is given, only its traffic counts") {
 }
 
 TEST_CASE("a session opens with its first datagram and has both directions") {
-    Bench bench;
+    SessionFinder bench;
     bench.see(1 * kSecond, kAnn, kServer);
     bench.see(2 * kSecond, kServer, kAnn, accepted());
     bench.see(3 * kSecond, kBob, kServer);
@@ -244,13 +245,13 @@ TEST_CASE("a session opens with its first datagram and has both directions") {
 }
 
 TEST_CASE("IPv6 endpoints are shown in brackets") {
-    Bench bench;
+    SessionFinder bench;
     bench.see(0, at("2001:db8::7", 50000), at("::1", 8303));
     CHECK(bench.lines() == Lines{"1 open [2001:db8::7]:50000 [::1]:8303"});
 }
 
 TEST_CASE("a session closes when idle by the capture's time, and its client may return") {
-    Bench bench{{.idle_timeout = 10 * kSecond}};
+    SessionFinder bench{{.idle_timeout = 10 * kSecond}};
     bench.see(0, kAnn, kServer);
     bench.see(1 * kSecond, kBob, kServer);
     bench.see(11 * kSecond, kServer, kAnn, kNonsense); // Ann's session has timed out, Bob's has not
@@ -264,7 +265,7 @@ TEST_CASE("a session closes when idle by the capture's time, and its client may 
 
 TEST_CASE("a session closes when it is idle after the clock was set back, too") {
     constexpr std::int64_t kHour = 3600 * kSecond;
-    Bench bench{{.idle_timeout = 10 * kSecond}};
+    SessionFinder bench{{.idle_timeout = 10 * kSecond}};
     bench.see(kHour, kAnn, kServer);
     bench.see(kSecond, kBob, kServer);
     bench.see(2 * kSecond, kServer, kBob, kNonsense);
@@ -275,7 +276,7 @@ TEST_CASE("a session closes when it is idle after the clock was set back, too") 
 }
 
 TEST_CASE("sessions beyond the limit are refused and counted, and open sessions continue") {
-    Bench bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
+    SessionFinder bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
     bench.see(0, kAnn, kServer);
     bench.see(1, kBob, kServer);
     bench.see(2, kServer, kBob, accepted());
@@ -307,7 +308,7 @@ TEST_CASE("a connection replaces a session without a connection, or one without 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Bench bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
+        SessionFinder bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
         bench.see(0, kAnn, kServer, row.first);
         if (row.answered) {
             bench.see(0, kServer, kAnn, row.first == asks ? connless("inf3") : accepted());
@@ -322,7 +323,7 @@ TEST_CASE("a connection replaces a session without a connection, or one without 
 }
 
 TEST_CASE("the session silent for the longest time among those without a connection is replaced") {
-    Bench bench{{.max_sessions = 2}};
+    SessionFinder bench{{.max_sessions = 2}};
     const Bytes asks = connless("gie3\1");
     bench.see(0, kAnn, kServer, asks);
     bench.see(1, kBob, kServer, asks);
@@ -352,7 +353,7 @@ TEST_CASE("a client that imitates a server is recognised by messages that only c
                 CAPTURE(row.name);
                 CAPTURE(static_cast<int>(taken));
                 CAPTURE(known);
-                Bench bench;
+                SessionFinder bench;
                 bench.guess.select_traffic(taken);
                 if (known) {
                     bench.see(0, kBob, kServer);
@@ -372,7 +373,7 @@ TEST_CASE("a client that imitates a server is recognised by messages that only c
 }
 
 TEST_CASE("traffic of other servers is ignored and counted") {
-    Bench bench;
+    SessionFinder bench;
     bench.guess.add_server(8303, std::nullopt);
     bench.see(0, kAnn, at("192.0.2.1", 8304));
     bench.see(1, at("192.0.2.1", 8304), kAnn, accepted());
@@ -383,7 +384,7 @@ TEST_CASE("traffic of other servers is ignored and counted") {
 }
 
 TEST_CASE("a cut datagram is a gap of its session, and opens no session") {
-    Bench bench{{.idle_timeout = 10 * kSecond}};
+    SessionFinder bench{{.idle_timeout = 10 * kSecond}};
     const auto see_cut = [&](std::int64_t time, const CaptureEndpoint& from,
                              const CaptureEndpoint& to) {
         bench.sessions.on_datagram(
@@ -402,7 +403,7 @@ TEST_CASE("a cut datagram is a gap of its session, and opens no session") {
 }
 
 TEST_CASE("with a pseudonym key, clients have pseudonyms and servers do not") {
-    Bench bench{{}, "secret"};
+    SessionFinder bench{{}, "secret"};
     bench.see(0, kAnn, kServer);
     REQUIRE(bench.lines().size() == 1);
     CHECK(bench.lines()[0].find("198.51.100.1") == std::string::npos);
@@ -411,7 +412,7 @@ TEST_CASE("with a pseudonym key, clients have pseudonyms and servers do not") {
 
 TEST_CASE("a clock that goes back or jumps ahead leaves each session one open and one close") {
     constexpr std::int64_t kLast = 9'000'000'000 * kSecond;
-    Bench bench;
+    SessionFinder bench;
     constexpr std::int64_t kTime = 100 * kSecond;
     for (const std::int64_t next :
          {kTime, std::int64_t{0}, kTime - 1, kTime, kLast, std::int64_t{0}}) {
@@ -452,7 +453,7 @@ TEST_CASE("a state before a packet tells the server and the protocol") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Bench bench;
+        SessionFinder bench;
         bench.sessions.on_datagram({.time = kSecond,
                                     .source = odd,
                                     .destination = kAnn,

@@ -30,23 +30,6 @@ using store::Recording;
 
 namespace {
 
-/// Hands every record to two.
-class Both final : public record::RecordSink {
-  public:
-    Both(record::RecordSink& one, record::RecordSink* other) : one_{&one}, other_{other} {}
-
-    void on_record(const record::Record& record) override {
-        one_->on_record(record);
-        if (other_ != nullptr) {
-            other_->on_record(record);
-        }
-    }
-
-  private:
-    record::RecordSink* one_;
-    record::RecordSink* other_;
-};
-
 /// Keeps the text of each segment. The next segment begins when the current one has `max_bytes`
 /// bytes, or after `max_datagrams` datagrams.
 class Segments final : public sink::Output {
@@ -86,7 +69,9 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     test::NoMaps maps;
     sink::TextOutput output;
     sink::JsonLines json{{.items = sink::ItemChoice::all, .show_secrets = true}, output};
-    Both sinks{json, capture};
+    test::NoSink nothing;
+    record::RecordSink* const written = capture;
+    test::BothSinks sinks{json, written != nullptr ? *written : nothing};
     inspect::Observers observers;
     if (capture != nullptr) {
         observers.add(*capture);

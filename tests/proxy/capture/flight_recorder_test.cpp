@@ -31,9 +31,10 @@ using test::kSecond;
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
 /// A capture passes, and a flight recorder looks on.
-struct Flight {
-    explicit Flight(const FlightRecorderOptions& options, std::size_t bytes = 4 * kMiB,
-                    const std::string& name = "golden/token-map-change.pcap", bool states = true)
+struct RecordedFlight {
+    explicit RecordedFlight(const FlightRecorderOptions& options, std::size_t bytes = 4 * kMiB,
+                            const std::string& name = "golden/token-map-change.pcap",
+                            bool states = true)
         : recorder{in_folder(options), bytes, files} {
         test::NoMaps maps;
         observers.add(recorder);
@@ -92,7 +93,7 @@ record::FindingRecord finding(std::uint32_t session, record::FindingId id) {
 } // namespace
 
 TEST_CASE("a requested file contains all stored datagrams and is readable by its owner only") {
-    Flight flight{{.time = 3600 * kSecond}};
+    RecordedFlight flight{{.time = 3600 * kSecond}};
     flight.write();
     CHECK(flight.folder.files().empty());
     flight.recorder.request_file(0);
@@ -118,7 +119,7 @@ TEST_CASE("a requested file contains all stored datagrams and is readable by its
 
 TEST_CASE("a finding writes a file of its session, and further findings are counted") {
     const auto id = record::FindingId::snapshot_crc_mismatch;
-    Flight flight{{.time = 60 * kSecond, .triggers = on(id)}};
+    RecordedFlight flight{{.time = 60 * kSecond, .triggers = on(id)}};
     const auto other = finding(1, record::FindingId::snapshot_unknown_base);
     flight.recorder.on_record(&other);
     flight.write();
@@ -196,7 +197,7 @@ TEST_CASE("a finding's file is written before its datagrams are dropped, or name
 }
 
 TEST_CASE("datagrams that are too old or beyond the memory limit are dropped") {
-    Flight flight{{.time = 2 * kSecond}};
+    RecordedFlight flight{{.time = 2 * kSecond}};
     std::ignore = flight.recorder.on_time(flight.last);
     flight.recorder.request_file(0);
     const auto again = decode(flight.finish().front());
@@ -209,7 +210,7 @@ TEST_CASE("datagrams that are too old or beyond the memory limit are dropped") {
 
 TEST_CASE("a file that begins during a game is verified from the first state on") {
     const auto kept = [](bool states) {
-        Flight flight{{.time = 6 * kSecond}, 4 * kMiB, "captures/bench-4.pcap.gz", states};
+        RecordedFlight flight{{.time = 6 * kSecond}, 4 * kMiB, "captures/bench-4.pcap.gz", states};
         std::ignore = flight.recorder.on_time(flight.last);
         flight.recorder.request_file(0);
         return decode(flight.finish().front());
@@ -224,7 +225,7 @@ TEST_CASE("a file that begins during a game is verified from the first state on"
 }
 
 TEST_CASE("a request for one session writes only this session") {
-    Flight flight{{.time = 3600 * kSecond}};
+    RecordedFlight flight{{.time = 3600 * kSecond}};
     flight.recorder.request_file(7); // another recorder's, or nobody's
     flight.write();
     CHECK(flight.recorder.counts().files == 0);
@@ -238,7 +239,7 @@ TEST_CASE("a request for one session writes only this session") {
 }
 
 TEST_CASE("two waiting requests get one file with all sessions") {
-    Flight flight{{.time = 3600 * kSecond}};
+    RecordedFlight flight{{.time = 3600 * kSecond}};
     flight.recorder.request_file(1);
     flight.recorder.request_file(7);
     flight.recorder.request_file(1);
@@ -248,7 +249,7 @@ TEST_CASE("two waiting requests get one file with all sessions") {
 }
 
 TEST_CASE("at the end, requested files are written completely") {
-    Flight flight{{.time = 3600 * kSecond}, 64 * kMiB};
+    RecordedFlight flight{{.time = 3600 * kSecond}, 64 * kMiB};
     // More than is queued in the game, all of it noise.
     const std::vector<std::byte> noise(1200, std::byte{0x55});
     constexpr std::size_t kDatagrams = 20'000;
@@ -266,7 +267,7 @@ TEST_CASE("at the end, requested files are written completely") {
 }
 
 TEST_CASE("a folder that cannot be written to is reported and has no other effect") {
-    Flight flight{{.folder = "not there", .time = 60 * kSecond}};
+    RecordedFlight flight{{.folder = "not there", .time = 60 * kSecond}};
     flight.recorder.request_file(0);
     flight.write();
     flight.files.finish_writing();
@@ -277,7 +278,7 @@ TEST_CASE("a folder that cannot be written to is reported and has no other effec
 
 TEST_CASE("a request shortly before the end is written") {
     const auto id = record::FindingId::snapshot_crc_mismatch;
-    Flight flight{{.time = 60 * kSecond, .triggers = on(id)}};
+    RecordedFlight flight{{.time = 60 * kSecond, .triggers = on(id)}};
     for (int i = 0; i < 3; ++i) {
         const auto found = finding(1, id);
         flight.recorder.on_record(&found);

@@ -33,13 +33,14 @@ Bytes numbered(std::size_t size) {
 }
 
 /// Returns the fragment of a datagram at this offset.
-struct Cut {
+struct FragmentPosition {
     std::size_t begin;
     std::size_t size;
     bool more = true;
 };
 
-Fragment piece(const Bytes& whole, const Cut& cut, std::uint32_t id = 1, std::int64_t time = 0) {
+Fragment piece(const Bytes& whole, const FragmentPosition& cut, std::uint32_t id = 1,
+               std::int64_t time = 0) {
     return {.time = time,
             .source = make_address("10.0.0.1"),
             .destination = make_address("10.0.0.2"),
@@ -57,7 +58,8 @@ bool equal(std::span<const std::byte> left, std::span<const std::byte> right) {
 
 TEST_CASE("fragments are reassembled in any order, and repeated ones change nothing") {
     const Bytes whole = numbered(1405);
-    std::vector<Cut> cuts{{0, 400}, {400, 400}, {800, 8}, {808, 400}, {1208, 197, false}};
+    std::vector<FragmentPosition> cuts{
+        {0, 400}, {400, 400}, {800, 8}, {808, 400}, {1208, 197, false}};
     std::mt19937 random{1};
     for (int round = 0; round < 200; ++round) {
         std::shuffle(cuts.begin(), cuts.end(), random);
@@ -76,7 +78,7 @@ TEST_CASE("fragments are reassembled in any order, and repeated ones change noth
 TEST_CASE("contradictory fragments invalidate their datagram") {
     struct Row {
         std::string_view name;
-        std::vector<Cut> cuts;
+        std::vector<FragmentPosition> cuts;
     };
 
     const Row rows[] = {
@@ -92,7 +94,7 @@ TEST_CASE("contradictory fragments invalidate their datagram") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         FragmentReassembly fragments;
-        for (const Cut& cut : row.cuts) {
+        for (const FragmentPosition& cut : row.cuts) {
             CHECK_FALSE(fragments.add_fragment(piece(whole, cut)));
         }
         CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 1600, false})));

@@ -77,7 +77,7 @@ TEST_CASE("a capture and its recordings are equal") {
     for (const Row& row : rows) {
         CAPTURE(row.file);
         const std::string recording = record_capture(folder, row.file, row.flags);
-        const Finished done = twscope({"compare", kMapChange, recording});
+        const ProgramResult done = twscope({"compare", kMapChange, recording});
         CHECK(done.err.empty());
         CHECK(done.status == 0);
         CHECK(last_line(done.out) == kEqual);
@@ -85,7 +85,7 @@ TEST_CASE("a capture and its recordings are equal") {
                   .out.starts_with(R"({"equal":true,)"));
     }
     cut_in_two(folder.file("changed.jsonl"), folder.file("segments"));
-    const Finished segments = twscope({"compare", kMapChange, folder.file("segments")});
+    const ProgramResult segments = twscope({"compare", kMapChange, folder.file("segments")});
     CHECK(segments.status == 0);
     CHECK(last_line(segments.out) == kEqual);
 }
@@ -99,7 +99,7 @@ TEST_CASE("a capture equals each of its demos for the time of the demo") {
         REQUIRE(twscope({"decode", capture, "--demo", demos.path()}).status == 0);
         int count = 0;
         for (const auto& entry : std::filesystem::directory_iterator{demos.path()}) {
-            const Finished done = twscope({"compare", capture, entry.path().string()});
+            const ProgramResult done = twscope({"compare", capture, entry.path().string()});
             CAPTURE(done.out);
             CHECK(done.status == 0);
             CHECK(last_line(done.out).starts_with("equal: "));
@@ -117,7 +117,7 @@ TEST_CASE("each demo of a server's players is compared with its own session") {
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator{demos.path()}) {
         const std::string demo = entry.path().string();
-        const Finished done = twscope({"compare", capture, demo});
+        const ProgramResult done = twscope({"compare", capture, demo});
         CAPTURE(done.out);
         CHECK(done.status == 0);
         const std::string session = demo.substr(demo.rfind("-s") + 2, 1);
@@ -147,7 +147,7 @@ TEST_CASE("sessions with other numbers and addresses are matched by player names
         text += line + '\n';
     }
     write_text(recording, text);
-    const Finished done = twscope({"compare", capture, recording});
+    const ProgramResult done = twscope({"compare", capture, recording});
     CAPTURE(done.out);
     CHECK(done.status == 0);
     CHECK(last_line(done.out).starts_with("equal: 5955 ticks in both, 0 different"));
@@ -178,7 +178,7 @@ TEST_CASE("a changed field is reported with its tick and its item") {
         const std::string tick = change_last(text, row.key, row.value);
         write_text(recording, text);
         for (const std::string& view : {kMapChange, honest}) {
-            const Finished done = twscope({"compare", view, recording});
+            const ProgramResult done = twscope({"compare", view, recording});
             CAPTURE(done.out);
             CHECK(done.status == 1);
             CHECK(contains(done.out, "First difference: tick " + tick + ", "));
@@ -191,14 +191,15 @@ TEST_CASE("a changed field is reported with its tick and its item") {
 }
 
 TEST_CASE("sessions of other games are not compared, unless they are selected") {
-    const Finished other = twscope({"compare", kMapChange, kGolden + "/token-high-bandwidth.pcap"});
+    const ProgramResult other =
+        twscope({"compare", kMapChange, kGolden + "/token-high-bandwidth.pcap"});
     CAPTURE(other.out);
     CHECK(other.status == 1);
     CHECK(contains(other.out, "  not compared: no counterpart "));
     CHECK(last_line(other.out).starts_with(
         "not compared: no session of A could be aligned with one of B: 0 ticks in both"));
 
-    const Finished sessions =
+    const ProgramResult sessions =
         twscope({"compare", kMapChange, kMapChange, "--session", "1", "--other-session", "2"});
     CHECK(sessions.status == 1);
     CHECK(contains(sessions.out, "First difference: tick "));
@@ -208,10 +209,10 @@ TEST_CASE("sessions of other games are not compared, unless they are selected") 
 TEST_CASE("session 0 selects the merged worlds only") {
     const TemporaryFolder folder;
     const std::string both = record_capture(folder, "both.jsonl", {"--view", "both"});
-    const Finished all = twscope({"compare", both, both});
+    const ProgramResult all = twscope({"compare", both, both});
     CHECK(all.status == 0);
     CHECK(contains(all.out, "A session 1 ("));
-    const Finished worlds = twscope({"compare", both, both, "--session", "0"});
+    const ProgramResult worlds = twscope({"compare", both, both, "--session", "0"});
     CAPTURE(worlds.out);
     CHECK(worlds.status == 0);
     CHECK(contains(worlds.out, "A session 0 ("));
@@ -223,7 +224,7 @@ TEST_CASE("the readable part of a damaged recording is compared, and the damage 
     const TemporaryFolder folder;
     const std::string recording = record_capture(folder, "damaged.jsonl.zst");
     write_text(recording, read_text(recording) + "this is no frame");
-    const Finished done = twscope({"compare", kMapChange, recording});
+    const ProgramResult done = twscope({"compare", kMapChange, recording});
     CAPTURE(done.out);
     CHECK(done.status == 3);
     CHECK(contains(done.err, recording + ": damaged: skipped 16 bytes of compressed data; "));
@@ -235,7 +236,7 @@ TEST_CASE("a recording that begins with an incomplete line is compared, and the 
     const TemporaryFolder folder;
     const std::string recording = record_capture(folder, "tail.jsonl");
     write_text(recording, "orn\"}\n" + read_text(recording));
-    const Finished done = twscope({"compare", kMapChange, recording});
+    const ProgramResult done = twscope({"compare", kMapChange, recording});
     CHECK(done.status == 3);
     CHECK(contains(done.err, recording + ": skipped 1 line that is not a record"));
     CHECK(last_line(done.out) == kEqual);

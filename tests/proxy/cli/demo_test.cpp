@@ -14,7 +14,7 @@
 using namespace tw;
 using test::Arguments;
 using test::check_refused;
-using test::Finished;
+using test::ProgramResult;
 using test::TemporaryFile;
 using test::TemporaryFolder;
 using test::twscope;
@@ -32,8 +32,8 @@ TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes 
     for (const std::string version : {"4", "6"}) {
         CAPTURE(version);
         const TemporaryFolder demos;
-        const Finished written = twscope({"decode", path("a.pcap"), "--maps", folder.path(),
-                                          "--demo", demos.path(), "--demo-version", version});
+        const ProgramResult written = twscope({"decode", path("a.pcap"), "--maps", folder.path(),
+                                               "--demo", demos.path(), "--demo-version", version});
         CAPTURE(written.err);
         CHECK(written.status == 0);
         const auto files = demos.files();
@@ -41,7 +41,7 @@ TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes 
         const std::string bytes = test::read_text(files[0].string());
         const std::string whole_map{reinterpret_cast<const char*>(map.data()), map.size()};
         CHECK(bytes.find(whole_map) == (version == "4" ? 436 : 484));
-        const Finished read = twscope({"decode", files[0].string(), "-o", "-"});
+        const ProgramResult read = twscope({"decode", files[0].string(), "-o", "-"});
         CHECK(read.status == 0);
         CHECK(contains(read.out, R"("type":"map","session":1,"name":"small")"));
         CHECK(contains(read.out, R"("source":"demo")"));
@@ -59,7 +59,7 @@ TEST_CASE("a damaged demo is read up to the damage, which is reported in one lin
     const TemporaryFolder folder;
     const std::string records = folder.file("a.jsonl");
     for (const Arguments& to : {Arguments{}, {"-o", "-"}, {"-o", records}}) {
-        const Finished broken = twscope({"decode", file.path()}, to);
+        const ProgramResult broken = twscope({"decode", file.path()}, to);
         CAPTURE(broken.err);
         CHECK(broken.status == 3);
         const std::string error =
@@ -71,7 +71,7 @@ TEST_CASE("a damaged demo is read up to the damage, which is reported in one lin
     CHECK(contains(test::read_text(records), R"("tick":3)"));
     CHECK(contains(test::read_text(records), R"("id":"demo.damaged")"));
     const TemporaryFile short_file{cut};
-    const Finished ended = twscope({"decode", short_file.path()});
+    const ProgramResult ended = twscope({"decode", short_file.path()});
     CHECK(ended.status == 0);
     CHECK(std::count(ended.err.begin(), ended.err.end(), '\n') == 1);
     CHECK(contains(ended.err, "ends inside a chunk"));
@@ -89,10 +89,10 @@ TEST_CASE("a capture is only written if secrets may be shown") {
         {"proxy", "-s", "127.0.0.1:1", "--no-inspect", "--show-secrets", "-w", path("b.pcapng")},
         "--no-inspect");
     CHECK_FALSE(std::filesystem::exists(path("b.pcapng")));
-    const Finished first =
+    const ProgramResult first =
         twscope({"decode", path("a.pcap"), "--show-secrets", "-o", "-", "-w", path("b.pcapng")});
     CHECK(first.status == 0);
-    const Finished second = twscope({"decode", path("b.pcapng"), "--show-secrets", "-o", "-"});
+    const ProgramResult second = twscope({"decode", path("b.pcapng"), "--show-secrets", "-o", "-"});
     CHECK(first.out == second.out);
 }
 

@@ -39,7 +39,7 @@ struct DamagedCapture {
         REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
     }
 
-    [[nodiscard]] Finished explain(const Arguments& more = {}) const {
+    [[nodiscard]] ProgramResult explain(const Arguments& more = {}) const {
         return twscope({"explain", capture, "--server", ":8303"}, more);
     }
 };
@@ -63,7 +63,7 @@ TEST_CASE("a capture, its records and standard input give the same explanation")
     const auto& [folder, capture, records] = damage;
     damage.record();
 
-    const Finished told = damage.explain();
+    const ProgramResult told = damage.explain();
     CHECK(told.status == 0);
     CHECK(told.out.find("snapshot.crc_mismatch\nsession 1, ") == 0);
     CHECK(contains(told.out, "snapshot 12 on 10: rejected"));
@@ -113,7 +113,7 @@ TEST_CASE("a capture, its records and standard input give the same explanation")
 TEST_CASE("decode prints findings with time and field, and the command that explains them") {
     const DamagedCapture damage{"it's damaged.pcap"};
     const std::string& capture = damage.capture;
-    const Finished done = twscope({"decode", capture, "--server", ":8303"});
+    const ProgramResult done = twscope({"decode", capture, "--server", ":8303"});
     CAPTURE(done.err);
     CHECK(done.status == 0);
     // The explanation belongs to the finding, because it is within a second of it.
@@ -125,7 +125,7 @@ TEST_CASE("decode prints findings with time and field, and the command that expl
     const std::size_t command = done.err.find("\n    twscope explain ", table);
     REQUIRE(command != std::string::npos);
     const std::size_t begin = done.err.find("explain", command);
-    const Finished told =
+    const ProgramResult told =
         run_in_shell("$twscope " + done.err.substr(begin, done.err.find('\n', begin) - begin));
     CHECK(told.status == 0);
     CHECK(told.out.starts_with("snapshot.crc_mismatch\nsession 1, "));
@@ -137,7 +137,7 @@ TEST_CASE("decode prints findings with time and field, and the command that expl
 TEST_CASE("findings and explanations are JSON objects for programs") {
     namespace json = boost::json;
     const DamagedCapture damage;
-    const Finished told = damage.explain({"--json"});
+    const ProgramResult told = damage.explain({"--json"});
     CHECK(told.status == 0);
     const json::object story = json::parse(told.out).as_object();
     CHECK(story.at("finding").at("id") == "snapshot.crc_mismatch");
@@ -167,7 +167,7 @@ TEST_CASE("findings and explanations are JSON objects for programs") {
 }
 
 TEST_CASE("explain describes the named findings, and suggests a name for a misspelt one") {
-    const Finished named = twscope({"explain", "snapshot.size_change", "inspect.gap"});
+    const ProgramResult named = twscope({"explain", "snapshot.size_change", "inspect.gap"});
     CHECK(named.status == 0);
     CHECK(named.out.starts_with("snapshot.size_change ("));
     CHECK(contains(named.out, "\ninspect.gap ("));
@@ -200,7 +200,7 @@ TEST_CASE("if the requested finding does not exist, the existing findings are li
     };
     for (const Row& row : rows) {
         CAPTURE(row.said);
-        const Finished done = damage.explain(row.asked);
+        const ProgramResult done = damage.explain(row.asked);
         CHECK(done.status == 0);
         CHECK(done.out == row.said);
     }
@@ -243,7 +243,7 @@ TEST_CASE("a recording is recognised by any first record, in a file and in a pip
                                         "zstd -qc " + odd + " | $twscope explain -"};
         for (const std::string& line : lines_of) {
             CAPTURE(line);
-            const Finished done = run_in_shell(line);
+            const ProgramResult done = run_in_shell(line);
             CHECK(done.out == row.told);
             CHECK(done.status == row.status);
         }

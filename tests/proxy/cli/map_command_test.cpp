@@ -23,7 +23,8 @@ TEST_CASE("twscope map describes and draws a map") {
     const auto bytes = small_map();
     REQUIRE(map::test::write_file(file, bytes));
 
-    const Finished json = twscope({"map", file, "--json", "--at", "80,80", "--at", "3.5,-100"});
+    const ProgramResult json =
+        twscope({"map", file, "--json", "--at", "80,80", "--at", "3.5,-100"});
     CHECK(json.status == 0);
     const auto told = boost::json::parse(json.out).as_object();
     CHECK(told.at("file") == "tiny.map");
@@ -32,14 +33,14 @@ TEST_CASE("twscope map describes and draws a map") {
     CHECK(told.at("boxes").as_array().size() == 2);
     CHECK(told.at("size") == bytes.size());
 
-    const Finished page = twscope({"map", file, "--at", "80,80"});
+    const ProgramResult page = twscope({"map", file, "--at", "80,80"});
     CHECK(page.status == 0);
     CHECK(page.out == "80,80: tile 2,2 finish; a tee here is in the air\n");
     CHECK(twscope({"map", file}).out.starts_with("map         tiny.map\n"));
 
     const std::string png = folder.file("tiny.png");
     const auto drawn = [&](const Arguments& more) {
-        const Finished done = twscope({"map", file, "--png", png}, more);
+        const ProgramResult done = twscope({"map", file, "--png", png}, more);
         CAPTURE(done.err);
         CHECK(done.status == 0);
         std::string picture = read_text(png);
@@ -66,7 +67,7 @@ TEST_CASE("twscope map describes and draws a map") {
     const std::string by_time = drawn({"--path", records, "--color-by", "time"});
     const std::string heat = drawn({"--heat", records});
     CHECK(std::set{all, way, by_session, by_time, heat}.size() == 5);
-    const Finished told_of = twscope({"map", file, "--png", png, "--heat", records});
+    const ProgramResult told_of = twscope({"map", file, "--png", png, "--heat", records});
     CHECK(told_of.out.empty());
     CHECK(told_of.err.starts_with("wrote " + png + " with 1 player from 20"));
     CHECK(told_of.err.ends_with("Z, 0 recorded deaths\n"));
@@ -91,7 +92,7 @@ TEST_CASE("twscope map describes and draws a map") {
     write_text(second, lines.substr(cut));
     CHECK(drawn({"--path", segments}) == way);
     write_text(second, lines.substr(cut) + "torn\n");
-    const Finished torn = twscope({"map", file, "--png", png, "--path", segments});
+    const ProgramResult torn = twscope({"map", file, "--png", png, "--path", segments});
     CHECK(torn.status == 3);
     CHECK(contains(torn.err, second + ": skipped 1 line that is not a record"));
     CHECK(read_text(png) == way);
@@ -130,10 +131,10 @@ TEST_CASE("twscope map describes and draws a map") {
     const std::string large = folder.file("large.map");
     REQUIRE(
         map::test::write_file(large, map::test::MapBuilder{300, 100}.set_game(0, 0, 1).build()));
-    const Finished part = twscope({"map", large, "--png", png, "--path", path});
+    const ProgramResult part = twscope({"map", large, "--png", png, "--path", path});
     CHECK(part.status == 0);
     CHECK(part.err.ends_with("Z, on 64 x 36 tiles from 0,0 (--whole draws all 300 x 100)\n"));
-    const Finished whole = twscope({"map", large, "--png", png, "--path", path, "--whole"});
+    const ProgramResult whole = twscope({"map", large, "--png", png, "--path", path, "--whole"});
     CHECK(whole.status == 0);
     CHECK(whole.err.ends_with("Z\n"));
     CHECK(contains(twscope({"map", large, "--png", png, "--scale", "64"}).err,
@@ -148,8 +149,8 @@ TEST_CASE("a picture that cannot be written leaves the existing one unchanged") 
     write_text(png, "\x89PNG: the one before");
     const std::string enter = "cd " + folder.path() + "; ";
     // The size limit of files is a few hundred bytes: enough for an error message, not for a picture.
-    const Finished full = run_in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
-                                               "exec $twscope map tiny.map --png tiny.png");
+    const ProgramResult full = run_in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
+                                                    "exec $twscope map tiny.map --png tiny.png");
     CHECK(full.status == 3);
     CHECK(contains(full.err, "--png tiny.png: "));
     CHECK(read_text(png) == "\x89PNG: the one before");
@@ -174,7 +175,7 @@ TEST_CASE("twscope map reports files that are not maps, and unusual maps") {
     const TemporaryFolder folder;
     const std::string noise = folder.file("noise.map");
     write_text(noise, "this is no map, but it is long enough to be read as if it were one");
-    const Finished none = twscope({"map", noise, "--json"});
+    const ProgramResult none = twscope({"map", noise, "--json"});
     CHECK(none.status == 2);
     CHECK(contains(none.err, "noise.map"));
     const auto told = boost::json::parse(none.out).as_object();
@@ -185,7 +186,7 @@ TEST_CASE("twscope map reports files that are not maps, and unusual maps") {
     auto bytes = small_map();
     bytes.push_back(std::byte{0});
     REQUIRE(map::test::write_file(odd, bytes));
-    const Finished page = twscope({"map", odd});
+    const ProgramResult page = twscope({"map", odd});
     CHECK(page.status == 0);
     CHECK(contains(page.out, "strict rejects:trailing_bytes, lenient accepts"));
     CHECK(contains(page.out, "the file continues after its last block"));

@@ -74,8 +74,8 @@ TEST_CASE("old commands work like their replacements, and print the new name in 
     };
     for (const Row& row : rows) {
         CAPTURE(row.old.front());
-        const Finished old = twscope(row.old);
-        const Finished now = twscope(row.now);
+        const ProgramResult old = twscope(row.old);
+        const ProgramResult now = twscope(row.now);
         CHECK(old.status == 0);
         CHECK(old.out == now.out);
         CHECK(old.out.size() > 2);
@@ -97,19 +97,19 @@ TEST_CASE("old flags work from the command line, a variable and a file, and name
          {std::string{"$twscope decode --raw "}, std::string{"TWSCOPE_RAW=1 $twscope decode "},
           "$twscope decode --config " + config + ' '}) {
         CAPTURE(how);
-        const Finished old = run_in_shell(how + capture + " -o -");
+        const ProgramResult old = run_in_shell(how + capture + " -o -");
         CHECK(old.status == 0);
         CHECK(old.err == "twscope: --raw is now --items raw\n");
         CHECK(old.out == now);
     }
-    const Finished all = twscope({"decode", capture, "-o", "-", "--items", "all", "--raw"});
+    const ProgramResult all = twscope({"decode", capture, "-o", "-", "--items", "all", "--raw"});
     CHECK(all.out == twscope({"decode", capture, "-o", "-", "--items", "all,raw"}).out);
 
     CHECK(twscope({"proxy", "-s", "127.0.0.1:1", "-o", "-", "--raw", "--check-config"}).err ==
           "twscope: --raw is now --items raw\n");
 
     // The relay and its observer read the same flags; only one of them reports old ones.
-    const Finished live =
+    const ProgramResult live =
         run_in_shell("$twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms "
                      "--raw --nats-name a --nats nats://127.0.0.1:1");
     CHECK(live.status == 3); // no bus listens there, so the records are not published

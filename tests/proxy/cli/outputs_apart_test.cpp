@@ -78,15 +78,15 @@ TEST_CASE("commands replace only existing files of the type that they write") {
     const std::string summary = files.folder.file("summary");
     for (int time = 0; time < 2; ++time) {
         for (const std::string ending : {"", ".zst"}) {
-            const Finished done = twscope(
+            const ProgramResult done = twscope(
                 {"records", files.records, "--columns", "t,items.id", "-o", table + ending});
             CHECK(done.status == 0);
         }
         CHECK(twscope({"map", files.map, "--png", picture}).status == 0);
         for (const std::string ending : {"", ".xml"}) {
             CHECK(twscope({"decode", files.capture, "--summary", summary + ending}).status == 0);
-            const Finished failed = twscope({"decode", files.capture, "--expect", "never snapshot",
-                                             "--summary", summary + ending});
+            const ProgramResult failed = twscope({"decode", files.capture, "--expect",
+                                                  "never snapshot", "--summary", summary + ending});
             CHECK(failed.status == 1);
         }
     }
@@ -204,7 +204,7 @@ TEST_CASE("a flag that needs another one is an error without it") {
 
 TEST_CASE("a picture can be written to standard output") {
     const Files files;
-    const Finished done = twscope({"map", files.map, "--png", "-"});
+    const ProgramResult done = twscope({"map", files.map, "--png", "-"});
     CHECK(done.status == 0);
     CHECK(done.out.substr(1, 3) == "PNG");
 }

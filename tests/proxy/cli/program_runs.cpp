@@ -18,7 +18,7 @@ constexpr std::uint16_t kServerPort = 8303;
 
 } // namespace
 
-Finished twscope(const Arguments& arguments, const Arguments& more) {
+ProgramResult twscope(const Arguments& arguments, const Arguments& more) {
     return run_program(TW_TWSCOPE, join_arguments(arguments, more));
 }
 
@@ -27,7 +27,7 @@ Arguments join_arguments(Arguments arguments, const Arguments& more) {
     return arguments;
 }
 
-Finished run_in_shell(const std::string& line) {
+ProgramResult run_in_shell(const std::string& line) {
     return run_program("/bin/sh", {"-c", "twscope='" TW_TWSCOPE "'; " + line});
 }
 
@@ -43,7 +43,7 @@ std::uint16_t listening_port(const Program& proxy) {
 }
 
 void check_refused(const Arguments& arguments, std::string_view what) {
-    const Finished done = twscope(arguments);
+    const ProgramResult done = twscope(arguments);
     CAPTURE(done.err);
     CHECK(done.status == 2);
     CHECK(done.out.empty());

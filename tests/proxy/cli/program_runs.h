@@ -16,12 +16,12 @@ namespace tw::test {
 using Arguments = std::vector<std::string>;
 
 /// Runs the program that was built with the tests.
-[[nodiscard]] Finished twscope(const Arguments& arguments, const Arguments& more = {});
+[[nodiscard]] ProgramResult twscope(const Arguments& arguments, const Arguments& more = {});
 
 [[nodiscard]] Arguments join_arguments(Arguments arguments, const Arguments& more);
 
 /// Runs a line of shell, in which "$twscope" is that program.
-[[nodiscard]] Finished run_in_shell(const std::string& line);
+[[nodiscard]] ProgramResult run_in_shell(const std::string& line);
 
 /// Waits until `twscope proxy -l 127.0.0.1:0` forwards datagrams. Returns the port that it listens on.
 [[nodiscard]] std::uint16_t listening_port(const Program& proxy);

@@ -63,7 +63,7 @@ TEST_CASE("with --objects, records and the traffic table have the names of a mod
     CHECK(plain[0].at("type").as_string().empty());
     CHECK(plain[0].at("data") == boost::json::parse("[100,70,1]"));
 
-    const Finished taught = twscope({"decode", capture, "-o", "-", "--objects", objects});
+    const ProgramResult taught = twscope({"decode", capture, "-o", "-", "--objects", objects});
     CHECK(taught.status == 0);
     const auto named = items_of(taught.out);
     REQUIRE_FALSE(named.empty());
@@ -74,7 +74,7 @@ TEST_CASE("with --objects, records and the traffic table have the names of a mod
     const Arguments filtered{"--filter", "any(items: orb and fields.mood == 1)"};
     CHECK(contains(twscope({"decode", capture, "-o", "-", "--objects", objects}, filtered).out,
                    "orb"));
-    const Finished stats = twscope({"decode", "--stats", capture, "--objects", objects});
+    const ProgramResult stats = twscope({"decode", "--stats", capture, "--objects", objects});
     CHECK(stats.status == 0);
     CHECK(contains(stats.out, "orb"));
     CHECK_FALSE(contains(twscope({"decode", "--stats", capture}).out, "orb"));
@@ -125,7 +125,7 @@ TEST_CASE("--pseudonyms distinguishes clients and hides their addresses") {
     }
     recording.save(capture);
     const auto clients = [&](const std::string& secret) {
-        const Finished done =
+        const ProgramResult done =
             twscope({"decode", capture, "-o", "-"},
                     secret.empty() ? Arguments{} : Arguments{"--pseudonyms", secret});
         CHECK(done.status == 0);
@@ -186,7 +186,7 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
     const std::string capture = folder.file("game.pcap");
     save_game(capture, tee_at(100, 100));
     for (const Row& row : rows) {
-        const Finished done = twscope({"decode", capture, "-o", "-"}, row.flags);
+        const ProgramResult done = twscope({"decode", capture, "-o", "-"}, row.flags);
         const bool messages = row.flags.empty() || row.flags.back() != "--no-messages";
         CAPTURE(row.flags.size() < 2 ? std::string{"no flags"} : row.flags[1]);
         CAPTURE(done.err);
@@ -218,11 +218,11 @@ TEST_CASE("a repeatable flag takes only one argument as its value") {
     for (const Arguments& row : rows) {
         CAPTURE(row[0]);
         CAPTURE(row[1]);
-        const Finished done = twscope(row);
+        const ProgramResult done = twscope(row);
         CHECK(done.status == 0);
         CHECK_FALSE(contains(done.err, "twscope: ")); // totals are no error
     }
-    const Finished drawn = twscope({"map", "--layer", "game", map, "--png", image});
+    const ProgramResult drawn = twscope({"map", "--layer", "game", map, "--png", image});
     CHECK(drawn.status == 0);
     CHECK(drawn.err == "wrote " + image + "\n");
 }
@@ -270,7 +270,7 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
     CHECK(asked >= 2);
     proxy.signal(SIGUSR2);
     proxy.signal(SIGTERM);
-    const Finished done = proxy.finish();
+    const ProgramResult done = proxy.finish();
     CHECK(contains(done.err, "info writing a summary of every open session"));
     CHECK(contains(done.err, "there is no flight recorder; --flight 60s,64MiB DIR makes one"));
     CHECK(done.status == 0);
@@ -294,7 +294,7 @@ TEST_CASE("SIGUSR1 at any time, even during the end, does not change the exit co
             }
             return proxy.ended();
         }));
-        const Finished done = proxy.finish();
+        const ProgramResult done = proxy.finish();
         CAPTURE(done.err);
         CHECK(done.status == 0);
     }
@@ -320,7 +320,7 @@ TEST_CASE("an observer with many unread requests still receives the request to e
     proxy.signal(SIGTERM);
     CHECK(within(kTimeout, [&] { return contains(proxy.err(), "stopping"); }));
     REQUIRE(::kill(observer, SIGCONT) == 0);
-    const Finished done = proxy.finish();
+    const ProgramResult done = proxy.finish();
     CAPTURE(done.err);
     CHECK(done.status == 0);
 }
@@ -352,8 +352,8 @@ TEST_CASE("a missing value is an error, and the next flag is not taken as the va
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments);
-        const Finished done = run_in_shell("cd " + folder.path() +
-                                           " && $twscope proxy -s 127.0.0.1:9 " + row.arguments);
+        const ProgramResult done = run_in_shell(
+            "cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:9 " + row.arguments);
         CHECK(done.status == 2);
         CHECK_MESSAGE(contains(done.err, row.error), done.err);
         CHECK(std::filesystem::is_empty(folder.path()));
@@ -422,16 +422,16 @@ TEST_CASE("contradictory flags are reported before the start") {
                            {{"--spool", "spool"}, "--spool has no effect without"}});
     }
     for (const Arguments& useless : {Arguments{"--items", "all"}, {"--filter", "ok"}}) {
-        const Finished only_said = twscope({"decode", "missing.pcap", useless[0], useless[1]});
+        const ProgramResult only_said = twscope({"decode", "missing.pcap", useless[0], useless[1]});
         CHECK(contains(only_said.err, useless[0] + " has no effect without --output or --bus"));
         CHECK(contains(only_said.err, "missing.pcap: No such file"));
     }
-    const Finished bare = twscope({});
+    const ProgramResult bare = twscope({});
     CHECK(bare.status == 2);
     CHECK(contains(bare.err, "\n  twscope decode traffic.pcap "));
     CHECK(std::ranges::count(bare.err, '\n') == 5);
-    const Finished unreached = twscope({"collect", "--bus", "nats://127.0.0.1:1", "--expect",
-                                        "never finding", "--duration", "1s"});
+    const ProgramResult unreached = twscope({"collect", "--bus", "nats://127.0.0.1:1", "--expect",
+                                             "never finding", "--duration", "1s"});
     CHECK(unreached.status == 4);
     CHECK(contains(unreached.err, "nothing was checked"));
     CHECK(twscope({"--version"}).out.starts_with("twscope "));

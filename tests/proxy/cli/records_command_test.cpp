@@ -97,7 +97,7 @@ TEST_CASE("a time that is malformed or does not exist is rejected") {
     };
     for (const Row& row : good) {
         CAPTURE(row.choice[1]);
-        const Finished done = twscope({"records", file}, row.choice);
+        const ProgramResult done = twscope({"records", file}, row.choice);
         CHECK(done.status == 0);
         CHECK(done.out == row.wanted);
     }
@@ -198,7 +198,8 @@ TEST_CASE("flags that select no record are reported") {
     for (const Row& row : rows) {
         for (const Arguments& columns : {Arguments{}, Arguments{"--columns", "t,event"}}) {
             CAPTURE(row.said);
-            const Finished done = twscope({"records", file}, join_arguments(row.choice, columns));
+            const ProgramResult done =
+                twscope({"records", file}, join_arguments(row.choice, columns));
             CHECK(done.status == 0);
             CHECK(done.err == (row.said.empty() ? "" : "twscope: " + row.said + "\n"));
         }
@@ -220,11 +221,13 @@ TEST_CASE("an empty file is reported in one sentence") {
         }
         // A recording that has just begun is no error, nor is one of which nothing was selected.
         CHECK(twscope({"explain", file}).out.starts_with("Nothing to explain: "));
-        const Finished done = twscope({"records", file, "--columns", "t", "--filter", "message"});
+        const ProgramResult done =
+            twscope({"records", file, "--columns", "t", "--filter", "message"});
         CHECK(done.status == 0);
         CHECK(done.err == "twscope: " + file + ": is empty\n");
         for (const char* const command : {"records", "explain"}) {
-            const Finished piped = run_in_shell("cat " + file + " | $twscope " + command + " -");
+            const ProgramResult piped =
+                run_in_shell("cat " + file + " | $twscope " + command + " -");
             CHECK(piped.status == 0);
             CHECK(piped.err.empty());
         }
@@ -269,7 +272,7 @@ TEST_CASE("columns must be keys of records") {
           "recorded lines have no size_bytes"},
          {{"--verify", "--where", "character"}, "drop --where"}});
     CHECK_FALSE(contains(twscope({"records", file, "--columns", "tikc"}).err, "--objects"));
-    const Finished empty =
+    const ProgramResult empty =
         twscope({"records", file, "--columns", "t,at.x"}); // findings may have it
     CHECK(empty.status == 0);
     CHECK(empty.err == "twscope: --columns at.x: no value in these records; items have it as "
@@ -277,7 +280,7 @@ TEST_CASE("columns must be keys of records") {
     const std::string clans = folder.file("clans.jsonl");
     write_text(clans, R"({"v":1,"t":"T","type":"message","session":1,"fields":{"clan":""}})"
                       "\n");
-    const Finished no_clan = twscope({"records", clans, "--columns", "t,fields.clan"});
+    const ProgramResult no_clan = twscope({"records", clans, "--columns", "t,fields.clan"});
     CHECK(no_clan.out == "t,fields.clan\r\nT,\r\n");
     CHECK(no_clan.err.empty()); // an empty text is a value
     const std::string nulls = folder.file("nulls.jsonl");
@@ -285,7 +288,7 @@ TEST_CASE("columns must be keys of records") {
                       "\n");
     CHECK(contains(twscope({"records", nulls, "--columns", "tick"}).err,
                    "no row: these columns have no value in any of these records\n"));
-    const Finished done =
+    const ProgramResult done =
         twscope({"records", file, "--columns", "t, findings.snapshot.crc_mismatch"});
     CHECK(done.status == 0);
     CHECK(done.out == "t,findings.snapshot.crc_mismatch\r\nT,3\r\n");
@@ -317,7 +320,8 @@ TEST_CASE("a condition selects the rows of a table of items, including by a mod'
     };
     for (const Row& row : rows) {
         CAPTURE(row.more.back());
-        const Finished done = twscope({"records", file, "--columns", "tick,items.id"}, row.more);
+        const ProgramResult done =
+            twscope({"records", file, "--columns", "tick,items.id"}, row.more);
         CHECK(done.err.starts_with("twscope: no record matches --filter 'tick > 5'\n") ==
               row.rows.empty());
         CHECK(done.out == "tick,items.id\r\n" + row.rows);
@@ -339,7 +343,7 @@ TEST_CASE(
                                  {"explain", file}};
     for (const Arguments& reader : readers) {
         CAPTURE(reader.front());
-        const Finished done = twscope(reader);
+        const ProgramResult done = twscope(reader);
         CHECK(done.status == 3);
         CHECK(done.err == said);
     }
@@ -425,7 +429,7 @@ TEST_CASE("a report that cannot be written is a failure") {
     save_game(capture, tee_at(50, 80));
     for (const std::string command : {"stats ", "decode ", "sizes "}) {
         CAPTURE(command);
-        const Finished done = run_program(
+        const ProgramResult done = run_program(
             "/bin/sh", {"-c", fmt::format("{} {}{} > /dev/full", TW_TWSCOPE, command, capture)});
         CHECK(done.status == 3);
         CHECK(contains(done.err, "standard output: No space left on device"));
@@ -499,7 +503,7 @@ TEST_CASE("a truncated recording is read as far as possible, and reported once")
         for (const Arguments& reader : readers) {
             CAPTURE(cut.name);
             CAPTURE(reader.front());
-            const Finished done = twscope(reader);
+            const ProgramResult done = twscope(reader);
             CHECK(done.err.starts_with(said));
             const std::string unsaid = done.err.substr(std::min(said.size(), done.err.size()));
             CHECK((unsaid.empty() || (reader.front() == "map" && unsaid.starts_with("wrote "))));
@@ -508,7 +512,7 @@ TEST_CASE("a truncated recording is read as far as possible, and reported once")
         CHECK(twscope({"records", file}).out == lines);
         CHECK(twscope({"records", file, "--verify"}).status == 3);
     }
-    const Finished piped = run_program(
+    const ProgramResult piped = run_program(
         "/bin/sh", {"-c", std::string{TW_TWSCOPE} + " explain - < " + folder.file("plain.jsonl")});
     CHECK(piped.err ==
           "twscope: standard input: ends in the middle of a line: truncated, or still being "

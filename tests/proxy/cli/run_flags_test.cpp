@@ -144,17 +144,17 @@ TEST_CASE("an error about a flag names the variable or file that has set it") {
         CAPTURE(check);
         const std::string run = "$twscope proxy -s 127.0.0.1:1" + check;
         const std::string what = "twscope: --listen nowhere: expected HOST:PORT";
-        const Finished by_file = run_in_shell(run + " --config " + config);
+        const ProgramResult by_file = run_in_shell(run + " --config " + config);
         CHECK(by_file.err.starts_with(what));
         CHECK(by_file.err.ends_with(" (set by " + config + ")\n"));
-        const Finished by_variable = run_in_shell("TWSCOPE_LISTEN=nowhere " + run);
+        const ProgramResult by_variable = run_in_shell("TWSCOPE_LISTEN=nowhere " + run);
         CHECK(by_variable.err.starts_with(what));
         CHECK(by_variable.err.ends_with(" (set by TWSCOPE_LISTEN)\n"));
-        const Finished by_flag = run_in_shell(run + " -l nowhere");
+        const ProgramResult by_flag = run_in_shell(run + " -l nowhere");
         CHECK(by_flag.err.starts_with(what));
         CHECK_FALSE(contains(by_flag.err, "set by"));
     }
-    const Finished other = run_in_shell("TWSCOPE_WHERE='id = x' $twscope records /dev/null");
+    const ProgramResult other = run_in_shell("TWSCOPE_WHERE='id = x' $twscope records /dev/null");
     CHECK(other.err.ends_with("--columns t,tick,items.player (set by TWSCOPE_WHERE)\n"));
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("times that are out of range or invalid are rejected") {
 
 TEST_CASE("--check-config names every wrong limit of a recording, once") {
     const TemporaryFolder folder;
-    const Finished done =
+    const ProgramResult done =
         twscope(run_with({"--check-config", "-o", folder.path() + "/", "--rotate", "1 hour",
                           "--keep", "10G", "--min-free", "3", "--message-limit", "5min"}));
     CHECK(done.status == 2);
@@ -224,7 +224,7 @@ TEST_CASE("a --keep for which the disk has no room is a warning") {
     const TemporaryFolder folder;
     const std::string records = folder.file("new") + "/";
     const auto checked = [&](const Arguments& more) {
-        const Finished done = twscope(run_with({"--check-config", "-o", records}), more);
+        const ProgramResult done = twscope(run_with({"--check-config", "-o", records}), more);
         CHECK(done.status == 0);
         return done.out;
     };
@@ -293,7 +293,7 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     const std::string output = folder.file("game.jsonl");
     write_text(config, "output = \"" + output + "\"\nmax-sessions = 5\n" +
                            "http = \"9000\"\nhttp = \"9001\"\n");
-    const Finished done =
+    const ProgramResult done =
         run_in_shell("TWSCOPE_HTTP=9303 TWSCOPE_PSEUDONYMS=secret $twscope proxy -s 127.0.0.1:8304 "
                      "--check-config --config " +
                      config);
@@ -317,7 +317,7 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     CHECK_FALSE(std::filesystem::exists(output));
     const std::string records = folder.file("records/"); // the run creates the folder
     const Arguments check{"proxy", "-s", "127.0.0.1:1", "--check-config"};
-    const Finished limited = // a relative path is shown as an absolute one
+    const ProgramResult limited = // a relative path is shown as an absolute one
         run_in_shell("cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:1 --check-config " +
                      "-o ./records/ --keep 1GiB --min-free 2GiB");
     CHECK(contains(limited.out, "recording records to " + records +
@@ -372,8 +372,8 @@ TEST_CASE(
                    "twscope can take over from it (see --state)\n"));
     CHECK_FALSE(contains(check_state("game.jsonl", "new").out, "cannot write"));
     CHECK(std::filesystem::is_empty(folder.path() + "/")); // nothing was created
-    const Finished homeless = run_in_shell("unset HOME XDG_STATE_HOME STATE_DIRECTORY; "
-                                           "$twscope proxy -s 127.0.0.1:1 --check-config");
+    const ProgramResult homeless = run_in_shell("unset HOME XDG_STATE_HOME STATE_DIRECTORY; "
+                                                "$twscope proxy -s 127.0.0.1:1 --check-config");
     CHECK(contains(homeless.err, "HOME is not set"));
 }
 
@@ -381,7 +381,7 @@ TEST_CASE("--check-config reports an empty server or interface once") {
     for (const std::string line : {"TWSCOPE_SERVER= $twscope proxy --check-config",
                                    "TWSCOPE_INTERFACE= $twscope tap --check-config"}) {
         CAPTURE(line);
-        const Finished done = run_in_shell(line);
+        const ProgramResult done = run_in_shell(line);
         CHECK(done.status == 2);
         CHECK(done.err == "twscope: " + line.substr(0, line.find('=')) +
                               ": is empty; unset it, or set it to a value\n");
@@ -393,7 +393,7 @@ TEST_CASE("--check-config reports no errors that only follow from another error"
     const std::string config = folder.file("c.conf");
     const std::string prefix = "twscope: --config " + config;
     write_text(config, "keep =\nserver = \"127.0.0.1:1\"\noutptu = \"x\"\nreset\n");
-    const Finished done = twscope({"proxy", "--check-config", "--config", config});
+    const ProgramResult done = twscope({"proxy", "--check-config", "--config", config});
     CHECK(done.status == 2);
     CHECK(contains(done.err, prefix + ", line 1: 'keep' needs a value: "));
     CHECK(contains(done.err, prefix + ", line 4: expected 'flag-name = value', not 'reset'\n"));
@@ -415,7 +415,7 @@ TEST_CASE("--check-config names every error, once, and ends with 2") {
     const std::string notes = folder.file("notes.jsonl");
     write_text(notes, "dear diary");
     write_text(config, "max-sessons = 5\nitems = \"some\"\nfilter = \"tock == 5\"\n");
-    const Finished done = run_in_shell(
+    const ProgramResult done = run_in_shell(
         "TWSCOPE_PSEUDONYM=secret TWSCOPE_KEEP= TWSCOPE_THREADS=none $twscope proxy --check-config "
         "--resync --no-inspect -o " +
         notes + " -w " + folder.file("no/such.pcapng") + " --config " + config);

@@ -74,18 +74,18 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     save_mod_game(capture);
     const Arguments decode{"decode", capture, "--server", ":8303"};
 
-    const Finished plain = twscope(decode, {"-o", records});
+    const ProgramResult plain = twscope(decode, {"-o", records});
     CHECK(plain.status == 0);
     CHECK_FALSE(contains(read_text(records), R"("ok":true)"));
 
-    const Finished sizes = twscope(decode, {"--sizes", "--write-objects", objects});
+    const ProgramResult sizes = twscope(decode, {"--sizes", "--write-objects", objects});
     CHECK(sizes.status == 0);
     CAPTURE(sizes.out);
     CHECK(contains(sizes.out, "character"));
     CHECK(contains(sizes.out, "23"));
     CHECK(contains(read_text(objects), "int_22"));
 
-    const Finished piped = twscope(decode, {"--sizes", "--write-objects", "-"});
+    const ProgramResult piped = twscope(decode, {"--sizes", "--write-objects", "-"});
     CHECK(piped.out == read_text(objects));
     const std::string told = sizes.out.substr(0, sizes.out.find("\n" + objects + " was written."));
     CHECK(contains(told, "\n  character: 23 ints instead of 22 in 6 verified snapshots\n"));
@@ -114,18 +114,18 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
          {{"--write-objects", objects}, "has no effect without --sizes"},
          {{"--json"}, "has no effect without --stats or --sizes"}});
 
-    const Finished taught = twscope(decode, {"-o", records, "--objects", objects});
+    const ProgramResult taught = twscope(decode, {"-o", records, "--objects", objects});
     CHECK(taught.status == 0);
     CHECK_FALSE(contains(read_text(records), R"("ok":false)"));
     CHECK(contains(read_text(records), R"("int_22":17)"));
 
-    const Finished described = twscope(decode, {"--sizes", "--objects", objects});
+    const ProgramResult described = twscope(decode, {"--sizes", "--objects", objects});
     CHECK(described.status == 0);
     CHECK(contains(described.out, "  22     23          6  as in the objects file\n"));
     CHECK(
         described.out.ends_with("\nAll sizes are as agreed in 0.6, or as in the objects file.\n"));
 
-    const Finished learned = twscope(decode, {"-o", records, "--learn-sizes"});
+    const ProgramResult learned = twscope(decode, {"-o", records, "--learn-sizes"});
     CHECK(learned.status == 0);
     CHECK(contains(read_text(records), R"("ok":true)"));
 }
@@ -137,15 +137,15 @@ TEST_CASE(
     save_mod_game(capture, 10);
     const Arguments decode{"decode", capture, "--server", ":8303"};
     const std::string hint = "run:\n  twscope decode '" + capture + "' --server ':8303' --sizes\n";
-    const Finished plain = twscope(decode);
+    const ProgramResult plain = twscope(decode);
     CHECK(plain.out.ends_with(hint));
     // The records are elsewhere: the same totals go to standard error.
-    const Finished written = twscope(decode, {"-o", folder.file("records.jsonl")});
+    const ProgramResult written = twscope(decode, {"-o", folder.file("records.jsonl")});
     CHECK(written.out.empty());
     CHECK(written.err == plain.err + plain.out);
     CHECK(twscope(decode, {"-o", "-"}).err == plain.err);
 
-    const Finished sizes = twscope(decode, {"--sizes"});
+    const ProgramResult sizes = twscope(decode, {"--sizes"});
     CHECK(sizes.status == 0);
     CHECK(contains(sizes.out, "  22     23          1  not as agreed\n"));
     CHECK(sizes.out.ends_with("capture a longer game.\n"));
@@ -178,7 +178,7 @@ TEST_CASE("an explanation whose cause is a size names the command that lists the
     // The commands write the size into a file, and verify that it is the only thing to mend.
     std::size_t next = story.find("\nWhat to run next\n  twscope ");
     REQUIRE(next != std::string::npos);
-    std::vector<Finished> runs;
+    std::vector<ProgramResult> runs;
     for (int i = 0; i < 2; ++i) {
         next = story.find("twscope ", next);
         const std::size_t end = story.find('\n', next);
@@ -261,7 +261,7 @@ TEST_CASE("the sizes of an unmodified 0.6 server are as agreed") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("honest.pcap");
     save_game(capture, tee_at(100, 80));
-    const Finished done = twscope({"decode", "--sizes", capture});
+    const ProgramResult done = twscope({"decode", "--sizes", capture});
     CHECK(done.status == 0);
     CHECK(contains(done.out, "All sizes are as agreed in 0.6.\n"));
 }
@@ -277,7 +277,7 @@ TEST_CASE("an error of --sizes is one line") {
     write_text(kept, "{}");
     CHECK(twscope({"decode", "--sizes", silent, "--write-objects", kept}).status == 2);
     CHECK(read_text(kept) == "{}");
-    const Finished done = twscope({"decode", "--sizes", silent});
+    const ProgramResult done = twscope({"decode", "--sizes", silent});
     CHECK(done.status == 2);
     CHECK(done.out.empty());
     CHECK(contains(done.err, "no snapshot; capture while somebody plays\n"));
@@ -290,7 +290,7 @@ TEST_CASE("an error of --sizes is one line") {
         snapshot::encode_delta({}, to_snapshot(tee_at(100, 80)).view(), snapshot::kAgreedSizes);
     recording.add_datagram(kAnn, kS2c, peers.pack(kS2c, {non_vital(snap_single(60, 50, 1, body))}));
     recording.save(midway);
-    const Finished unknown = twscope({"decode", "--sizes", midway, "--server", ":8303"});
+    const ProgramResult unknown = twscope({"decode", "--sizes", midway, "--server", ":8303"});
     CHECK(unknown.status == 2);
     CHECK(contains(unknown.err,
                    "the capture begins during the game; begin it before a player joins\n"));

@@ -23,7 +23,7 @@ std::string save_game_in(const TemporaryFolder& folder) {
 }
 
 /// Runs a shell script. $0 is the program, $1 a capture and $2 a folder.
-Finished run_script(const std::string& script, const TemporaryFolder& folder) {
+ProgramResult run_script(const std::string& script, const TemporaryFolder& folder) {
     return run_program("/bin/sh", {"-c", script, TW_TWSCOPE, save_game_in(folder), folder.path()});
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("with a closed standard stream, messages do not end up in output files
     CHECK(run_script(decode + "closed\" <&- >&- 2>&-", folder).status == 1);
     CHECK_FALSE(read_text(folder.file("plain")).empty());
     CHECK(read_text(folder.file("closed")) == read_text(folder.file("plain")));
-    const Finished unwritten = run_script(R"("$0" decode "$1" -o - >&-)", folder);
+    const ProgramResult unwritten = run_script(R"("$0" decode "$1" -o - >&-)", folder);
     CHECK(unwritten.status == 3);
     CHECK(contains(unwritten.err, "Bad file descriptor"));
     CHECK(run_script(R"("$0" decode - <&-)", folder).status == 2);
@@ -85,7 +85,7 @@ TEST_CASE("waiting for a pipe is reported on standard error") {
     Program decode{TW_TWSCOPE, {"decode", save_game_in(folder), "-o", pipe}, folder.path()};
     CHECK(within(kTimeout, [&] { return contains(decode.err(), "the pipe has no reader yet"); }));
     CHECK(read_text(pipe).starts_with("{"));
-    const Finished done = decode.finish();
+    const ProgramResult done = decode.finish();
     CHECK(done.status == 0);
     CHECK(done.out.empty());
 }
@@ -110,7 +110,7 @@ TEST_CASE("when a reader of records leaves, the other outputs continue") {
         const std::string capture = save_game_in(folder);
         REQUIRE(twscope({"decode", capture, "-o", folder.file("records.jsonl")}).status == 0);
         // A pipe whose reader ends before the first write.
-        const Finished done = run_script(
+        const ProgramResult done = run_script(
             R"(mkfifo "$2/pipe"; exec 3<>"$2/pipe" 4>"$2/pipe" 3<&-; )" + row.command, folder);
         CHECK(done.status == row.status);
         CHECK_FALSE(contains(done.err, "Broken pipe")); // a reader that leaves is no error

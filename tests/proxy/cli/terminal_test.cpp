@@ -51,10 +51,11 @@ TEST_CASE("every command has --color, and it decides the colours of the log") {
     for (const Row& row : rows) {
         CAPTURE(row.variables);
         CAPTURE(row.flags);
-        const Finished done = run_in_shell(row.variables +
-                                           " \"$twscope\" proxy -s 127.0.0.1:1 -l 127.0.0.1:0 -q "
-                                           "--duration 1ms " +
-                                           row.flags);
+        const ProgramResult done =
+            run_in_shell(row.variables +
+                         " \"$twscope\" proxy -s 127.0.0.1:1 -l 127.0.0.1:0 -q "
+                         "--duration 1ms " +
+                         row.flags);
         CHECK(done.status == 0);
         CHECK(contains(done.err, "stopping"));
         CHECK((contains(done.err, "\033[")) == row.colored);
@@ -79,7 +80,7 @@ TEST_CASE("a run starts with three lines: the forwarding, the recording and the 
     const Udp::socket server{io, {boost::asio::ip::address_v4::loopback(), 0}};
     const std::string where = "127.0.0.1:" + std::to_string(server.local_endpoint().port());
     const auto lines_of = [&](const std::string& flags) {
-        const Finished done =
+        const ProgramResult done =
             run_in_shell("XDG_STATE_HOME=" + folder.path() + " $twscope proxy -s " + where +
                          " -l 127.0.0.1:0 --http 0 -q --duration 200ms " + flags);
         CHECK(done.status == 0);
@@ -106,7 +107,7 @@ TEST_CASE("a run starts with three lines: the forwarding, the recording and the 
     CHECK(
         contains(lines_of("--state /proc/none"),
                  "/ (without the token, which needs a writable state folder, it is read-only)\n"));
-    const Finished early =
+    const ProgramResult early =
         run_in_shell("XDG_STATE_HOME=" + folder.path() +
                      " $twscope proxy -s 127.0.0.1:1 -l 127.0.0.1:0 --duration 1ms");
     CHECK(contains(early.err, "nothing listens on 127.0.0.1:1 yet"));
@@ -132,7 +133,7 @@ TEST_CASE("without a terminal, findings are shown and counted, but no status lin
     const auto shown = [&] { return read_text(folder.file("out")); };
     REQUIRE(within(kTimeout, [&] { return contains(shown(), "packet.too_short"); }));
     proxy.signal(SIGTERM);
-    const Finished done = proxy.finish();
+    const ProgramResult done = proxy.finish();
     CAPTURE(done.out);
     CHECK(done.status == 0);
     CHECK(contains(done.out, " warning packet.too_short: session 1"));

@@ -24,9 +24,9 @@ namespace {
 using Film = std::vector<std::pair<snapshot::Tick, Items>>;
 
 /// Collects every snapshot of every session, split where a new demo begins.
-class Films final : public test::SinkOf<Films> {
+class SnapshotsByDemo final : public test::TypedRecordSink<SnapshotsByDemo> {
   public:
-    explicit Films(bool vanilla) : vanilla_{vanilla} {}
+    explicit SnapshotsByDemo(bool vanilla) : vanilla_{vanilla} {}
 
     void on(const record::SnapshotRecord& snapshot) {
         if (!snapshot.rebuilt) {
@@ -74,7 +74,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             CAPTURE(name);
             CAPTURE(version);
             const test::TemporaryFolder folder;
-            Films shown{version == 4};
+            SnapshotsByDemo shown{version == 4};
             store::FileQueue files{store::FileQueue::FullQueuePolicy::wait};
             demo::DemoSink demos{{.folder = folder.path(), .version = version}, files};
             test::BothSinks both{shown, demos};
@@ -85,7 +85,7 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             CHECK(demos.losses().num_unwritten_chunks() + demos.losses().late_snapshots == 0);
             std::vector<Film> read_back;
             for (const auto& file : folder.files()) {
-                Films film{false};
+                SnapshotsByDemo film{false};
                 test::inspect_file(file.string(), film);
                 REQUIRE(film.all().size() == 1);
                 read_back.push_back(film.all().front());
@@ -117,7 +117,7 @@ TEST_CASE("random snapshots are unchanged in a demo") {
                 shown.emplace_back(tick, world.items());
             }
             const test::TemporaryFile file{test::demo_of(version, shown)};
-            Films again{false};
+            SnapshotsByDemo again{false};
             test::inspect_file(file.path(), again);
             REQUIRE(again.all().size() == 1);
             const bool same = again.all().front() == shown;

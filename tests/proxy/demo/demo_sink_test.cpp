@@ -42,9 +42,9 @@ std::vector<std::string> lines_of(const std::filesystem::path& demo) {
 }
 
 /// A session whose demos go to a folder.
-class SessionStage {
+class SessionDemoScript {
   public:
-    explicit SessionStage(demo::DemoOptions options = {}, std::size_t queue = 1 << 20)
+    explicit SessionDemoScript(demo::DemoOptions options = {}, std::size_t queue = 1 << 20)
         : files_{FileQueue::FullQueuePolicy::refuse, queue} {
         options.folder = folder_.path();
         demos_.emplace(options, files_);
@@ -81,7 +81,7 @@ demo::DemoHeader header_of(const std::filesystem::path& path) {
 } // namespace
 
 TEST_CASE("a session becomes a demo with all its snapshots and messages") {
-    SessionStage stage;
+    SessionDemoScript stage;
     stage.script().enter_game("dm1");
     stage.script().send(kS2c, message("sv_motd").string("welcome"));
     stage.script().snap(10, kNoBase, kPickupAndPlayer);
@@ -105,7 +105,7 @@ TEST_CASE("a session becomes a demo with all its snapshots and messages") {
 }
 
 TEST_CASE("a known map is embedded in the demo with its hash") {
-    SessionStage stage;
+    SessionDemoScript stage;
     auto& answer = stage.script().maps().answer;
     answer.status = inspect::MapStatus::not_found;
     answer.sha256.emplace().fill(9);
@@ -121,7 +121,7 @@ TEST_CASE("a known map is embedded in the demo with its hash") {
 }
 
 TEST_CASE("a session with an unknown map has no demo and is counted") {
-    SessionStage stage;
+    SessionDemoScript stage;
     stage.script().snap(10, kNoBase, kPickupAndPlayer);
     stage.script().snap(12, 10, kMovedPickup);
     CHECK(stage.demos().losses().sessions_without_map == 1);
@@ -136,7 +136,7 @@ TEST_CASE("a session with an unknown map has no demo and is counted") {
 }
 
 TEST_CASE("each map gets a separate demo, and no demo is empty") {
-    SessionStage stage;
+    SessionDemoScript stage;
     stage.script().enter_game("dm1");
     stage.script().snap(10, kNoBase, kPickupAndPlayer);
     stage.script().snap(12, 10, kMovedPickup);
@@ -159,7 +159,7 @@ TEST_CASE("each map gets a separate demo, and no demo is empty") {
 }
 
 TEST_CASE("findings of warning or worse are markers") {
-    SessionStage stage;
+    SessionDemoScript stage;
     stage.script().enter_game("dm1");
     stage.script().snap(100, kNoBase, kPickupAndPlayer);
     stage.script().snap(102, 100, kMovedPickup);
@@ -196,7 +196,7 @@ TEST_CASE("a killed recorder leaves a playable demo") {
 TEST_CASE("demos contain messages with secrets only on request") {
     for (const bool show : {false, true}) {
         CAPTURE(show);
-        SessionStage stage{{.folder = {}, .show_secrets = show}};
+        SessionDemoScript stage{{.folder = {}, .show_secrets = show}};
         stage.script().enter_game("dm1");
         stage.script().snap(10, kNoBase, kPickupAndPlayer);
         stage.script().snap(12, 10, kMovedPickup);
@@ -212,7 +212,7 @@ TEST_CASE("demos contain messages with secrets only on request") {
 }
 
 TEST_CASE("a demo for vanilla contains only items and messages of vanilla") {
-    SessionStage stage{{.folder = {}, .version = 4}};
+    SessionDemoScript stage{{.folder = {}, .version = 4}};
     stage.script().enter_game("dm1");
     const std::vector<std::int32_t> info(5, 0);
     const Items items{{{0, 0x7fff}, {1, 2, 3, 4}},
@@ -267,7 +267,7 @@ TEST_CASE("a demo for vanilla contains no client id that vanilla cannot store") 
 }
 
 TEST_CASE("a full queue ends a demo, and another begins later") {
-    SessionStage stage{{}, 600}; // for a head and little more
+    SessionDemoScript stage{{}, 600}; // for a head and little more
     stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
     for (snapshot::Tick tick = 10; tick < 2000; tick += 2) {
@@ -283,7 +283,7 @@ TEST_CASE("a full queue ends a demo, and another begins later") {
 }
 
 TEST_CASE("a full disk ends a demo, which stays playable, and another begins later") {
-    SessionStage stage;
+    SessionDemoScript stage;
     stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
     const auto play_until = [&](snapshot::Tick end) {
@@ -375,7 +375,7 @@ constexpr std::uint16_t kFirstOfDemos = 13;
 constexpr std::uint16_t kLastOfDemos = 15;
 
 /// Every snapshot of 0.7, without what only demos have.
-class Snapshots final : public SinkOf<Snapshots> {
+class Snapshots final : public TypedRecordSink<Snapshots> {
   public:
     std::vector<std::pair<snapshot::Tick, Shown>> all;
     std::set<std::string> names; ///< of those who play
@@ -410,7 +410,7 @@ class Snapshots final : public SinkOf<Snapshots> {
 };
 
 /// Every snapshot with all that is in it.
-class AllItems final : public SinkOf<AllItems> {
+class AllItems final : public TypedRecordSink<AllItems> {
   public:
     void on(const record::SnapshotRecord& it) {
         Shown shown;

@@ -127,7 +127,7 @@ TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
             encoder.append_snapshot(10, test::to_snapshot({{{4, 1}, {10, 20, 0}}}).view(), demo));
         REQUIRE(encoder.append_message(tunings.bytes(), demo));
 
-        class Tunings final : public test::SinkOf<Tunings> {
+        class Tunings final : public test::TypedRecordSink<Tunings> {
           public:
             void on(const record::MessageRecord& it) {
                 if (it.name == "sv_tune_params") {

@@ -49,9 +49,9 @@ wire::FieldValue text_value(std::string_view name, std::string_view text) {
 }
 
 /// Worlds that go to demos in a folder.
-class Stage {
+class WorldDemoScript {
   public:
-    explicit Stage(int version = 5) : version_{version} {}
+    explicit WorldDemoScript(int version = 5) : version_{version} {}
 
     void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1, bool complete = true,
               std::string_view server = "a:1", record::Timestamp time = 0,
@@ -139,7 +139,7 @@ const Items kSome{{{9, 1}, std::vector<std::int32_t>(22, 1)}};
 } // namespace
 
 TEST_CASE("each run of a server becomes a demo with all its worlds") {
-    Stage stage;
+    WorldDemoScript stage;
     for (const std::uint32_t run : {1U, 2U}) {
         for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
             stage.show(tick, kSome, run);
@@ -154,7 +154,7 @@ TEST_CASE("each run of a server becomes a demo with all its worlds") {
 }
 
 TEST_CASE("a demo begins when the map is known") {
-    Stage stage;
+    WorldDemoScript stage;
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         stage.show(tick, kSome, 1, true, "a:1", 0, tick < 104 ? "" : "dm1");
     }
@@ -166,7 +166,7 @@ TEST_CASE("a demo begins when the map is known") {
 }
 
 TEST_CASE("runs with an unknown map have no demo and are counted") {
-    Stage stage;
+    WorldDemoScript stage;
     for (const std::uint32_t run : {1U, 2U, 3U}) {
         for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
             stage.show(tick, kSome, run, true, "a:1", 0, run == 2 ? "dm1" : "");
@@ -177,7 +177,7 @@ TEST_CASE("runs with an unknown map have no demo and are counted") {
 }
 
 TEST_CASE("several servers at a time get one demo each") {
-    Stage stage;
+    WorldDemoScript stage;
     const Items others{{{9, 2}, std::vector<std::int32_t>(22, 3)}};
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         stage.show(tick, kSome, 1, true, "a:1");
@@ -192,7 +192,7 @@ TEST_CASE("several servers at a time get one demo each") {
 }
 
 TEST_CASE("a server beyond the limit gets no demo and is counted") {
-    Stage stage;
+    WorldDemoScript stage;
     constexpr int kServers = 65;
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         for (int server = 0; server < kServers; ++server) {
@@ -207,7 +207,7 @@ TEST_CASE("a server beyond the limit gets no demo and is counted") {
 }
 
 TEST_CASE("a server that was silent for ten seconds is replaced by another") {
-    Stage stage;
+    WorldDemoScript stage;
     for (int server = 0; server < 100; ++server) {
         for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
             stage.show(tick, kSome, 1, true, "server:" + std::to_string(server),
@@ -226,7 +226,7 @@ TEST_CASE("items beyond the limits are left out in the documented order and coun
     }
     many[{9, 5}] = std::vector<std::int32_t>(22, 5);
     many[{6, 0}] = std::vector<std::int32_t>(8, 6);
-    Stage stage;
+    WorldDemoScript stage;
     stage.show(100, many);
     stage.show(102, many);
     const auto demos = stage.end();
@@ -242,7 +242,7 @@ TEST_CASE("items that only 0.7 knows are not in 0.6 demos and not counted") {
     Items items{{{9, 5}, std::vector<std::int32_t>(22, 5)}};
     items[{23, 5}] = {100};     // the race of a player
     items[{24, 0}] = {1, 2, 3}; // and of the map
-    Stage stage;
+    WorldDemoScript stage;
     stage.mix();
     stage.show(100, items);
     stage.show(102, items);
@@ -258,7 +258,7 @@ TEST_CASE("a snapshot in a demo has at most the size limit of servers") {
         large[{60, i}] = std::vector<std::int32_t>(100, i); // a mod's
     }
     large[{9, 5}] = std::vector<std::int32_t>(22, 5);
-    Stage stage;
+    WorldDemoScript stage;
     stage.show(100, large);
     stage.show(102, large);
     const auto demos = stage.end();
@@ -278,7 +278,7 @@ TEST_CASE("the player items of 0.7 demos fit into each snapshot") {
         roster.set_player(client, {});
     }
     roster.set_player(200, {}); // no client of 0.7
-    Stage stage;
+    WorldDemoScript stage;
     stage.show_seven(100, many, roster);
     stage.show_seven(102, many, roster);
     Items large;
@@ -305,7 +305,7 @@ TEST_CASE("players with made-up ids get free ids in demos, and others are counte
             items[{9, client}] = std::vector<std::int32_t>(22, 1);
             items[{10, client}] = {0, client, 0, 0, 0};
         }
-        Stage stage{version};
+        WorldDemoScript stage{version};
         stage.show(100, items);
         stage.show(102, items);
         const std::uint64_t there = version == 4 ? 16 : kPlayers;
@@ -321,7 +321,7 @@ TEST_CASE("players with made-up ids get free ids in demos, and others are counte
 TEST_CASE("messages are in the demo of their run with the demo's client ids") {
     Items items = kSome;
     items[{9, 128}] = std::vector<std::int32_t>(22, 1);
-    Stage stage;
+    WorldDemoScript stage;
     stage.say_in_chat(1, "before the first world");
     stage.show(100, items);
     stage.say_in_chat(-1, "the server");
@@ -351,7 +351,7 @@ TEST_CASE("messages are in the demo of their run with the demo's client ids") {
 TEST_CASE("demos for vanilla contain only messages that vanilla knows") {
     Items items = kSome;
     items[{9, 20}] = std::vector<std::int32_t>(22, 1);
-    Stage stage{4};
+    WorldDemoScript stage{4};
     stage.show(100, items);
     stage.say_in_chat(20, "hi");
     stage.say("sv_race_finish", {{.name = "client_id", .integer = 1},

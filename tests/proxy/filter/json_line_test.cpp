@@ -11,7 +11,7 @@ using namespace tw::filter;
 namespace {
 
 /// Collects all values as text.
-class All final : public ValueVisitor {
+class ValueCollector final : public ValueVisitor {
   public:
     std::string text;
 
@@ -30,7 +30,7 @@ class All final : public ValueVisitor {
 };
 
 std::string values(std::string_view line, std::string_view key) {
-    All all;
+    ValueCollector all;
     JsonLine json{line};
     json.object().visit_values(key, all);
     return all.text;
@@ -122,9 +122,9 @@ TEST_CASE("unusual values are read as written, or not at all") {
         CHECK(values(row.line, row.key) == row.found);
         // The result does not change after a search for a missing key.
         line.set_line(row.line);
-        All none;
+        ValueCollector none;
         CHECK_FALSE(line.object().visit_values("none", none));
-        All all;
+        ValueCollector all;
         line.object().visit_values(row.key, all);
         CHECK(all.text == row.found);
     }
@@ -160,7 +160,7 @@ TEST_CASE("keys of the record can be read between those of its items") {
     JsonLine line{text};
     CHECK(line.object().has_member("items"));
     for (int round = 0; round < 2; ++round) {
-        All all;
+        ValueCollector all;
         int items = 0;
         line.for_each_item([&](JsonObject& item) {
             ++items;
@@ -174,7 +174,7 @@ TEST_CASE("keys of the record can be read between those of its items") {
         CHECK(items == 4);
         CHECK(all.text == "2|1|2|8|7|8|7|3|4|3|8|7|8|7");
     }
-    All counts;
+    ValueCollector counts;
     line.object().visit_finding_count("x.y", counts);
     line.object().visit_finding_count("x.z", counts);
     CHECK(counts.text == "2|0");
@@ -185,7 +185,7 @@ TEST_CASE("keys of the record can be read between those of its items") {
     line.for_each_item([&](JsonObject&) { return ++none != 0; });
     CHECK(none == 0);
     line.set_line(R"({"items":[{"a":1},{"a":2 "b"},{"a":3}]})");
-    All before;
+    ValueCollector before;
     line.for_each_item([&](JsonObject& item) {
         item.visit_values("a", before);
         item.visit_values("b", before);

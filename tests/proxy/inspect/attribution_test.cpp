@@ -26,7 +26,7 @@ using test::Bytes;
 namespace {
 
 /// Adds up the deltas of the snapshots that were verified.
-struct VerifiedBytes final : test::SinkOf<VerifiedBytes> {
+struct VerifiedBytes final : test::TypedRecordSink<VerifiedBytes> {
     void on(const record::SnapshotRecord& snapshot) {
         total += snapshot.rebuilt ? snapshot.bytes : 0;
     }

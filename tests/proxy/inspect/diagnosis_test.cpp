@@ -33,7 +33,7 @@ struct Moment {
 };
 
 /// Some moments of a capture, from all its sessions.
-class Moments final : public SinkOf<Moments> {
+class Moments final : public TypedRecordSink<Moments> {
   public:
     void on(const record::SnapshotRecord& each) {
         if (!each.rebuilt) {
@@ -81,7 +81,7 @@ struct Explained {
     Lines candidates;
 };
 
-struct Explanations final : SinkOf<Explanations> {
+struct Explanations final : TypedRecordSink<Explanations> {
     void on(const record::FindingRecord& each) {
         if (each.id != record::FindingId::snapshot_explained) {
             return;

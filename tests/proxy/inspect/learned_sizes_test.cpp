@@ -31,7 +31,7 @@ constexpr record::Timestamp kTenSeconds = 10'000'000'000;
 constexpr std::uint16_t kAgreedTypes = 21;
 
 /// What an inspector says of the sizes, and which snapshots of 0.6 it rebuilds.
-class Learned final : public SinkOf<Learned> {
+class Learned final : public TypedRecordSink<Learned> {
   public:
     void on(const record::SnapshotRecord& each) {
         if (!each.rebuilt) {

@@ -149,7 +149,7 @@ class Expected {
 };
 
 /// Writes down what became of every snapshot, by session.
-struct Outcomes final : test::SinkOf<Outcomes> {
+struct Outcomes final : test::TypedRecordSink<Outcomes> {
     void on(const record::SnapshotRecord& snapshot) {
         sessions[snapshot.head.session].emplace_back(snapshot.tick, snapshot.delta_tick,
                                                      snapshot.rebuilt);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kKiB = 1024;
 
 /// Counts what a run says of memory.
-struct Witness final : test::SinkOf<Witness> {
+struct Witness final : test::TypedRecordSink<Witness> {
     void on(const record::FindingRecord& finding) {
         if (finding.id == record::FindingId::inspect_gap) {
             CHECK(finding.name == "memory");

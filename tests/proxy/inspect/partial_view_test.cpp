@@ -51,7 +51,7 @@ struct Account {
     std::set<std::string> playing; ///< clients with a connection
 };
 
-class Accountant final : public test::SinkOf<Accountant> {
+class Accountant final : public test::TypedRecordSink<Accountant> {
   public:
     void on(const record::SessionRecord& session) {
         clients_[session.head.session] = session.client;

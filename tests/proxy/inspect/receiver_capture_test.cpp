@@ -24,7 +24,7 @@ namespace {
 using test::Lines;
 
 /// Connections by client, and what was wrong.
-struct Connections final : test::SinkOf<Connections> {
+struct Connections final : test::TypedRecordSink<Connections> {
     void on(const record::SessionRecord& record) {
         Lines& lines = of_client[std::string{record.client}];
         if (record.event == record::SessionEvent::established) {

@@ -19,7 +19,7 @@ using Lines = std::vector<std::string>;
 
 /// "began 7 3000 127.0.0.1:8303": datagrams without an answer, and for how many milliseconds;
 /// "alone " in front if the server answers others.
-struct Log final : test::SinkOf<Log> {
+struct Log final : test::TypedRecordSink<Log> {
     void on(const record::FindingRecord& finding) {
         const bool alone = finding.id == record::FindingId::session_unanswered;
         lines.push_back(fmt::format("{}{} {} {} {}", alone ? "alone " : "", finding.detail,

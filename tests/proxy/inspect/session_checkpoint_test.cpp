@@ -337,7 +337,7 @@ TEST_CASE("an observer goes on where the one before it stopped") {
 }
 
 TEST_CASE("a summary on request is no later than datagrams that wait to be inspected") {
-    struct Times final : test::SinkOf<Times> {
+    struct Times final : test::TypedRecordSink<Times> {
         void on(const record::SummaryRecord& summary) { all.push_back(summary.head.time); }
 
         std::vector<record::Timestamp> all;

@@ -45,7 +45,7 @@ Bytes with_token(Bytes datagram, const Token& token) {
     return datagram;
 }
 
-struct Names final : SinkOf<Names> {
+struct Names final : TypedRecordSink<Names> {
     void on(const record::SnapshotRecord& snapshot) {
         if (!snapshot.rebuilt) {
             return;

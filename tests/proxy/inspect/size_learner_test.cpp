@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint16_t kLastAgreed = 20;
 
 /// Every so many of a capture's snapshots, and how many findings of one kind there were.
-class SomeSnapshots final : public SinkOf<SomeSnapshots> {
+class SomeSnapshots final : public TypedRecordSink<SomeSnapshots> {
   public:
     void on(const record::SnapshotRecord& each) {
         constexpr std::uint64_t kEvery = 97;
@@ -127,7 +127,7 @@ class ModServer {
 };
 
 /// The types that were named, and their sizes.
-struct Named final : SinkOf<Named> {
+struct Named final : TypedRecordSink<Named> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_size_differs) {
             sizes[found.item->type_id] = static_cast<std::uint8_t>(*found.value);

@@ -22,7 +22,7 @@ struct ToldLimit {
 };
 
 /// Shows snapshots to a budget, one every two ticks.
-class Watched final : public SinkOf<Watched> {
+class Watched final : public TypedRecordSink<Watched> {
   public:
     void on(const record::FindingRecord& each) {
         told.push_back(

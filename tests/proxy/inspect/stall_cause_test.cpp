@@ -29,7 +29,7 @@ constexpr record::Timestamp kTick = 20 * kMillisecond;
 constexpr record::Timestamp kDatagram = 10 * kMillisecond; ///< how far the script lets them apart
 
 /// "lost", "unknown (lost, slower_rate)": stalls by cause and what else it may have been.
-struct Stalls final : SinkOf<Stalls> {
+struct Stalls final : TypedRecordSink<Stalls> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_client_stalled) {
             std::string& line = told.emplace_back(found.name);

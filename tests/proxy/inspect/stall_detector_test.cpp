@@ -25,7 +25,7 @@ Items world(std::int32_t step) {
 }
 
 /// What stalls were reported with.
-struct Details final : SinkOf<Details> {
+struct Details final : TypedRecordSink<Details> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_client_stalled) {
             all.emplace_back(found.detail);

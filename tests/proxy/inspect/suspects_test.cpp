@@ -47,7 +47,7 @@ struct PastSession {
     }
 };
 
-class PastSessions final : public SinkOf<PastSessions> {
+class PastSessions final : public TypedRecordSink<PastSessions> {
   public:
     void on(const record::SnapshotRecord& seen) {
         if (!seen.rebuilt) {
@@ -146,7 +146,7 @@ struct Verdict {
     [[nodiscard]] bool is_wrong() const { return (exact || likely) && !explained_right; }
 };
 
-class Verdicts final : public SinkOf<Verdicts> {
+class Verdicts final : public TypedRecordSink<Verdicts> {
   public:
     explicit Verdicts(snapshot::Dialect dialect) { types_.start_connection(dialect); }
 

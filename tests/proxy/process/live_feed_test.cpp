@@ -287,7 +287,7 @@ std::size_t count_of(const snapshot::SnapshotView& items, std::uint16_t type) {
 }
 
 /// Compares each snapshot with its conversion for the page.
-class Page final : public test::SinkOf<Page> {
+class Page final : public test::TypedRecordSink<Page> {
   public:
     void on(const record::SnapshotRecord& seen) {
         if (!seen.rebuilt) {

@@ -16,7 +16,7 @@ using namespace tw;
 
 namespace {
 
-class TakenNumber final : public filter::ValueVisitor {
+class NumberCollector final : public filter::ValueVisitor {
   public:
     bool receive_value(const filter::Value& value) override {
         number = value.number;
@@ -43,7 +43,7 @@ TEST_CASE("one line declares a counter for JSON, filters, stats and merging") {
     REQUIRE(key);
     CHECK(key->kind == filter::KeyKind::number);
     filter::FormatBuffer buffer;
-    TakenNumber taken;
+    NumberCollector taken;
     REQUIRE(filter::visit_record(*key, &summary, {buffer, false}, taken));
     CHECK(taken.number == decltype(taken.number){std::int64_t{7}});
 

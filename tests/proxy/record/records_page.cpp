@@ -14,7 +14,7 @@ namespace tw::test {
 namespace {
 
 /// Gathers the table of a schema, and those of the objects in it.
-class TableGatherer {
+class TableCollector {
   public:
     template <typename Schema>
     void add(const std::string& heading, std::string_view name, const Schema& schema) {
@@ -43,7 +43,7 @@ class TableGatherer {
     struct Object {
         std::string_view name;
         std::vector<std::string> lines;
-        std::function<void(TableGatherer&, const std::string& heading)> add;
+        std::function<void(TableCollector&, const std::string& heading)> add;
     };
 
     using Objects = std::vector<Object>;
@@ -65,10 +65,10 @@ class TableGatherer {
             add_rows(at, objects, *row.schema);
         } else if constexpr (record::kIsObject<Row>) {
             add_line(at, row.key.name(), row.sentence, "");
-            TableGatherer own;
+            TableCollector own;
             own.add({}, row.key.name(), *row.schema);
             objects.push_back({row.key.name(), own.take().front().lines,
-                               [&row](TableGatherer& gatherer, const std::string& heading) {
+                               [&row](TableCollector& gatherer, const std::string& heading) {
                                    gatherer.add(heading, row.key.name(), *row.schema);
                                }});
         } else if (row.use != record::KeyUse::filter_only) {
@@ -105,7 +105,7 @@ std::vector<std::string> rows_below(std::string_view page, const std::string& he
 } // namespace
 
 std::vector<PageTable> page_tables() {
-    TableGatherer tables;
+    TableCollector tables;
     tables.add("## Every record", {}, record::kHeadSchema);
     const auto add = [&](const auto& record, std::size_t type) {
         const std::string_view name = record::kRecordTypes[type];

@@ -45,9 +45,9 @@ replay::ClientScript sample_script() {
 }
 
 /// A client, and a server that the test controls.
-class Table {
+class ClientAndServer {
   public:
-    explicit Table(ReplayClient::Options options = {}, Dialect dialect = Dialect::six)
+    explicit ClientAndServer(ReplayClient::Options options = {}, Dialect dialect = Dialect::six)
         : script{dialect == Dialect::six
                      ? sample_script()
                      : replay::ClientScript{.session = 1, .dialect = Dialect::seven}},
@@ -187,98 +187,98 @@ class Table {
 } // namespace
 
 TEST_CASE("a client of 0.7 exchanges tokens, joins with the messages of 0.7, and closes") {
-    Table table{{.duration = 4 * kSecond}, Dialect::seven};
-    CHECK(table.at(kSecond) == Strings{"token " + std::to_string(kPadded)});
-    CHECK(table.token == wire::kTokenUnknown);
-    CHECK(table.at(kSecond + kSecond / 4).empty());
-    CHECK(table.at(kSecond + kSecond / 2) == Strings{"token " + std::to_string(kPadded)});
-    table.control(wire::ControlKind::token, kToken, kServer);
-    CHECK(table.sent() == Strings{"connect " + std::to_string(kPadded)});
-    CHECK(table.token == kServer);
-    CHECK(table.at(2 * kSecond) == Strings{"connect " + std::to_string(kPadded)});
-    table.control(wire::ControlKind::accept, kToken);
-    CHECK(table.sent() == Strings{"info"});
-    CHECK(table.token == kServer);
-    table.control(wire::ControlKind::accept, kToken); // vanilla servers repeat the accept
-    table.tell(table.message("map_change").string("dm1").number(1).number(2).number(3).number(4));
-    table.tell(table.message("con_ready"));
-    table.tell(table.message("sv_ready_to_enter"));
-    CHECK(table.sent() == Strings{"ready", "cl_start_info", "enter_game"});
-    CHECK(table.client.was_in_game());
-    table.tell(table.message("ping"));
-    CHECK(table.sent() == Strings{"ping_reply"});
-    table.client.on_verified_snapshot(4000);
-    const Strings idle = table.at(3 * kSecond + kSecond / 2);
+    ClientAndServer pair{{.duration = 4 * kSecond}, Dialect::seven};
+    CHECK(pair.at(kSecond) == Strings{"token " + std::to_string(kPadded)});
+    CHECK(pair.token == wire::kTokenUnknown);
+    CHECK(pair.at(kSecond + kSecond / 4).empty());
+    CHECK(pair.at(kSecond + kSecond / 2) == Strings{"token " + std::to_string(kPadded)});
+    pair.control(wire::ControlKind::token, kToken, kServer);
+    CHECK(pair.sent() == Strings{"connect " + std::to_string(kPadded)});
+    CHECK(pair.token == kServer);
+    CHECK(pair.at(2 * kSecond) == Strings{"connect " + std::to_string(kPadded)});
+    pair.control(wire::ControlKind::accept, kToken);
+    CHECK(pair.sent() == Strings{"info"});
+    CHECK(pair.token == kServer);
+    pair.control(wire::ControlKind::accept, kToken); // vanilla servers repeat the accept
+    pair.tell(pair.message("map_change").string("dm1").number(1).number(2).number(3).number(4));
+    pair.tell(pair.message("con_ready"));
+    pair.tell(pair.message("sv_ready_to_enter"));
+    CHECK(pair.sent() == Strings{"ready", "cl_start_info", "enter_game"});
+    CHECK(pair.client.was_in_game());
+    pair.tell(pair.message("ping"));
+    CHECK(pair.sent() == Strings{"ping_reply"});
+    pair.client.on_verified_snapshot(4000);
+    const Strings idle = pair.at(3 * kSecond + kSecond / 2);
     CHECK(std::ranges::count(idle, "input") == 1);
-    CHECK(table.at(5 * kSecond).back() == "close 8");
-    CHECK(table.client.ending() == ClientEnding::finished);
+    CHECK(pair.at(5 * kSecond).back() == "close 8");
+    CHECK(pair.client.ending() == ClientEnding::finished);
 }
 
 TEST_CASE("a 0.7 packet without the client's own token is ignored") {
     constexpr wire::Token kForged{5, 5, 5, 5};
-    Table table{{}, Dialect::seven};
-    table.at(kSecond);
-    table.control(wire::ControlKind::token, kForged, kServer);
-    table.control(wire::ControlKind::accept, kToken); // comes before any token
-    table.control(wire::ControlKind::close, kForged, std::nullopt, "go away");
-    CHECK(table.sent().empty());
-    CHECK(table.client.ending() == ClientEnding::none);
+    ClientAndServer pair{{}, Dialect::seven};
+    pair.at(kSecond);
+    pair.control(wire::ControlKind::token, kForged, kServer);
+    pair.control(wire::ControlKind::accept, kToken); // comes before any token
+    pair.control(wire::ControlKind::close, kForged, std::nullopt, "go away");
+    CHECK(pair.sent().empty());
+    CHECK(pair.client.ending() == ClientEnding::none);
     // The client accepts no answer of a 0.6 server.
     wire::Control accept;
     accept.kind = wire::ControlKind::connectaccept;
-    table.client.on_control({}, accept);
-    CHECK(table.sent().empty());
-    table.control(wire::ControlKind::close, kToken, std::nullopt, "This server is full");
-    CHECK(table.client.ending() == ClientEnding::refused);
-    CHECK(table.client.close_reason() == "This server is full");
+    pair.client.on_control({}, accept);
+    CHECK(pair.sent().empty());
+    pair.control(wire::ControlKind::close, kToken, std::nullopt, "This server is full");
+    CHECK(pair.client.ending() == ClientEnding::refused);
+    CHECK(pair.client.close_reason() == "This server is full");
 }
 
 TEST_CASE(
     "a client joins, sends inputs by the server's ticks and the script's messages, and leaves") {
-    Table table;
-    CHECK(table.at(kSecond / 2).empty()); // the next step is not due yet
-    CHECK(table.enter() ==
+    ClientAndServer pair;
+    CHECK(pair.at(kSecond / 2).empty()); // the next step is not due yet
+    CHECK(pair.enter() ==
           Strings{"connect", "accept", "info", "ready", "cl_start_info", "enter_game"});
-    CHECK(table.client.was_in_game());
-    table.client.on_verified_snapshot(4000);
-    table.client.on_verified_snapshot(3998); // a late snapshot
-    table.at(kSecond + kSecond / 2);
-    REQUIRE(table.input);
-    CHECK(table.input->ack_tick == 4000);
-    CHECK(table.input->intended_tick == 4007);
-    const Strings said = table.at(2 * kSecond);
+    CHECK(pair.client.was_in_game());
+    pair.client.on_verified_snapshot(4000);
+    pair.client.on_verified_snapshot(3998); // a late snapshot
+    pair.at(kSecond + kSecond / 2);
+    REQUIRE(pair.input);
+    CHECK(pair.input->ack_tick == 4000);
+    CHECK(pair.input->intended_tick == 4007);
+    const Strings said = pair.at(2 * kSecond);
     CHECK(std::ranges::count(said, "cl_say") == 1);
-    table.client.on_verified_snapshot(4050);
-    const Strings last = table.at(5 * kSecond / 2);
-    CHECK(table.input->ack_tick == 4050);
-    CHECK(table.input->intended_tick == 4053);
+    pair.client.on_verified_snapshot(4050);
+    const Strings last = pair.at(5 * kSecond / 2);
+    CHECK(pair.input->ack_tick == 4050);
+    CHECK(pair.input->intended_tick == 4053);
     CHECK(last.back() == "close");
-    CHECK(table.token == kToken);
-    CHECK(table.client.ending() == ClientEnding::finished);
-    CHECK(table.counts.inputs == 2);
-    CHECK(table.counts.messages == 1);
-    CHECK(table.at(10 * kSecond).empty());
+    CHECK(pair.token == kToken);
+    CHECK(pair.client.ending() == ClientEnding::finished);
+    CHECK(pair.counts.inputs == 2);
+    CHECK(pair.counts.messages == 1);
+    CHECK(pair.at(10 * kSecond).empty());
 }
 
 TEST_CASE("the token is requested again until it arrives or the timeout ends") {
-    Table table{{.timeout = 2 * kSecond}};
-    CHECK(table.at(kSecond) == Strings{"connect"});
-    CHECK(table.token == wire::kTokenUnknown);
-    CHECK(table.at(kSecond + kSecond / 4).empty());
-    CHECK(table.at(kSecond + kSecond / 2) == Strings{"connect"});
-    CHECK(table.at(3 * kSecond).empty());
-    CHECK(table.client.ending() == ClientEnding::unanswered);
-    table.accept(); // the accept comes too late
-    CHECK(table.client.ending() == ClientEnding::unanswered);
+    ClientAndServer pair{{.timeout = 2 * kSecond}};
+    CHECK(pair.at(kSecond) == Strings{"connect"});
+    CHECK(pair.token == wire::kTokenUnknown);
+    CHECK(pair.at(kSecond + kSecond / 4).empty());
+    CHECK(pair.at(kSecond + kSecond / 2) == Strings{"connect"});
+    CHECK(pair.at(3 * kSecond).empty());
+    CHECK(pair.client.ending() == ClientEnding::unanswered);
+    pair.accept(); // the accept comes too late
+    CHECK(pair.client.ending() == ClientEnding::unanswered);
 }
 
 TEST_CASE("a run stopped early distinguishes a refused client from an unanswered one") {
     const ReplayClient::Options options{.duration = 2 * kSecond, .timeout = 10 * kSecond};
-    Table silent{options};
+    ClientAndServer silent{options};
     silent.at(kSecond);
     CHECK(silent.at(3 * kSecond).empty());
     CHECK(silent.client.ending() == ClientEnding::unanswered);
-    Table stalling{options};
+    ClientAndServer stalling{options};
     stalling.at(kSecond);
     stalling.accept();
     CHECK(stalling.at(3 * kSecond).back() == "close");
@@ -287,26 +287,26 @@ TEST_CASE("a run stopped early distinguishes a refused client from an unanswered
 
 TEST_CASE("a tokenless server's secret tick is acknowledged, then the real map is joined") {
     constexpr snapshot::Tick kSecret = 0x6b8b4567;
-    Table table;
-    CHECK(table.at(kSecond) == Strings{"connect"});
-    table.accept(false);
-    CHECK(table.sent() == Strings{"accept", "info"});
-    CHECK_FALSE(table.token);
-    table.tell(message("map_change").string("dummy").number(1).number(2));
-    table.tell(message("con_ready"));
+    ClientAndServer pair;
+    CHECK(pair.at(kSecond) == Strings{"connect"});
+    pair.accept(false);
+    CHECK(pair.sent() == Strings{"accept", "info"});
+    CHECK_FALSE(pair.token);
+    pair.tell(message("map_change").string("dummy").number(1).number(2));
+    pair.tell(message("con_ready"));
     for (int i = 0; i < 3; ++i) {
-        table.tell(test::snap_empty(kSecret, snapshot::kNoBase));
+        pair.tell(test::snap_empty(kSecret, snapshot::kNoBase));
     }
-    CHECK(table.sent() ==
+    CHECK(pair.sent() ==
           Strings{"ready", "cl_start_info", "enter_game", "input", "input", "input"});
-    REQUIRE(table.input);
-    CHECK(table.input->ack_tick == kSecret);
-    CHECK_FALSE(table.client.was_in_game());
-    table.tell(message("map_change").string("real").number(1).number(2));
-    table.tell(message("con_ready"));
-    table.tell(message("sv_ready_to_enter"));
-    CHECK(table.sent() == Strings{"ready", "cl_start_info", "enter_game"});
-    CHECK(table.client.was_in_game());
+    REQUIRE(pair.input);
+    CHECK(pair.input->ack_tick == kSecret);
+    CHECK_FALSE(pair.client.was_in_game());
+    pair.tell(message("map_change").string("real").number(1).number(2));
+    pair.tell(message("con_ready"));
+    pair.tell(message("sv_ready_to_enter"));
+    CHECK(pair.sent() == Strings{"ready", "cl_start_info", "enter_game"});
+    CHECK(pair.client.was_in_game());
 }
 
 TEST_CASE("a server's close needs the connection's token") {
@@ -320,63 +320,63 @@ TEST_CASE("a server's close needs the connection's token") {
                            Row{"another", wire::Token{9, 9, 9, 9}, ClientEnding::none},
                            Row{"none", std::nullopt, ClientEnding::none}}) {
         CAPTURE(row.name);
-        Table table;
-        table.enter();
-        table.close(row.token, "enough");
-        CHECK(table.client.ending() == row.ending);
-        CHECK(table.client.close_reason() == (row.ending == ClientEnding::none ? "" : "enough"));
+        ClientAndServer pair;
+        pair.enter();
+        pair.close(row.token, "enough");
+        CHECK(pair.client.ending() == row.ending);
+        CHECK(pair.client.close_reason() == (row.ending == ClientEnding::none ? "" : "enough"));
     }
-    Table table;
-    table.at(kSecond);
-    table.close(std::nullopt, "This server is full");
-    CHECK(table.client.ending() == ClientEnding::refused);
+    ClientAndServer pair;
+    pair.at(kSecond);
+    pair.close(std::nullopt, "This server is full");
+    CHECK(pair.client.ending() == ClientEnding::refused);
 }
 
 TEST_CASE("unusable snapshots make the client request a full one") {
-    Table table;
-    table.enter();
-    table.client.on_verified_snapshot(4000);
-    table.client.on_unknown_base();
-    table.at(kSecond + kSecond / 4);
-    REQUIRE(table.input);
-    CHECK(table.input->ack_tick == -1);
-    table.client.on_verified_snapshot(4010);
+    ClientAndServer pair;
+    pair.enter();
+    pair.client.on_verified_snapshot(4000);
+    pair.client.on_unknown_base();
+    pair.at(kSecond + kSecond / 4);
+    REQUIRE(pair.input);
+    CHECK(pair.input->ack_tick == -1);
+    pair.client.on_verified_snapshot(4010);
     for (int i = 0; i < 11; ++i) {
-        table.client.on_wrong_snapshot();
+        pair.client.on_wrong_snapshot();
     }
-    table.at(kSecond + kSecond / 3);
-    CHECK(table.input->ack_tick == -1);
+    pair.at(kSecond + kSecond / 3);
+    CHECK(pair.input->ack_tick == -1);
 }
 
 TEST_CASE("hostile ticks and constant map changes do no harm") {
-    Table table{{.duration = 10 * kSecond}};
-    table.enter();
-    table.client.on_verified_snapshot(std::numeric_limits<std::int32_t>::max());
-    table.at(kSecond + kSecond / 2);
-    REQUIRE(table.input);
-    CHECK(table.input->intended_tick == std::numeric_limits<std::int32_t>::max());
+    ClientAndServer pair{{.duration = 10 * kSecond}};
+    pair.enter();
+    pair.client.on_verified_snapshot(std::numeric_limits<std::int32_t>::max());
+    pair.at(kSecond + kSecond / 2);
+    REQUIRE(pair.input);
+    CHECK(pair.input->intended_tick == std::numeric_limits<std::int32_t>::max());
     for (int i = 0; i < 5000; ++i) {
-        table.tell(message("map_change").string("dm1").number(1).number(2));
+        pair.tell(message("map_change").string("dm1").number(1).number(2));
     }
-    CHECK(table.sent().size() == 511);
-    CHECK(table.at(3 * kSecond).size() <= 512); // inputs that were due meanwhile are not sent
-    CHECK(table.counts.inputs == 1);
-    CHECK(table.counts.skipped_inputs == 0);
-    table.tell(message("sv_ready_to_enter"));
-    table.at(3 * kSecond + 1);
-    CHECK(table.counts.skipped_inputs == 1);
-    CHECK(table.counts.messages == 1);
-    table.at(12 * kSecond);
-    CHECK(table.client.has_ended());
+    CHECK(pair.sent().size() == 511);
+    CHECK(pair.at(3 * kSecond).size() <= 512); // inputs that were due meanwhile are not sent
+    CHECK(pair.counts.inputs == 1);
+    CHECK(pair.counts.skipped_inputs == 0);
+    pair.tell(message("sv_ready_to_enter"));
+    pair.at(3 * kSecond + 1);
+    CHECK(pair.counts.skipped_inputs == 1);
+    CHECK(pair.counts.messages == 1);
+    pair.at(12 * kSecond);
+    CHECK(pair.client.has_ended());
 }
 
 TEST_CASE("a client leaves a server that stops answering or never lets it in") {
-    Table silent{{.timeout = 2 * kSecond}};
+    ClientAndServer silent{{.timeout = 2 * kSecond}};
     silent.enter();
     CHECK(silent.at(4 * kSecond).back() == "close");
     CHECK(silent.client.ending() == ClientEnding::silent);
 
-    Table stalling{{.timeout = 2 * kSecond}};
+    ClientAndServer stalling{{.timeout = 2 * kSecond}};
     stalling.at(kSecond);
     stalling.accept();
     for (record::Timestamp time = kSecond; time < 9 * kSecond; time += kSecond / 2) {
@@ -387,19 +387,19 @@ TEST_CASE("a client leaves a server that stops answering or never lets it in") {
 }
 
 TEST_CASE("pings are answered and measured") {
-    Table table;
-    table.enter();
-    table.tell(message("ping"), false);
-    const Strings answered = table.sent();
+    ClientAndServer pair;
+    pair.enter();
+    pair.tell(message("ping"), false);
+    const Strings answered = pair.sent();
     CHECK(answered == Strings{"ping_reply"});
-    table.client.on_verified_snapshot(10);
-    const Strings asked = table.at(kSecond + 1);
+    pair.client.on_verified_snapshot(10);
+    const Strings asked = pair.at(kSecond + 1);
     CHECK(std::ranges::count(asked, "ping") == 1);
-    table.client.on_time(kSecond + 5'000'001);
-    table.tell(message("ping_reply"), false);
-    table.tell(message("ping_reply"), false); // the client did not send a ping
-    CHECK(table.counts.round_trip_us.count == 1);
-    CHECK(table.counts.round_trip_us.max == 5000);
+    pair.client.on_time(kSecond + 5'000'001);
+    pair.tell(message("ping_reply"), false);
+    pair.tell(message("ping_reply"), false); // the client did not send a ping
+    CHECK(pair.counts.round_trip_us.count == 1);
+    CHECK(pair.counts.round_trip_us.max == 5000);
 }
 
 namespace {

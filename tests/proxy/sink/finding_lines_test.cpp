@@ -34,9 +34,9 @@ std::vector<std::string> texts(std::vector<FindingLines::Line> lines) {
     return texts;
 }
 
-/// Times of day are those of UTC.
-struct InUtc {
-    InUtc() { set("UTC"); }
+/// Sets the local time zone to UTC.
+struct UtcTimeZone {
+    UtcTimeZone() { set("UTC"); }
 
     static void set(const char* zone) {
         ::setenv("TZ", zone, 1);
@@ -44,7 +44,7 @@ struct InUtc {
     }
 };
 
-const InUtc kInUtc;
+const UtcTimeZone kInUtc;
 
 } // namespace
 
@@ -207,7 +207,7 @@ TEST_CASE("the table says that its times are local if they differ from UTC") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.zone);
-        InUtc::set(row.zone);
+        UtcTimeZone::set(row.zone);
         FindingLines findings{row.has_dates};
         findings.add(wrong_item(2, 3 * kOneSecond), "");
         CHECK(texts(findings.take_due_lines(kOneSecond)).at(0).starts_with(row.time));
@@ -216,6 +216,6 @@ TEST_CASE("the table says that its times are local if they differ from UTC") {
         CHECK(test::contains(table[1], row.time));
         CHECK(table[0].size() == table[1].size());
         CHECK((row.last_line.empty() || table[2] == row.last_line));
-        InUtc::set("UTC");
+        UtcTimeZone::set("UTC");
     }
 }

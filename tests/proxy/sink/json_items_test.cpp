@@ -1,4 +1,4 @@
-// What a snapshot's line says about its items.
+// The keys of items in the lines of snapshots and worlds.
 
 #include "map/game_layer.h"
 #include "proxy/record/records.h"
@@ -23,8 +23,8 @@ using test::write_json;
 
 namespace {
 
-/// Snapshots one after the other, as a session hands them over.
-class SnapshotRow {
+/// Makes the records of consecutive snapshots of a session.
+class SnapshotSequence {
   public:
     record::SnapshotRecord next(const test::Items& items) {
         std::swap(previous_, now_);
@@ -45,7 +45,7 @@ class SnapshotRow {
     std::uint64_t ordinal_ = 0;
 };
 
-/// Ids of the items that a line lists.
+/// Returns the ids of the items that a line lists.
 std::vector<std::int64_t> ids(const boost::json::value& line) {
     std::vector<std::int64_t> found;
     for (const auto& item : line.at("items").as_array()) {
@@ -54,10 +54,10 @@ std::vector<std::int64_t> ids(const boost::json::value& line) {
     return found;
 }
 
-/// Writes records with one writer, and each with one of its own, too.
-class Together {
+/// Writes records with one writer, and also writes each record with a new writer.
+class WriterComparison {
   public:
-    /// Returns the line that it is alone.
+    /// Returns the line that a new writer writes.
     const std::string& write(const record::Record& record) {
         json_.on_record(record);
         sink::TextOutput one;
@@ -82,7 +82,7 @@ class Together {
     std::string line_;
 };
 
-/// Items as a server would show them: some come, go, change, or stay; names change, too.
+/// Returns random items as servers send them. Between calls, some items and names change.
 test::Items random_items(std::mt19937& random) {
     const auto below = [&](std::uint32_t limit) {
         return static_cast<std::int32_t>(random() % limit);
@@ -116,9 +116,9 @@ test::Items random_items(std::mt19937& random) {
 
 TEST_CASE("an item's text does not depend on what was written before it") {
     std::mt19937 random{20}; // NOLINT(cert-msc32-c,cert-msc51-cpp): the same every time
-    Together lines;
+    WriterComparison lines;
     for (int round = 0; round < 300; ++round) {
-        SnapshotRow snapshots;
+        SnapshotSequence snapshots;
         const auto record = snapshots.next(random_items(random));
         lines.write(&record);
     }
@@ -129,9 +129,9 @@ TEST_CASE("the sessions of an item do not depend on earlier worlds") {
     const std::vector<std::uint32_t> rows[] = {
         {1, 2, 3}, {1, 2, 4}, {7}, {}, {1, 2147483648U, 4294967295U}};
     std::mt19937 random{21}; // NOLINT(cert-msc32-c,cert-msc51-cpp): the same every time
-    Together lines;
+    WriterComparison lines;
     for (int round = 0; round < 200; ++round) {
-        SnapshotRow snapshots;
+        SnapshotSequence snapshots;
         auto record = snapshots.next({{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}});
         const auto& sessions = rows[random() % std::size(rows)];
         const std::uint64_t all = (std::uint64_t{1} << sessions.size()) - 1;
@@ -155,7 +155,7 @@ TEST_CASE("the sessions of an item do not depend on earlier worlds") {
 }
 
 TEST_CASE("an item that no session received has an empty seen_by") {
-    SnapshotRow snapshots;
+    SnapshotSequence snapshots;
     auto record = snapshots.next({{{13, 1}, {0, 0}}});
     const std::vector<std::uint32_t> missing_ints{0};
     const record::ItemSightings sightings{.missing_ints = missing_ints};
@@ -184,7 +184,7 @@ TEST_CASE("a merged item without a known position has no place") {
     const record::TileMap world{std::make_shared<const map::PhysicsLayers>(std::move(planes))};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        SnapshotRow snapshots;
+        SnapshotSequence snapshots;
         auto record = snapshots.next({{{4, 1}, {10, 20, 0, 0}}}); // a pickup
         const std::vector<std::uint32_t> missing_ints{row.missing_ints};
         const ItemSightings sightings{.missing_ints = missing_ints};
@@ -207,7 +207,7 @@ TEST_CASE("a world contains the kinds of ids and the renumbered players") {
         {{11, 2}, std::vector<std::int32_t>(17)}, {{17, 9}, {0, 0, 2}}}; // a death of client 2
     record::ItemSightings sightings{
         .missing_ints = missing_ints, .id_kinds = kinds, .renumbered = renumbered};
-    SnapshotRow snapshots;
+    SnapshotSequence snapshots;
     const auto next = [&](bool anew) {
         auto record = snapshots.next(items);
         sightings.renumbered_anew = anew;
@@ -243,7 +243,7 @@ TEST_CASE("the changed items, all items or no items are listed") {
     const Row rows[] = {{sink::ItemChoice::changed, {2, 4}, false},
                         {sink::ItemChoice::all, {1, 2, 4}, true}};
     for (const Row& row : rows) {
-        SnapshotRow snapshots;
+        SnapshotSequence snapshots;
         const auto a = snapshots.next(first);
         CHECK(ids(write_json(&a, {.items = row.choice})) == std::vector<std::int64_t>{1, 2, 3});
         const auto b = snapshots.next(second);
@@ -252,7 +252,7 @@ TEST_CASE("the changed items, all items or no items are listed") {
         CHECK(line.at("removed") == boost::json::parse("[[14,3]]"));
         CHECK(line.as_object().contains("full") == row.full);
     }
-    SnapshotRow snapshots;
+    SnapshotSequence snapshots;
     const auto record = snapshots.next(first);
     const auto none = write_json(&record, {.items = sink::ItemChoice::none});
     CHECK_FALSE(none.as_object().contains("items"));
@@ -261,7 +261,7 @@ TEST_CASE("the changed items, all items or no items are listed") {
 }
 
 TEST_CASE("raw ints are written on request") {
-    SnapshotRow snapshots;
+    SnapshotSequence snapshots;
     const auto record = snapshots.next({{{13, 1}, {8, 9}}});
     CHECK_FALSE(write_json(&record).at("items").at(0).as_object().contains("data"));
     CHECK(write_json(&record, {.raw = true}).at("items").at(0).at("data") ==
@@ -271,7 +271,7 @@ TEST_CASE("raw ints are written on request") {
 TEST_CASE("items that belong to a client contain its name, if known") {
     std::vector<std::int32_t> info(17, 0);
     test::pack_text("ann", std::span{info}.first(4));
-    SnapshotRow snapshots;
+    SnapshotSequence snapshots;
     const auto record = snapshots.next({{{11, 3}, info},
                                         {{9, 3}, std::vector<std::int32_t>(22)},
                                         {{9, 4}, std::vector<std::int32_t>(22)},
@@ -312,7 +312,7 @@ TEST_CASE("a pickup has the name of a weapon only if it is one") {
                         {32, ""}};
     for (const Row& row : rows) {
         CAPTURE(row.type);
-        SnapshotRow snapshots;
+        SnapshotSequence snapshots;
         const auto record = snapshots.next({{{4, 1}, {10, 20, row.type, 3}}});
         const auto line = write_json(&record);
         const auto* names = line.at("items").at(0).as_object().if_contains("names");
@@ -328,7 +328,7 @@ TEST_CASE("a pickup has the name of a weapon only if it is one") {
 }
 
 TEST_CASE("with changed, the first snapshot and every 250th list all items") {
-    SnapshotRow snapshots;
+    SnapshotSequence snapshots;
     for (int ordinal = 0; ordinal <= 501; ++ordinal) {
         const auto record = snapshots.next({{{13, 1}, {8, 9}}, {{13, 2}, {ordinal, 0}}});
         const auto line = write_json(&record);

@@ -1,4 +1,4 @@
-// What makes records begins a segment with all that is needed to read it alone.
+// Each segment begins with the lines that are needed to read it alone.
 // Covers: proxy/sink/json_buffer.cpp, proxy/sink/json_items.cpp
 #include "proxy/sink/json_lines.h"
 #include "tests/proxy/sink/sample_records.h"
@@ -32,7 +32,7 @@ boost::json::value text_field(std::string_view text, wire::Secrecy secrecy,
     return write_json(&message, options).at("fields").at("text");
 }
 
-/// A session without tokens whose records are written.
+/// A session without tokens, and the JSON lines of its records.
 struct PlainSession {
     explicit PlainSession(const sink::JsonOptions& options = {}) : json{options, output} {
         session.open(0);
@@ -398,7 +398,7 @@ using namespace tw::test;
 
 namespace {
 
-/// Keeps what was made for each segment.
+/// Stores the text of each segment.
 class Segments final : public sink::Output {
   public:
     std::uint32_t current = 1;
@@ -417,7 +417,7 @@ class Segments final : public sink::Output {
     void advance_to_segment(std::uint32_t segment) override { arrived = segment; }
 };
 
-/// "snapshot", "session open again", ... of each line.
+/// Returns a description of each line, such as "snapshot" or "session open again".
 std::vector<std::string> kinds(const std::string& text) {
     std::vector<std::string> all;
     for (std::size_t at = 0; at < text.size();) {

@@ -15,8 +15,8 @@ using record::FindingId;
 
 namespace {
 
-/// What came through: "crc_mismatch@1.0", with "+3" for those left out.
-class Seen final : public record::RecordSink {
+/// Lists the findings that were passed on: "crc_mismatch@1.0", with "+3" for omitted ones.
+class FindingLog final : public record::RecordSink {
   public:
     std::vector<std::string> all;
 
@@ -35,7 +35,7 @@ class Seen final : public record::RecordSink {
 } // namespace
 
 TEST_CASE("one finding a second per id and session is written, with the number of omitted ones") {
-    Seen seen;
+    FindingLog seen;
     sink::FindingRateLimiter limit{seen};
     const auto find = [&](std::uint32_t session, FindingId id, std::int64_t tenths) {
         const record::FindingRecord finding{
@@ -70,7 +70,7 @@ TEST_CASE("one finding a second per id and session is written, with the number o
 }
 
 TEST_CASE("findings about different types of other sizes are all written") {
-    Seen seen;
+    FindingLog seen;
     sink::FindingRateLimiter limit{seen};
     const auto name = [&](std::uint16_t type, std::int64_t tenths) {
         const record::FindingRecord finding{.head = {.time = tenths * 100'000'000, .session = 1},
@@ -93,7 +93,7 @@ TEST_CASE("findings about different types of other sizes are all written") {
 }
 
 TEST_CASE("omissions are reported at the end, and when a session ends") {
-    Seen seen;
+    FindingLog seen;
     sink::FindingRateLimiter limit{seen};
     const auto find = [&](std::uint32_t session, std::int64_t tenths) {
         const record::FindingRecord finding{
@@ -120,7 +120,7 @@ TEST_CASE("omissions are reported at the end, and when a session ends") {
 TEST_CASE("sessions without a reported end take limited memory") {
     constexpr std::uint32_t kMany = 70'000; // more than are kept
 
-    struct Counted final : tw::test::SinkOf<Counted> {
+    struct Counted final : tw::test::TypedRecordSink<Counted> {
         void on(const record::FindingRecord& finding) {
             ++came;
             left_out += finding.left_out.value_or(0);
@@ -140,7 +140,7 @@ TEST_CASE("sessions without a reported end take limited memory") {
         }
     }
     limit.report_all_omissions();
-    CHECK(counted.came == 2 * kMany); // the first one, and how many there were besides
+    CHECK(counted.came == 2 * kMany); // the first finding, and one with the number of omitted ones
     CHECK(counted.left_out == 2 * std::uint64_t{kMany});
 }
 
@@ -150,9 +150,9 @@ namespace {
 
 constexpr record::Timestamp kNanoseconds = 1'000'000'000;
 
-/// Records through a limit.
-struct Limited {
-    explicit Limited(std::uint64_t bytes) : limit{json, bytes} {}
+/// Passes messages through a MessageRateLimiter, and stores what it passes on.
+struct LimitedMessages {
+    explicit LimitedMessages(std::uint64_t bytes) : limit{json, bytes} {}
 
     sink::TextOutput output;
     sink::JsonLines json{{}, output};
@@ -202,7 +202,7 @@ struct Limited {
 
 TEST_CASE("a session's messages are written up to a limit a second, and the rest is counted") {
     constexpr std::uint64_t kBytes = 10'000;
-    Limited limited{kBytes};
+    LimitedMessages limited{kBytes};
     constexpr int kSeconds = 100;
     constexpr int kEach = 1000;
     for (int i = 0; i < kSeconds * kEach; ++i) {
@@ -227,7 +227,7 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
 }
 
 TEST_CASE("other records are never omitted, and without a limit no message is") {
-    Limited limited{1};
+    LimitedMessages limited{1};
     limited.say(1, 0);
     limited.say(1, 0);
     for (int i = 0; i < 100; ++i) {
@@ -239,7 +239,7 @@ TEST_CASE("other records are never omitted, and without a limit no message is") 
     }
     limited.json.flush();
     CHECK(std::ranges::count(limited.output.text, '\n') >= 200);
-    Limited free{0};
+    LimitedMessages free{0};
     for (int i = 0; i < 1000; ++i) {
         free.say(1, 0);
     }
@@ -249,7 +249,7 @@ TEST_CASE("other records are never omitted, and without a limit no message is") 
 
 TEST_CASE("setting the clock neither exceeds the limit nor blocks messages forever") {
     constexpr std::uint64_t kBytes = 1000;
-    Limited limited{kBytes};
+    LimitedMessages limited{kBytes};
     const auto flood = [&](record::Timestamp time) {
         const std::size_t before = limited.written(1).bytes;
         for (int i = 0; i < 1000; ++i) {
@@ -265,7 +265,7 @@ TEST_CASE("setting the clock neither exceeds the limit nor blocks messages forev
 }
 
 TEST_CASE("sessions without a reported end are forgotten, and their omissions are reported") {
-    Limited limited{100};
+    LimitedMessages limited{100};
     for (std::uint32_t session = 1; session <= 20'000; ++session) {
         for (int i = 0; i < 12; ++i) {
             limited.say(session, session * (kNanoseconds / 100));

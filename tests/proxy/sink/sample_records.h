@@ -39,7 +39,7 @@ inline std::shared_ptr<const map::PhysicsLayers> sample_map() {
     return std::make_shared<const map::PhysicsLayers>(std::move(planes));
 }
 
-/// Int strings the way servers pack them.
+/// Packs a text into ints like servers do.
 inline void pack_text(std::string_view text, std::span<std::int32_t> ints) {
     for (std::size_t i = 0; i < ints.size(); ++i) {
         std::uint32_t packed = 0;
@@ -53,7 +53,7 @@ inline void pack_text(std::string_view text, std::span<std::int32_t> ints) {
     }
 }
 
-/// One record of each type, every optional part there.
+/// One record of each type, with all optional members.
 class SampleRecords {
   public:
     static constexpr std::int64_t kTime = 1'767'225'600'123'456'000; ///< 2026-01-01T00:00:00.123456

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLimit = 200;
 
-/// The lines of a record, without newlines; none if it is not split.
+/// Returns the lines of a split record, without newlines; empty if the record is not split.
 std::vector<std::string> split(std::string_view line, std::size_t limit = kLimit) {
     JsonBuffer out;
     const bool done = split_line(line, limit, out);
@@ -28,7 +28,7 @@ std::vector<std::string> split(std::string_view line, std::size_t limit = kLimit
     return lines;
 }
 
-/// What a reader gets that joins lines.
+/// Returns the lines that a LineJoiner gives.
 std::vector<std::string> join(const std::vector<std::string>& lines) {
     std::vector<std::string> records;
     const LineJoiner::LineHandler use = [&](std::string_view line) { records.emplace_back(line); };
@@ -142,7 +142,7 @@ TEST_CASE("lines of an incomplete record are passed on unchanged") {
         CAPTURE(row.front());
         CHECK(join(row) == row);
     }
-    // What comes next is not held back.
+    // The next line is passed on at once.
     Lines next{one[0]};
     next.insert(next.end(), other.begin(), other.end());
     CHECK(join(next) == Lines{one[0], snapshot(20, "x", 8)});

@@ -26,10 +26,10 @@ using test::random_below;
 
 namespace {
 
-/// More of a capture than this shows nothing new to hostile changes, and takes long.
+/// Damaged copies of more datagrams of a capture would find nothing new, and take long.
 constexpr std::size_t kHostileDatagrams = 4'000;
 
-/// Whether each datagram comes with the one behind it.
+/// Whether each datagram is announced before it is inspected.
 enum class LookAhead : bool { no, yes };
 
 std::string decode(const std::vector<test::TrafficDatagram>& traffic,
@@ -46,7 +46,7 @@ std::string decode(const std::vector<test::TrafficDatagram>& traffic,
     return output.text;
 }
 
-/// Parses all lines; true when there are many and each is valid.
+/// Returns whether there are many lines and all of them are valid JSON.
 bool all_valid(const std::string& text) {
     const auto lines = test::parse_lines(text);
     constexpr std::size_t kFewest = 1000; // were there fewer, little was decoded
@@ -67,7 +67,7 @@ TEST_CASE("the same datagrams give the same records, byte for byte") {
 
 TEST_CASE("with a limit, the lines of 64 players are short enough, and joining restores them") {
     auto traffic = test::read_traffic("bench-64.pcap.gz");
-    constexpr std::size_t kJoinAndPlay = 12'000; // the rest is more of the same
+    constexpr std::size_t kJoinAndPlay = 12'000; // the other datagrams are similar
     REQUIRE(traffic.size() > kJoinAndPlay);
     traffic.resize(kJoinAndPlay);
     constexpr std::size_t kLimit = sink::kMinLineLimit;
@@ -143,7 +143,8 @@ TEST_CASE("random datagrams give valid records") {
         std::generate(datagram.bytes.begin(), datagram.bytes.end(),
                       [&] { return any_byte(random); });
         if (datagram.bytes.size() > 2 && random_below(random, 2) == 0) {
-            datagram.bytes[0] = std::byte{0}; // uncompressed chunks: noise gets further in
+            datagram.bytes[0] =
+                std::byte{0}; // uncompressed chunks, so that more code sees the noise
             datagram.bytes[2] = std::byte{3};
         }
     }
@@ -164,7 +165,7 @@ std::size_t datagrams_asked_for() {
     return text == nullptr ? kUsualDatagrams : std::stoul(text);
 }
 
-/// Hands on the records of some sessions. Sessions are numbered as they appear.
+/// Passes on the records of some sessions. Sessions are numbered as they appear.
 class OnlySessions final : public record::RecordSink {
   public:
     OnlySessions(std::set<std::uint32_t> numbers, record::RecordSink& sink)
@@ -183,7 +184,7 @@ class OnlySessions final : public record::RecordSink {
     record::RecordSink* sink_;
 };
 
-/// Compares what is written with what was written before, and keeps nothing of it.
+/// Compares the written text with an earlier text, without storing it.
 class SameOutput final : public sink::Output {
   public:
     explicit SameOutput(std::string_view expected) : expected_{expected} {}
@@ -198,7 +199,7 @@ class SameOutput final : public sink::Output {
 
     [[nodiscard]] bool same() const { return !difference_ && at_ == expected_.size(); }
 
-    /// First line of the block that differs.
+    /// Returns the first line of the block that differs.
     [[nodiscard]] std::string difference() const { return difference_.value_or("none"); }
 
   private:
@@ -215,11 +216,11 @@ void decode(const Traffic& traffic, const std::set<std::uint32_t>& sessions, sin
     json.flush();
 }
 
-/// First bytes that say something: the controls of 0.6 and 0.7, connless, chunks with each flag.
+/// First bytes of valid packets: control packets of 0.6 and 0.7, connless, chunks with each flag.
 constexpr auto kFirstBytes =
     std::to_array<std::uint8_t>({0x00, 0x04, 0x08, 0x10, 0x20, 0x21, 0x40, 0x80, 0x90, 0xff});
 
-/// Changes a datagram as a peer, a bad line or an attacker may change it.
+/// Changes a datagram like a peer, a bad connection or an attacker could.
 void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& random) {
     const auto any_datagram = [&]() -> const TrafficDatagram& {
         return traffic[random_below(random, traffic.size())];
@@ -256,13 +257,13 @@ void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& ran
     }
 }
 
-struct Plan {
+struct MutationPlan {
     std::string capture;
     std::size_t touched; ///< every so many-th session is touched
     std::size_t share;   ///< of the datagrams asked for, in percent
 };
 
-/// The clients of a capture, as they appear.
+/// Returns the clients of a capture, in order of appearance.
 std::vector<std::uint64_t> clients_of(const Traffic& traffic) {
     std::vector<std::uint64_t> clients;
     for (const TrafficDatagram& datagram : traffic) {
@@ -273,8 +274,8 @@ std::vector<std::uint64_t> clients_of(const Traffic& traffic) {
     return clients;
 }
 
-/// One run over a capture with some sessions mutated; returns how many datagrams were.
-std::size_t run_mutated(const Traffic& traffic, const Plan& plan, std::uint32_t seed,
+/// Inspects a capture with mutated datagrams of some sessions. Returns how many were mutated.
+std::size_t run_mutated(const Traffic& traffic, const MutationPlan& plan, std::uint32_t seed,
                         std::size_t most) {
     const auto clients = clients_of(traffic);
     std::set<std::uint64_t> touched;
@@ -299,7 +300,7 @@ std::size_t run_mutated(const Traffic& traffic, const Plan& plan, std::uint32_t 
         if (touched.contains(datagram.session) && count < most && (left == 0 || --left == 0)) {
             mutate(datagram, traffic, random);
             ++count;
-            left = random_below(random, 3); // what is left whole lets sessions get further
+            left = random_below(random, 3); // unchanged datagrams let sessions continue
         }
     }
     SameOutput output{expected.text};
@@ -312,10 +313,10 @@ std::size_t run_mutated(const Traffic& traffic, const Plan& plan, std::uint32_t 
 } // namespace
 
 TEST_CASE("mutated datagrams change no byte of what is written about other sessions") {
-    const Plan plans[] = {{"bench-4.pcap.gz", 4, 50}, {"bench-64.pcap.gz", 2, 50}};
+    const MutationPlan plans[] = {{"bench-4.pcap.gz", 4, 50}, {"bench-64.pcap.gz", 2, 50}};
     constexpr std::size_t kPercent = 100;
     std::size_t done = 0;
-    for (const Plan& plan : plans) {
+    for (const MutationPlan& plan : plans) {
         CAPTURE(plan.capture);
         const Traffic traffic = test::read_traffic(plan.capture);
         std::size_t left = datagrams_asked_for() * plan.share / kPercent;

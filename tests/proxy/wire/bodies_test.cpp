@@ -19,17 +19,17 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 /// The values of a typed body, in the order of the message table.
-struct Flat {
+struct FlatFields {
     std::vector<std::int64_t> numbers;
     std::vector<std::span<const std::byte>> texts;
 };
 
-std::optional<Flat> flat_snapshot(MessageId id, std::span<const std::byte> body) {
+std::optional<FlatFields> flat_snapshot(MessageId id, std::span<const std::byte> body) {
     const auto read = wire::decode_snapshot(id, body);
     if (!read) {
         return std::nullopt;
     }
-    Flat flat{{read->tick, read->distance}, {}};
+    FlatFields flat{{read->tick, read->distance}, {}};
     if (id == MessageId::snap) {
         flat.numbers.insert(flat.numbers.end(), {read->num_parts, read->part});
     }
@@ -48,49 +48,49 @@ struct TypedMessage {
 };
 
 /// Decodes the typed body of a message; nullopt if the body is malformed.
-std::optional<Flat> read_typed(const TypedMessage& message, std::span<const std::byte> body) {
+std::optional<FlatFields> read_typed(const TypedMessage& message, std::span<const std::byte> body) {
     const auto flatten = [](const auto& read, const auto& flat) {
-        return read ? std::optional<Flat>{flat(*read)} : std::nullopt;
+        return read ? std::optional<FlatFields>{flat(*read)} : std::nullopt;
     };
     switch (message.id) {
     case MessageId::map_change:
         return flatten(wire::decode_map_change(body, message.dialect), [&](const auto& read) {
             return message.dialect == Dialect::six
-                       ? Flat{{read.crc, read.size}, {test::as_bytes(read.name)}}
-                       : Flat{{read.crc, read.size, read.chunks_per_request, read.chunk_size},
-                              {test::as_bytes(read.name), read.sha256}};
+                       ? FlatFields{{read.crc, read.size}, {test::as_bytes(read.name)}}
+                       : FlatFields{{read.crc, read.size, read.chunks_per_request, read.chunk_size},
+                                    {test::as_bytes(read.name), read.sha256}};
         });
     case MessageId::map_details:
         return flatten(wire::decode_map_details(body), [](const auto& read) {
-            return Flat{{read.crc, read.size}, {test::as_bytes(read.name), read.sha256}};
+            return FlatFields{{read.crc, read.size}, {test::as_bytes(read.name), read.sha256}};
         });
     case MessageId::map_data:
         return flatten(wire::decode_map_data(body, message.dialect), [](const auto& read) {
-            return Flat{{read.last, read.crc, read.chunk, read.size}, {read.data}};
+            return FlatFields{{read.last, read.crc, read.chunk, read.size}, {read.data}};
         });
     case MessageId::input:
         return flatten(wire::decode_input(body), [](const auto& read) {
-            return Flat{{read.ack_tick, read.intended_tick}, {}};
+            return FlatFields{{read.ack_tick, read.intended_tick}, {}};
         });
     case MessageId::input_timing:
         return flatten(wire::decode_input_timing(body), [](const auto& read) {
-            return Flat{{read.input_pred_tick, read.time_left}, {}};
+            return FlatFields{{read.input_pred_tick, read.time_left}, {}};
         });
     case MessageId::client_version:
         return flatten(wire::decode_client_version(body), [](const auto& read) {
-            return Flat{{read.ddnet_version}, {read.connection_id}};
+            return FlatFields{{read.ddnet_version}, {read.connection_id}};
         });
     case MessageId::sv_client_info:
         return flatten(wire::decode_client_info(body), [](const auto& read) {
-            return Flat{{read.client_id, read.local, read.team}, {test::as_bytes(read.name)}};
+            return FlatFields{{read.client_id, read.local, read.team}, {test::as_bytes(read.name)}};
         });
     case MessageId::sv_team:
         return flatten(wire::decode_team(body), [](const auto& read) {
-            return Flat{{read.client_id, read.team}, {}};
+            return FlatFields{{read.client_id, read.team}, {}};
         });
     case MessageId::sv_client_drop:
         return flatten(wire::decode_client_drop(body), [](const auto& read) {
-            return Flat{{read.client_id}, {}};
+            return FlatFields{{read.client_id}, {}};
         });
     default:
         return flat_snapshot(message.id, body);

@@ -34,16 +34,16 @@ Bytes control(ControlKind kind, std::optional<Token> token = std::nullopt) {
 }
 
 /// A packet that contains one system message of ints.
-struct Said {
+struct SystemMessage {
     std::int32_t id = 0;
     std::vector<std::int32_t> ints{};
 };
 
-Bytes chunks(const std::vector<Said>& messages, std::optional<Token> token = std::nullopt,
+Bytes chunks(const std::vector<SystemMessage>& messages, std::optional<Token> token = std::nullopt,
              std::optional<Token> header = std::nullopt,
              Compression compression = Compression::if_shorter) {
     Bytes all;
-    for (const Said& each : messages) {
+    for (const SystemMessage& each : messages) {
         Bytes message;
         tw::snapshot::encode_varint(each.id << 1 | 1, message);
         for (const std::int32_t value : each.ints) {

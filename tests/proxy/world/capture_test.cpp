@@ -14,7 +14,7 @@ namespace tw::test {
 namespace {
 
 /// Sums over the worlds of a capture, which a single wrong int changes.
-class WorldSum final : public SinkOf<WorldSum> {
+class WorldSum final : public TypedRecordSink<WorldSum> {
   public:
     void on(const record::WorldRecord& world) {
         ++worlds;
@@ -51,7 +51,7 @@ class WorldSum final : public SinkOf<WorldSum> {
 };
 
 /// Collects the ticks that any session received.
-struct Ticks final : SinkOf<Ticks> {
+struct Ticks final : TypedRecordSink<Ticks> {
     void on(const record::SnapshotRecord& snapshot) {
         if (snapshot.rebuilt && !snapshot.items.empty()) {
             seen.insert(snapshot.tick);

@@ -21,7 +21,7 @@ constexpr std::uint16_t kGameInfo = 6;
 constexpr std::uint16_t kExplosion = 14;
 constexpr std::size_t kRoundStart = 2;
 
-struct Findings final : SinkOf<Findings> {
+struct Findings final : TypedRecordSink<Findings> {
     void on(const record::FindingRecord& it) {
         lines.push_back(fmt::format(
             "{} {} {}.{} @{}", record::severity_name(record::finding_info(it.id).severity),

@@ -18,7 +18,7 @@ namespace {
 constexpr record::Timestamp kTick = 20'000'000;
 
 /// Stores worlds and findings as text.
-struct WorldLog final : SinkOf<WorldLog> {
+struct WorldLog final : TypedRecordSink<WorldLog> {
     void on(const record::WorldRecord& world) {
         const std::string_view name = world.head.server_name;
         lines.push_back(fmt::format("{}{}{} run {} tick {} views {} items {}{}", name,
@@ -290,7 +290,7 @@ TEST_CASE("snapshots of sessions that never began are nobody's") {
 namespace {
 
 /// Stores numbers only, so that an attack cannot fill the test's memory.
-struct Counts final : SinkOf<Counts> {
+struct Counts final : TypedRecordSink<Counts> {
     void on(const record::WorldRecord& world) {
         ++worlds;
         honest += world.server == "honest:1" ? 1U : 0U;
@@ -460,7 +460,7 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
 TEST_CASE("a server that gave its place away begins with another run when it is back") {
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
 
-    struct Runs final : SinkOf<Runs> {
+    struct Runs final : TypedRecordSink<Runs> {
         void on(const record::WorldRecord& world) { seen.push_back(world.run); }
 
         std::vector<std::uint32_t> seen;

@@ -82,7 +82,7 @@ struct Told {
 };
 
 /// Stores the items of the worlds of a server.
-struct WorldItems final : SinkOf<WorldItems> {
+struct WorldItems final : TypedRecordSink<WorldItems> {
     struct World {
         Dialect dialect{};
         bool first = false;

@@ -1,4 +1,4 @@
-#include "tests/map/truth.h"
+#include "tests/map/known_maps.h"
 
 #include "tests/support/test_data.h"
 
@@ -20,11 +20,11 @@ std::filesystem::path folder_of(std::string_view set) {
            folder;
 }
 
-std::vector<Truth> load() {
-    std::ifstream file{tw::test::test_data("spec/maps-truth.json")};
+std::vector<KnownMap> load() {
+    std::ifstream file{tw::test::test_data("spec/maps-known.json")};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     const auto document = boost::json::parse(text);
-    std::vector<Truth> found;
+    std::vector<KnownMap> found;
     for (const auto& value : document.at("maps").as_array()) {
         const auto& entry = value.as_object();
         const std::string set{entry.at("set").as_string().c_str()};
@@ -43,8 +43,8 @@ std::vector<Truth> load() {
 
 } // namespace
 
-const std::vector<Truth>& truths() {
-    static const std::vector<Truth> loaded = load();
+const std::vector<KnownMap>& known_maps() {
+    static const std::vector<KnownMap> loaded = load();
     return loaded;
 }
 
