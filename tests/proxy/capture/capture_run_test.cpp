@@ -85,7 +85,7 @@ std::string records_of(const Bytes& file, const capture::ServerDetector& servers
     return records_of({written.path()}, servers);
 }
 
-/// Returns the head of a pcapng file that another program wrote.
+/// Returns the header of a pcapng file that another program wrote.
 Bytes head_of_others() {
     Bytes head;
     capture::PcapngEncoder{}.append_section("tcpdump", head);

@@ -30,7 +30,7 @@ using store::Recording;
 
 namespace {
 
-/// Keeps the text of each segment. The next segment begins when the current one has `max_bytes`
+/// Stores the text of each segment. The next segment begins when the current one has `max_bytes`
 /// bytes, or after `max_datagrams` datagrams.
 class Segments final : public sink::Output {
   public:
@@ -64,7 +64,7 @@ store::RecordingOptions capture_in(const std::filesystem::path& path) {
             .readers = store::AllowedReaders::owner};
 }
 
-/// The records of a capture, which is written again on the way.
+/// Returns the records of captures. If `capture` is not null, it writes the datagrams again.
 std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) {
     test::NoMaps maps;
     sink::TextOutput output;
@@ -91,7 +91,7 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     return output.text;
 }
 
-/// The lines of snapshots, from their ticks on.
+/// Returns the lines of snapshots, without the text before their ticks.
 std::string snapshots_in(const std::string& records) {
     constexpr std::string_view kAgain = R"(,"full":true)";
     std::istringstream lines{records};
@@ -174,12 +174,12 @@ TEST_CASE("a file that is not a capture is not changed") {
     CHECK(whole_bytes(file) == 0);
     CHECK_THROWS_AS((Recording{capture_in(file), Recording::StartMode::append}),
                     std::runtime_error);
-    CHECK(test::read_text(file).size() == text.size()); // and it is as it was
+    CHECK(test::read_text(file).size() == text.size()); // the file is unchanged
 }
 
 TEST_CASE("a foreign file is rejected unchanged, and a truncated header is rewritten") {
     const std::string own = capture::capture_format().file_header();
-    // The other order of bytes, as tools on such machines write it; its first word reads the same.
+    // A header in the other byte order, as other machines write it. Its first word is the same.
     std::string big{"\x0a\x0d\x0d\x0a\0\0\0\x1c\x1a\x2b\x3c\x4d\0\1\0\0", 16};
     big += std::string(8, '\xff') + std::string{"\0\0\0\x1c", 4};
     std::string torn = own.substr(0, 28);
@@ -352,7 +352,7 @@ TEST_CASE("beyond the limit of sessions, closed sessions are forgotten first") {
             event(session, record::SessionEvent::close);
         }
     }
-    event(60, record::SessionEvent::close); // it is not known any more
+    event(60, record::SessionEvent::close); // this session was forgotten
     CHECK(!blocks.describe_session(1).empty());
     CHECK(!blocks.describe_session(50).empty());
     CHECK(blocks.describe_session(60).empty());
@@ -382,7 +382,7 @@ TEST_CASE("the snapshots of each segment of a capture can be decoded alone") {
             const std::string records = decode({path}, nullptr);
             alone += snapshots_in(records);
             CHECK(records.find("session.joined_midway") == std::string::npos);
-            // Written once more, it can be read as well.
+            // A capture that was written from this one can also be read.
             const auto copy = folder.file("copy.pcapng");
             {
                 Recording target{capture_in(copy), Recording::StartMode::empty};
@@ -393,7 +393,7 @@ TEST_CASE("the snapshots of each segment of a capture can be decoded alone") {
         }
         CHECK((alone == snapshots_in(all)));
         CHECK((decode(paths, nullptr) == all));
-        // One is missing.
+        // One segment is missing.
         const std::size_t gap = paths.size() / 2;
         const std::string without = snapshots_in(decode({paths[gap]}, nullptr));
         paths.erase(paths.begin() + static_cast<std::ptrdiff_t>(gap));

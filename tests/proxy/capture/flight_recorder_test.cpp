@@ -30,7 +30,7 @@ namespace {
 using test::kSecond;
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
 
-/// A capture passes, and a flight recorder looks on.
+/// Inspects captures, and records them with a flight recorder.
 struct RecordedFlight {
     explicit RecordedFlight(const FlightRecorderOptions& options, std::size_t bytes = 4 * kMiB,
                             const std::string& name = "golden/token-map-change.pcap",
@@ -60,7 +60,7 @@ struct RecordedFlight {
         }
     }
 
-    /// Writes what was asked for, and returns the files.
+    /// Writes all requested files and returns them.
     std::vector<std::filesystem::path> finish() {
         write();
         files.finish_writing();
@@ -226,7 +226,7 @@ TEST_CASE("a file that begins during a game is verified from the first state on"
 
 TEST_CASE("a request for one session writes only this session") {
     RecordedFlight flight{{.time = 3600 * kSecond}};
-    flight.recorder.request_file(7); // another recorder's, or nobody's
+    flight.recorder.request_file(7); // an unknown session, or one of another recorder
     flight.write();
     CHECK(flight.recorder.counts().files == 0);
     flight.recorder.request_file(1);
@@ -250,7 +250,7 @@ TEST_CASE("two waiting requests get one file with all sessions") {
 
 TEST_CASE("at the end, requested files are written completely") {
     RecordedFlight flight{{.time = 3600 * kSecond}, 64 * kMiB};
-    // More than is queued in the game, all of it noise.
+    // More bytes of noise than the write queue holds during a run.
     const std::vector<std::byte> noise(1200, std::byte{0x55});
     constexpr std::size_t kDatagrams = 20'000;
     for (std::size_t i = 0; i < kDatagrams; ++i) {

@@ -25,7 +25,7 @@ Bytes payload_of(std::size_t size) {
     return bytes;
 }
 
-/// The sum that a checksum makes 0xffff, over everything from `at`.
+/// Returns the internet checksum's sum of the bytes; 0xffff if they contain a correct checksum.
 std::uint32_t folded(std::span<const std::byte> bytes, std::uint32_t sum = 0) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         sum += std::to_integer<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8U : 0U);
@@ -133,7 +133,7 @@ Bytes block_of(std::string_view client, std::string_view server, const Bytes& by
     return block;
 }
 
-/// Between its lengths.
+/// Returns the bytes of a block between its two length fields.
 Bytes block_body(const Bytes& block) {
     return {block.begin() + 8, block.end() - 4};
 }

@@ -24,7 +24,7 @@ bool put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items, Bytes& o
     return encoder.append_snapshot(tick, test::to_snapshot(items).view(), out);
 }
 
-/// What a snapshot takes, as hex.
+/// Returns the bytes that a snapshot adds to a demo, as hex.
 std::string put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items) {
     Bytes out;
     return put(encoder, tick, items, out) ? to_hex(out) : "refused";
@@ -38,7 +38,7 @@ bool is_keyframe(const std::string& chunk) {
 
 TEST_CASE("chunks are encoded as in the reference") {
     DemoEncoder encoder{4, tw::snapshot::Dialect::six};
-    // Its items stand in another order there; a delta says the same.
+    // The reference has the items in another order, but the delta is equivalent.
     CHECK(put(encoder, 500, kFirst).starts_with("c0000001f4"));
     CHECK(put(encoder, 502, kSecond) == "826c885d0d587b049698b4597103");
     Bytes out;

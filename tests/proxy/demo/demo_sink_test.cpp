@@ -34,14 +34,14 @@ using test::message;
 
 namespace {
 
-/// What a demo holds, as records.
+/// Returns the records of a demo as lines.
 std::vector<std::string> lines_of(const std::filesystem::path& demo) {
     test::RecordLog log;
     test::inspect_file(demo, log);
     return log.lines({"map", "message", "snapshot", "finding"});
 }
 
-/// A session whose demos go to a folder.
+/// A script of a session whose demos are written to a folder.
 class SessionDemoScript {
   public:
     explicit SessionDemoScript(demo::DemoOptions options = {}, std::size_t queue = 1 << 20)
@@ -98,7 +98,7 @@ TEST_CASE("a session becomes a demo with all its snapshots and messages") {
                                    "snapshot 12<-10 ok 1", "message s2c sv_broadcast #0",
                                    "snapshot 90<-12 ok 2"});
     const auto header = header_of(files[0]);
-    CHECK(header.version == 5); // nobody said which hash the map has
+    CHECK(header.version == 5); // the hash of the map is unknown
     CHECK(header.length == 1);
     CHECK(header.map_name == "dm1");
     CHECK(stage.demos().losses().num_unwritten_chunks() == 0);
@@ -145,7 +145,7 @@ TEST_CASE("each map gets a separate demo, and no demo is empty") {
     stage.script().snap(5, kNoBase, kMovedPickup);
     stage.script().snap(7, 5, kPickupAndPlayer);
     stage.script().enter_game("dm2");
-    stage.script().snap(5, kNoBase, kMovedPickup); // no player plays a single tick
+    stage.script().snap(5, kNoBase, kMovedPickup); // clients cannot play a demo with one snapshot
     const auto files = stage.end();
     CHECK(stage.demos().losses().single_snapshot_demos == 1);
     REQUIRE(files.size() == 2);
@@ -183,11 +183,11 @@ TEST_CASE("a killed recorder leaves a playable demo") {
         script.snap(tick, base, tick % 4 == 0 ? kPickupAndPlayer : kMovedPickup);
         base = tick;
     }
-    files.finish_writing(); // and nobody ends the demo
+    files.finish_writing(); // the demo is not ended
     const auto made = folder.files();
     REQUIRE(made.size() == 1);
     const auto lines = lines_of(made[0]);
-    CHECK(lines.size() > 2 + 30); // what came half a second before is not there yet
+    CHECK(lines.size() > 2 + 30); // the last half second is not written yet
     CHECK(std::ranges::none_of(
         lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
     CHECK(header_of(made[0]).length == 0);
@@ -267,7 +267,7 @@ TEST_CASE("a demo for vanilla contains no client id that vanilla cannot store") 
 }
 
 TEST_CASE("a full queue ends a demo, and another begins later") {
-    SessionDemoScript stage{{}, 600}; // for a head and little more
+    SessionDemoScript stage{{}, 600}; // space for a header and little more
     stage.script().enter_game("dm1");
     snapshot::Tick base = kNoBase;
     for (snapshot::Tick tick = 10; tick < 2000; tick += 2) {
@@ -374,7 +374,7 @@ using Shown = std::map<ItemKey, Ints>;
 constexpr std::uint16_t kFirstOfDemos = 13;
 constexpr std::uint16_t kLastOfDemos = 15;
 
-/// Every snapshot of 0.7, without what only demos have.
+/// Collects the snapshots of a 0.7 session, without the items that only demos have.
 class Snapshots final : public TypedRecordSink<Snapshots> {
   public:
     std::vector<std::pair<snapshot::Tick, Shown>> all;
@@ -409,7 +409,7 @@ class Snapshots final : public TypedRecordSink<Snapshots> {
     }
 };
 
-/// Every snapshot with all that is in it.
+/// Collects the snapshots of a session with all their items.
 class AllItems final : public TypedRecordSink<AllItems> {
   public:
     void on(const record::SnapshotRecord& it) {
@@ -435,7 +435,7 @@ void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
     inspect_file(path, into);
 }
 
-/// In the order of their ticks and contents: demos are of sessions, one after the other.
+/// Returns the snapshots sorted by tick and content, because demos contain one session each.
 std::multiset<std::pair<snapshot::Tick, Shown>> sorted(const Snapshots& snapshots) {
     return {snapshots.all.begin(), snapshots.all.end()};
 }
@@ -472,7 +472,7 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
 
 TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, whether or not it has "
           "messages") {
-    // Without messages only the items of demos say who plays and how the game goes.
+    // Without messages, only the items of demos contain the players and the state of the game.
     for (const bool messages : {true, false}) {
         CAPTURE(messages);
         const TemporaryFolder first;
@@ -579,14 +579,14 @@ TEST_CASE("announced players are in each snapshot, and items that only demos hav
     CHECK(keys == std::vector<ItemKey>{{10, 3}, {13, 3}, {13, 5}, {15, 0}, {22, 1}});
     const auto info = to.view()[1].data;
     CHECK(info[0] == 1);
-    CHECK(info[1] == -1); // watches now
+    CHECK(info[1] == -1); // the player is a spectator now
     CHECK(info[9] == 276);
     std::array<char, 24> part{};
     CHECK(std::string_view{part.data(), snapshot::decode_int_string(info.subspan(16, 6), part)} ==
           "duodonny");
     CHECK(info[57] == 105);
     CHECK(to.view()[2].data[1] == 1);
-    const auto other = to.view()[2].data; // of whom only the roster tells
+    const auto other = to.view()[2].data; // a player that only the roster contains
     CHECK(snapshot::decode_int_string(other.subspan(6, 3), part) == 0); // clan
     for (std::size_t at = 10; at < 46; at += 6) {
         CHECK(snapshot::decode_int_string(other.subspan(at, 6), part) == 0); // skin part

@@ -19,7 +19,7 @@ using test::Items;
 
 namespace {
 
-/// Writes down what demos hold: snapshots as others do, and messages with what they say.
+/// Lists the records of demos: snapshots and messages with their fields.
 class DemoLog final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
@@ -48,7 +48,7 @@ wire::FieldValue text_value(std::string_view name, std::string_view text) {
     return {.kind = wire::FieldValue::Kind::string, .name = name, .bytes = test::as_bytes(text)};
 }
 
-/// Worlds that go to demos in a folder.
+/// A script of worlds whose demos are written to a folder.
 class WorldDemoScript {
   public:
     explicit WorldDemoScript(int version = 5) : version_{version} {}
@@ -68,7 +68,7 @@ class WorldDemoScript {
         demos_.on_record(&world);
     }
 
-    /// A world of a server of 0.7 alone.
+    /// Writes a world of a server whose clients all use 0.7.
     void show_seven(snapshot::Tick tick, const Items& items, const record::Roster& roster) {
         const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
@@ -84,10 +84,10 @@ class WorldDemoScript {
         demos_.on_record(&world);
     }
 
-    /// Worlds of 0.6 have what 0.7 alone knows from now on.
+    /// From now on, worlds of 0.6 also contain items that only 0.7 knows.
     void mix() { types_.allow_both_dialects(); }
 
-    /// Something that the server told everybody, in the world shown last.
+    /// Writes a message to all players, of the tick of the last world.
     void say(std::string_view name, const std::vector<wire::FieldValue>& values,
              std::uint32_t run = 1) {
         const auto table = wire::message_table();
@@ -106,7 +106,7 @@ class WorldDemoScript {
             run);
     }
 
-    /// What each demo holds, as records.
+    /// Returns the records of each demo as lines.
     std::vector<std::vector<std::string>> end() {
         demos_.end_demos();
         files_.finish_writing();
@@ -381,7 +381,7 @@ struct Crowd {
         std::int32_t before = -1;
         for (const std::uint16_t client : clients) {
             std::vector<std::int32_t> tee(22);
-            tee[1] = client; // where it stands tells who it is
+            tee[1] = client; // the position shows which client's tee it is
             tee[8] = before;
             all[{snapshot::kCharacterType, client}] = tee;
             all[{snapshot::kPlayerInfoType, client}] = {0, client, 0, 0, 0};
@@ -403,7 +403,7 @@ struct Crowd {
     }
 };
 
-/// "who:id hooks id" of each tee.
+/// Returns "client:id hooks id" for each tee; the tee's position contains the client.
 std::vector<std::string> tees(const snapshot::SnapshotView& items) {
     std::vector<std::string> found;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -446,7 +446,7 @@ TEST_CASE("players with made-up ids get ids that clients draw, and keep them") {
     CHECK(shown({3, 128, 200}) == Tees{"3:3 hooks -1", "200:62 hooks 63", "128:63 hooks 3"});
     CHECK(shown({3, 200}) == Tees{"3:3 hooks -1", "200:62 hooks 3"});
     CHECK(shown({3, 129, 200}) == Tees{"3:3 hooks -1", "129:61 hooks 3", "200:62 hooks 61"});
-    // The server gives that id to somebody.
+    // The server now uses that id for a player.
     CHECK(shown({62, 200}) == Tees{"200:60 hooks 62", "62:62 hooks -1"});
     CHECK(shown({3, 128, 129, 200}) ==
           Tees{"3:3 hooks -1", "200:60 hooks 61", "129:61 hooks 63", "128:63 hooks 3"});
@@ -482,7 +482,7 @@ TEST_CASE("flag carriers and owners of projectiles have the demo's client ids") 
         std::vector<std::int32_t> demo;
     };
 
-    // 128 is 15 in the demo, 3 stays, 40 is nobody's.
+    // Client 128 has id 15 in the demo, client 3 keeps its id, and no client has the id 40.
     const Row rows[] = {
         {"carriers", {7, 0}, {1, 2, 128, 3}, {1, 2, 15, 3}},
         {"a carrier who is not there is somebody", {7, 0}, {1, 2, 40, -1}, {1, 2, -1, -1}},

@@ -189,7 +189,7 @@ void check_message(const MessageSpec& spec, bool system, const json::object& wan
     CHECK((surplus_of(spec) == 0 || spec.fields.back().optional));
 }
 
-/// Whether the field is the length of the array after it.
+/// Returns whether the field is the number of elements of the array after it.
 bool counts_next(const MessageField& field, const MessageSpec& spec) {
     const auto* const next = &field + 1;
     return next < spec.fields.data() + spec.fields.size() && next->type == FieldType::array &&
