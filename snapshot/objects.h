@@ -186,7 +186,7 @@ inline constexpr AgreedSizes kSevenAgreedSizes{0, 10, 6, 5,  3, 3, 3, 2, 4, 15, 
 }
 
 // Type numbers of objects in 0.6.
-inline constexpr std::uint16_t kProjectileType = 2; ///< also in 0.7
+inline constexpr std::uint16_t kProjectileType = 2; ///< the same type in 0.7
 inline constexpr std::uint16_t kLaserType = 3;
 inline constexpr std::uint16_t kCharacterType = 9;
 inline constexpr std::uint16_t kPlayerInfoType = 10;

@@ -122,7 +122,7 @@ TEST_CASE("the first definition of a UUID type counts") {
     CHECK(uuid_types(*Datafile::parse(writer.finish())).empty());
     writer.add_item(kItemTypeUuidIndex, 0x8001,
                     Ints{0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f});
-    writer.add_item(kItemTypeUuidIndex, 0x8002, Ints{1, 2, 3}); // too short
+    writer.add_item(kItemTypeUuidIndex, 0x8002, Ints{1, 2, 3}); // too short for a UUID
     writer.add_item(kItemTypeUuidIndex, 0x8001, Ints{1, 2, 3, 4});
     const auto file = Datafile::parse(writer.finish());
     REQUIRE(file.has_value());

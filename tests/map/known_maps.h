@@ -12,7 +12,7 @@ namespace tw::map::test {
 struct KnownMap {
     std::string label; ///< name of the set and the file
     boost::json::object entry;
-    std::filesystem::path path; ///< path of the file as the distribution's package installs it
+    std::filesystem::path path; ///< path of the installed file
 };
 
 /// All entries whose file is installed with the known length. The files are those of the packages

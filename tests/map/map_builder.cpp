@@ -109,7 +109,8 @@ std::vector<std::int32_t> tile_layer(int version, int width, int height, int fla
     std::vector<std::int32_t> ints{0,   2,   0,   version, width, height, flags, 255,
                                    255, 255, 255, -1,      0,     -1,     data};
     if (version >= 3) {
-        ints.insert(ints.end(), 3, static_cast<std::int32_t>(0x80808080U)); // an empty name
+        ints.insert(ints.end(), 3,
+                    static_cast<std::int32_t>(0x80808080U)); // the ints of an empty name
     }
     return ints;
 }

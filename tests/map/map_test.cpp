@@ -416,7 +416,7 @@ TEST_CASE("maps that DDNet rejects are read with a warning") {
 TEST_CASE("groups with shared or missing layers are read with a warning") {
     struct Row {
         std::string_view name;
-        std::vector<std::array<std::int32_t, 2>> groups; // first, count
+        std::vector<std::array<std::int32_t, 2>> groups; ///< first layer and number of layers
         std::string_view strict;
         std::string_view lenient;
     };

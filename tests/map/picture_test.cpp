@@ -201,7 +201,8 @@ TEST_CASE("tiles, paths and crosses have the colours of their overlay, on top of
         for (std::uint8_t& each : dimmed) {
             each /= 2;
         }
-        CHECK(color_at(*picture, x, y) == dimmed); // the map's colours are none of the overlay's
+        CHECK(color_at(*picture, x, y) ==
+              dimmed); // no colour of the map is a colour of the overlay
     }
 }
 
@@ -243,7 +244,7 @@ TEST_CASE("the area of an overlay contains its shapes with a margin, within the 
     };
     CHECK(area({}) == TileArea{0, 0, 300, 100});
     CHECK(area({{100 * 32, 50 * 32}, {200 * 32 + 31, 60 * 32}}) == TileArea{92, 37, 117, 36});
-    CHECK(area({{150 * 32, 50 * 32}}) == TileArea{118, 32, 64, 36}); // the minimum
+    CHECK(area({{150 * 32, 50 * 32}}) == TileArea{118, 32, 64, 36}); // the smallest area
     CHECK(area({{0, 0}}) == TileArea{0, 0, 64, 36});
     CHECK(area({}, {{.at = {2147483647, 2147483647}}}) == TileArea{236, 64, 64, 36});
     CHECK(area({{150 * 32, 50 * 32}}, {}, {{.tile = {-7, 99}}}) == TileArea{0, 34, 167, 66});

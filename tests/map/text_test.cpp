@@ -58,7 +58,7 @@ TEST_CASE("a text is truncated between characters") {
     CHECK(truncate_utf8(euros, 3) == euros.substr(0, 3));
     CHECK(truncate_utf8(euros, 2).empty());
     CHECK(truncate_utf8("\x80\x80", 1)
-              .empty()); // invalid UTF-8: the cut must not move before the start
+              .empty()); // in invalid UTF-8, the end must not move before the start
 }
 
 } // namespace

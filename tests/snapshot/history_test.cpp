@@ -44,7 +44,7 @@ TEST_CASE("a history contains the snapshots of the last 250 ticks") {
     std::mt19937 random{5};
     for (int run = 0; run < 12; ++run) {
         const unsigned repeats =
-            run < 8 ? 10 : 2; // one tick of this many has the same snapshot as another
+            run < 8 ? 10 : 2; // one of this many ticks has the snapshot of another tick
         History history;
         std::map<Tick, Snapshot> wanted;
         Tick newest = 1000;
@@ -195,7 +195,7 @@ TEST_CASE("empty snapshots overwrite no other snapshot in a full history") {
     std::mt19937 random{8};
     History history;
     std::map<Tick, Snapshot> wanted;
-    Snapshot small; // all of one size, so that one block begins where another ends
+    Snapshot small; // all blocks have one size, so that each begins at the end of another
     small.append({7, 7}, std::vector<std::int32_t>{1, 2});
     for (Tick tick = 0; tick < 20000; ++tick) {
         const Snapshot snapshot = random() % 2 == 0 ? small : Snapshot{};
@@ -224,7 +224,7 @@ TEST_CASE("trim() frees memory") {
     CHECK_FALSE(history.contains(189));
     CHECK(history.contains(190));
     CHECK(history.newest() == 199);
-    CHECK(history.memory_bytes() < 25 * kMaxSnapshotBytes); // three segments of eight
+    CHECK(history.memory_bytes() < 25 * kMaxSnapshotBytes); // three segments of eight snapshots
     history.trim(190);
     CHECK(history.size() == 10);
     for (Tick tick = 200; tick < 400; ++tick) {

@@ -418,7 +418,7 @@ TEST_CASE("a mod's types belong to 0.6 unless their description says 0.7") {
     CHECK(set.sizes(Dialect::six) == kAgreedSizes);
     CHECK(set.sizes(Dialect::seven)[40] == 2);
     object.dialect = Dialect::six;
-    REQUIRE(set.add(object, true)); // another one
+    REQUIRE(set.add(object, true)); // adds a second object
     CHECK(set.find(40, Dialect::six) != set.find(40, Dialect::seven));
     // The 0.7 form of a type is replaced, too.
     object.type = kSevenCharacterType;

@@ -9,7 +9,7 @@ namespace tw::test {
 
 /// One UDP datagram of a capture.
 struct CapturedDatagram {
-    std::int64_t time_us = 0; ///< since 1970
+    std::int64_t time_us = 0; ///< microseconds since 1970
     std::uint32_t source_address = 0;
     std::uint32_t destination_address = 0;
     std::uint16_t source_port = 0;

@@ -57,7 +57,7 @@ struct PcapForm {
 
 struct PcapFrame {
     std::uint32_t seconds = 1'700'000'000;
-    std::uint32_t fraction = 0; ///< micro- or nanoseconds
+    std::uint32_t fraction = 0; ///< microseconds or nanoseconds, as in the file
     FrameBytes bytes{};
     std::optional<std::uint32_t> original_size{}; ///< size on the wire if the frame was truncated
 };

@@ -46,7 +46,7 @@ namespace {
 
 struct Kind {
     const char* name;
-    int error; ///< what a failed call leaves in errno, or returns where errors are returned
+    int error; ///< the error of a failed call
 };
 
 enum KindId : std::size_t {
@@ -66,17 +66,17 @@ enum KindId : std::size_t {
 };
 
 constexpr std::array<Kind, KindId::num_kinds> kKinds{{
-    {"malloc", ENOMEM}, // and calloc, realloc, aligned_alloc; so operator new as well
-    {"write", EIO},     // and writev
-    {"send", ENOBUFS},  // and sendto, sendmsg, sendmmsg
-    {"recv", ENOMEM},   // and recvfrom, recvmsg, recvmmsg
+    {"malloc", ENOMEM}, // also calloc, realloc, aligned_alloc and operator new
+    {"write", EIO},     // also writev
+    {"send", ENOBUFS},  // also sendto, sendmsg, sendmmsg
+    {"recv", ENOMEM},   // also recvfrom, recvmsg, recvmmsg
     {"bind", EACCES},
-    {"open", EMFILE},   // and openat
-    {"mmap", ENOMEM},   // and ftruncate, which makes shared memory as large as it is to be
-    {"socket", EMFILE}, // and socketpair, eventfd, timerfd_create, memfd_create
+    {"open", EMFILE},   // also openat
+    {"mmap", ENOMEM},   // also ftruncate, which sets the size of shared memory
+    {"socket", EMFILE}, // also socketpair, eventfd, timerfd_create, memfd_create
     {"epoll", ENOMEM},  // epoll_create1, epoll_ctl
-    {"dup", EMFILE},    // and fcntl
-    {"spawn", EAGAIN},  // and syscall: by which pidfd_open and Landlock are called
+    {"dup", EMFILE},    // also fcntl
+    {"spawn", EAGAIN},  // also syscall(), which calls pidfd_open and Landlock
     {"thread", EAGAIN}, // pthread_create
 }};
 

@@ -17,7 +17,7 @@ namespace tw::test {
 /// The values of the ints that a mod adds to an object.
 enum class AddedInts : std::uint8_t {
     zero,       ///< always 0
-    small,      ///< 1, 2, 3: flags and the like
+    small,      ///< 1, 2 or 3, like flags
     item_id,    ///< the item's own id
     arbitrary,  ///< any 32 bits, the same in all snapshots with the item
     tick,       ///< incremented with every snapshot
@@ -38,8 +38,8 @@ struct ModSizes {
 
 /// How clients handle the mod's snapshots.
 enum class ModClients : std::uint8_t {
-    knowing, ///< they know the sizes: deltas have the bases that the capture's clients acknowledged
-    stock,   ///< they drop every snapshot: the server sends a full one every second
+    knowing, ///< they know the sizes and acknowledge snapshots as in the capture
+    stock,   ///< they drop every snapshot, so the server sends full ones every second
 };
 
 /// A capture of 0.6, rewritten as if its servers had other item sizes: each snapshot has the same

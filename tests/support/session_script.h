@@ -17,7 +17,7 @@ namespace tw::test {
 
 inline constexpr auto kC2s = wire::Direction::c2s;
 inline constexpr auto kS2c = wire::Direction::s2c;
-/// The token of no connection.
+/// A token that belongs to no connection.
 inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
 
 /// A source of maps that returns the map in `answer`.
@@ -89,7 +89,8 @@ class SessionScript {
     SessionScript(inspect::Options options, record::RecordSink& sink);
 
     static constexpr wire::Token kToken{0xad, 0x70, 0x60, 0x4e};
-    static constexpr wire::Token kClientToken{0x01, 0x02, 0x03, 0x04}; ///< of a 0.6.5 client
+    static constexpr wire::Token kClientToken{0x01, 0x02, 0x03,
+                                              0x04}; ///< the token of a 0.6.5 client
 
     /// Sends a datagram as it is.
     void send_datagram(wire::Direction direction, std::span<const std::byte> datagram);

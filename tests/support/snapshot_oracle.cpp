@@ -118,7 +118,7 @@ class WorldPlay {
         const Bytes body = delta_body(from, world_.items());
         const auto crc = checksum_of(world_.items());
         if (body.size() > snapshot::kMaxParts * snapshot::kMaxPartSize) {
-            return; // a server sends nothing then
+            return; // a server would send nothing
         }
         sent_[tick_] = world_.items();
         const auto parts = snap_messages(tick_, base, crc, body);
@@ -183,7 +183,7 @@ class WorldPlay {
     void transmit(const Slice& slice, const Bytes& message) {
         Datagram datagram{slice, script_.pack(wire::Direction::s2c, {non_vital(message)})};
         const std::size_t fate = (*choose_)(20);
-        if (fate != 0) { // else it is lost
+        if (fate != 0) { // 0: the datagram is lost
             const bool late = fate == 1 && !line_.empty();
             line_.insert(late ? line_.end() - 1 : line_.end(), datagram);
         }

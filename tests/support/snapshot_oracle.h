@@ -12,11 +12,11 @@ namespace tw::test {
 struct OraclePlay {
     std::optional<std::string>
         difference{};     ///< the first difference from the expected result; nullopt: none
-    std::size_t sent = 0; ///< snapshots
+    std::size_t sent = 0; ///< number of sent snapshots
     std::size_t rebuilt = 0;
-    std::size_t baseless = 0;   ///< complete, but without their base
-    std::size_t incomplete = 0; ///< some of their parts were lost
-    std::size_t repeated = 0;   ///< repeated parts and repeated empty snapshots
+    std::size_t baseless = 0;   ///< number of complete snapshots whose base is missing
+    std::size_t incomplete = 0; ///< number of snapshots with lost parts
+    std::size_t repeated = 0;   ///< number of repeated parts and empty snapshots
 };
 
 /// Sends random worlds by our encoder, in packets compressed or not, over a network that loses,

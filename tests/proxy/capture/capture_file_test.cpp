@@ -241,7 +241,7 @@ TEST_CASE("fragments are reassembled in any order, with other frames in between"
     for (std::size_t i = 0; i < payload.size(); ++i) {
         payload[i] = static_cast<std::byte>(i);
     }
-    const FrameBytes segment = udp(payload); // 28 bytes
+    const FrameBytes segment = udp(payload); // the segment has 28 bytes
     const auto part = [&](std::size_t begin, std::size_t size) {
         return FrameBytes{segment.begin() + static_cast<std::ptrdiff_t>(begin),
                           segment.begin() + static_cast<std::ptrdiff_t>(begin + size)};
@@ -408,7 +408,7 @@ TEST_CASE(
     REQUIRE(size % 4 != 0);
     const auto more = [&](std::uint32_t link) {
         CaptureBytes bytes;
-        bytes.u32(1).u32(20).u16(link).u16(0).u32(77).u32(20); // interface 1
+        bytes.u32(1).u32(20).u16(link).u16(0).u32(77).u32(20); // appends interface 1
         const std::uint32_t padding = 4 - size % 4;
         bytes.u32(6).u32(block + padding).u32(1).u32(0).u32(3).u32(size).u32(size);
         bytes.raw(packet).zeros(padding).u32(block + padding);
@@ -420,7 +420,7 @@ TEST_CASE(
                                   .raw(more(kRaw))
                                   .raw(swapped)
                                   .raw(section)
-                                  .raw(more(105)) // 802.11, which contains no IP
+                                  .raw(more(105)) // 105: 802.11, whose frames are not read
                                   .bytes());
     REQUIRE(content.has_value());
     CHECK(content->times == std::vector<std::int64_t>{1000, 3000, 4000, 1000});
@@ -493,7 +493,7 @@ TEST_CASE("a file that is not a capture is rejected with its name and a reason")
     const Row rows[] = {
         {"empty", {}},
         {"text", FrameBytes(100, std::byte{'x'})},
-        {"a link that carries no IP", pcap_file({.link = 105}, {})}, // 802.11
+        {"a link that carries no IP", pcap_file({.link = 105}, {})}, // 105: 802.11
         {"a link that nobody knows", pcap_file({.link = 60000}, {})},
     };
     for (const Row& row : rows) {

@@ -183,7 +183,7 @@ TEST_CASE("a foreign file is rejected unchanged, and a truncated header is rewri
     std::string big{"\x0a\x0d\x0d\x0a\0\0\0\x1c\x1a\x2b\x3c\x4d\0\1\0\0", 16};
     big += std::string(8, '\xff') + std::string{"\0\0\0\x1c", 4};
     std::string torn = own.substr(0, 28);
-    torn[4] = '\x7f'; // longer than the file
+    torn[4] = '\x7f'; // now the block is longer than the file
 
     struct Row {
         const char* name;
@@ -241,7 +241,7 @@ TEST_CASE("a capture that is truncated to zero bytes gets a new header") {
     const auto path = folder.file("a.pcapng");
     Recording target{capture_in(path), Recording::StartMode::empty};
     CaptureSink capture{target};
-    const test::Bytes datagram = test::bytes_of({1, 2, 3}); // kept until its end
+    const test::Bytes datagram = test::bytes_of({1, 2, 3}); // must exist until on_datagram_end()
     const auto write = [&] {
         capture.on_datagram({.time = 5, .session = 1}, datagram);
         capture.on_datagram_end();
@@ -306,7 +306,7 @@ TEST_CASE("a selected datagram has comments with its findings and earlier sessio
         datagram(session, false, [&] { event(session, record::SessionEvent::established); });
     }
     datagram(1, false, [&] { finding(1, record::FindingId::packet_too_short); });
-    finding(2, record::FindingId::snapshot_crc_mismatch); // between datagrams
+    finding(2, record::FindingId::snapshot_crc_mismatch); // a finding between two datagrams
     datagram(3, true, [&] { finding(3, record::FindingId::chunk_vital_gap); });
     datagram(3, true, [] {});
     datagram(2, true, [&] {
@@ -419,7 +419,7 @@ TEST_CASE("session states take at most a quarter of the traffic's bytes") {
     }
     test::Bytes written;
     std::size_t traffic = 0;
-    std::size_t first = 0; // states of the first segment
+    std::size_t first = 0; // number of states in the first segment
     for (; traffic < 64 * kSegment; traffic += datagram.size()) {
         const auto session = static_cast<std::uint32_t>(traffic / datagram.size() % kSessions);
         blocks.on_datagram({.session = session + 1}, datagram);

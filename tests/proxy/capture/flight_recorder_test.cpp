@@ -148,10 +148,10 @@ TEST_CASE("a finding writes a file of its session, and further findings are coun
 TEST_CASE("a finding's file is written before its datagrams are dropped, or names the loss") {
     struct Row {
         std::string_view name;
-        int at;                  ///< seconds after a file the finding comes
-        int pieces;              ///< datagrams a second that follow
-        int files_after_ten;     ///< seconds
-        std::string_view said{}; ///< in the file; empty: nothing of the kind
+        int at;                  ///< seconds between a file and the finding
+        int pieces;              ///< number of datagrams per second after the finding
+        int files_after_ten;     ///< number of files ten seconds later
+        std::string_view said{}; ///< text in the file; empty: no such text
     };
 
     // There is room for 90 datagrams of some 10 kB.
@@ -245,7 +245,8 @@ TEST_CASE("two waiting requests get one file with all sessions") {
     flight.recorder.request_file(1);
     const auto written = flight.finish();
     REQUIRE(written.size() == 1);
-    CHECK(written.front().filename().string().ends_with("Z.pcapng")); // of all
+    CHECK(written.front().filename().string().ends_with(
+        "Z.pcapng")); // a file of all sessions has no session in its name
 }
 
 TEST_CASE("at the end, requested files are written completely") {

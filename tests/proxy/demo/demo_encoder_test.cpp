@@ -134,7 +134,7 @@ TEST_CASE("a snapshot that is too large is rejected and changes nothing") {
     CHECK(put(encoder, 12, many) == "refused");
     many.erase(many.begin());
     many[{40, 1}] =
-        std::vector<std::int32_t>(14'335); // small in a file, and too large for a player
+        std::vector<std::int32_t>(14'335); // compressed small, but too large for demo players
     CHECK(put(encoder, 12, many) == "refused");
     CHECK(put(encoder, 12, kFirst) == "a2");
     Bytes out;
@@ -144,7 +144,7 @@ TEST_CASE("a snapshot that is too large is rejected and changes nothing") {
 
 TEST_CASE("markers are at least a second apart and at most 64") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
-    encoder.add_marker(); // there is no tick yet
+    encoder.add_marker(); // ignored, because there is no tick yet
     snapshot::Tick tick = 100;
     for (int i = 0; i < 80; ++i) {
         CHECK(put(encoder, tick, kFirst) != "refused");
@@ -156,7 +156,7 @@ TEST_CASE("markers are at least a second apart and at most 64") {
     const auto patches = encoder.patches();
     REQUIRE(patches.size() == 2);
     CHECK(patches[0].at == 152);
-    CHECK(to_hex(patches[0].bytes) == "0000004f"); // 79 s
+    CHECK(to_hex(patches[0].bytes) == "0000004f"); // the length is 79 seconds
     CHECK(patches[1].at == 176);
     CHECK(patches[1].bytes.size() == 4 + 256);
     CHECK(to_hex(patches[1].bytes).starts_with("000000400000006400000096"));

@@ -163,9 +163,12 @@ TEST_CASE("findings of warning or worse are markers") {
     stage.script().enter_game("dm1");
     stage.script().snap(100, kNoBase, kPickupAndPlayer);
     stage.script().snap(102, 100, kMovedPickup);
-    stage.script().send(kS2c, {test::vital(message("sv_emoticon").number(1).number(99))}); // info
+    stage.script().send(
+        kS2c,
+        {test::vital(message("sv_emoticon").number(1).number(99))}); // a finding of severity info
     stage.script().snap(180, 102, kPickupAndPlayer);
-    stage.script().send(kS2c, {test::vital(message("sv_emoticon").number(1))}); // warning
+    stage.script().send(
+        kS2c, {test::vital(message("sv_emoticon").number(1))}); // a finding of severity warning
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
     CHECK(header_of(files[0]).markers == std::vector<std::int32_t>{180});
@@ -378,7 +381,7 @@ constexpr std::uint16_t kLastOfDemos = 15;
 class Snapshots final : public TypedRecordSink<Snapshots> {
   public:
     std::vector<std::pair<snapshot::Tick, Shown>> all;
-    std::set<std::string> names; ///< of those who play
+    std::set<std::string> names; ///< names of the players
     int damaged = 0;
 
     void on(const record::FindingRecord& found) {
@@ -559,12 +562,13 @@ TEST_CASE("announced players are in each snapshot, and items that only demos hav
         send("sv_client_drop", {{.name = "client_id", .integer = id}});
     }
     send("sv_team", {{.name = "client_id", .integer = 3}, {.name = "team", .integer = -1}});
-    send("sv_tune_params", {{.name = "laser_damage", .integer = 500}, // not of 0.7
-                            {.name = "a", .integer = 1000},
-                            {.name = "b", .integer = 2000}});
+    send("sv_tune_params",
+         {{.name = "laser_damage", .integer = 500}, // this parameter does not exist in 0.7
+          {.name = "a", .integer = 1000},
+          {.name = "b", .integer = 2000}});
     snapshot::Snapshot from;
     from.append({10, 3}, Ints(22));
-    from.append({13, 9}, Ints(58, 7)); // only demos have it
+    from.append({13, 9}, Ints(58, 7)); // servers do not send this item
     from.append({22, 1}, Ints(7));
     snapshot::Snapshot to;
     record::Roster roster;
@@ -587,11 +591,12 @@ TEST_CASE("announced players are in each snapshot, and items that only demos hav
     CHECK(info[57] == 105);
     CHECK(to.view()[2].data[1] == 1);
     const auto other = to.view()[2].data; // a player that only the roster contains
-    CHECK(snapshot::decode_int_string(other.subspan(6, 3), part) == 0); // clan
+    CHECK(snapshot::decode_int_string(other.subspan(6, 3), part) == 0); // the clan is empty
     for (std::size_t at = 10; at < 46; at += 6) {
-        CHECK(snapshot::decode_int_string(other.subspan(at, 6), part) == 0); // skin part
+        CHECK(snapshot::decode_int_string(other.subspan(at, 6), part) ==
+              0); // each skin part is empty
     }
-    CHECK(other[9] == -1); // country
+    CHECK(other[9] == -1); // the country is unknown
     CHECK(to.view()[3].data[0] == 1000);
     CHECK(to.view()[3].data[1] == 2000);
     send("sv_client_drop", {{.name = "client_id", .integer = 3}});

@@ -124,7 +124,7 @@ class WorldDemoScript {
     [[nodiscard]] demo::DemoLosses losses() const { return demos_.losses(); }
 
     std::vector<std::string> names;
-    std::vector<std::string> said; ///< in all of them
+    std::vector<std::string> said; ///< messages in all demos
 
   private:
     test::TemporaryFolder folder_;
@@ -144,7 +144,7 @@ TEST_CASE("each run of a server becomes a demo with all its worlds") {
         for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
             stage.show(tick, kSome, run);
         }
-        stage.show(111, kSome, run, false); // an odd tick that only some were sent
+        stage.show(111, kSome, run, false); // an odd tick, which only some clients got
     }
     const auto demos = stage.end();
     REQUIRE(!demos.empty());
@@ -221,8 +221,8 @@ TEST_CASE("a server that was silent for ten seconds is replaced by another") {
 TEST_CASE("items beyond the limits are left out in the documented order and counted") {
     Items many;
     for (std::uint16_t i = 0; i < 1100; ++i) {
-        many[{4, i}] = {i, i, 0, 0}; // pickups: entities
-        many[{14, i}] = {i, i};      // explosions: events
+        many[{4, i}] = {i, i, 0, 0}; // pickups are entities
+        many[{14, i}] = {i, i};      // explosions are events
     }
     many[{9, 5}] = std::vector<std::int32_t>(22, 5);
     many[{6, 0}] = std::vector<std::int32_t>(8, 6);
@@ -240,8 +240,8 @@ TEST_CASE("items beyond the limits are left out in the documented order and coun
 
 TEST_CASE("items that only 0.7 knows are not in 0.6 demos and not counted") {
     Items items{{{9, 5}, std::vector<std::int32_t>(22, 5)}};
-    items[{23, 5}] = {100};     // the race of a player
-    items[{24, 0}] = {1, 2, 3}; // and of the map
+    items[{23, 5}] = {100};     // a player_info_race
+    items[{24, 0}] = {1, 2, 3}; // a game_data_race
     WorldDemoScript stage;
     stage.mix();
     stage.show(100, items);
@@ -255,7 +255,7 @@ TEST_CASE("items that only 0.7 knows are not in 0.6 demos and not counted") {
 TEST_CASE("a snapshot in a demo has at most the size limit of servers") {
     Items large;
     for (std::uint16_t i = 0; i < 500; ++i) {
-        large[{60, i}] = std::vector<std::int32_t>(100, i); // a mod's
+        large[{60, i}] = std::vector<std::int32_t>(100, i); // an item of a mod
     }
     large[{9, 5}] = std::vector<std::int32_t>(22, 5);
     WorldDemoScript stage;
@@ -277,13 +277,13 @@ TEST_CASE("the player items of 0.7 demos fit into each snapshot") {
     for (std::uint16_t client = 0; client < kPlayers; ++client) {
         roster.set_player(client, {});
     }
-    roster.set_player(200, {}); // no client of 0.7
+    roster.set_player(200, {}); // not a valid client id in 0.7
     WorldDemoScript stage;
     stage.show_seven(100, many, roster);
     stage.show_seven(102, many, roster);
     Items large;
     for (std::uint16_t i = 0; i < 600; ++i) {
-        large[{60, i}] = std::vector<std::int32_t>(24, i); // a mod's
+        large[{60, i}] = std::vector<std::int32_t>(24, i); // an item of a mod
     }
     stage.show_seven(104, large, roster);
     const auto demos = stage.end();
@@ -327,7 +327,7 @@ TEST_CASE("messages are in the demo of their run with the demo's client ids") {
     stage.say_in_chat(-1, "the server");
     stage.say_in_chat(1, "hi");
     stage.show(102, items);
-    stage.show(103, items, 1, false); // only some were sent it
+    stage.show(103, items, 1, false); // only some clients got this tick
     stage.say_in_chat(128, "made up");
     stage.say_in_chat(200, "not there");
     stage.say_in_chat(1, "another run", 2);
@@ -388,7 +388,7 @@ struct Crowd {
             all[{snapshot::kClientInfoType, client}] = std::vector<std::int32_t>(17);
             before = client;
         }
-        all[{4, 200}] = {1, 2, 0, 0}; // a pickup: its id is no client's
+        all[{4, 200}] = {1, 2, 0, 0}; // a pickup, whose id is not a client id
         show();
     }
 

@@ -169,7 +169,7 @@ TEST_CASE("conditions match the right records") {
         {"protocol == 0.6 and client ~ 127.0.0.1:", &s.session, true},
         {"crc == 00ff12ab", &s.map, true},
         {"map", &s.map, true},
-        {"map", &s.world, false}, // alone, it is the type
+        {"map", &s.world, false}, // "map" alone is the record type
         {"map == dm1", &s.world, true},
         {"map == ctf5", &s.world, false},
         {"map == null", &s.map, true},
@@ -487,7 +487,7 @@ constexpr Row kRows[] = {
     {"count(items: character) >= 2", false},
     {"count(items: character) == 0 or message", false},
     {"message and snapshot", true}, // no record can match
-    {"not type != message", false}, // negated conditions are not looked into
+    {"not type != message", false}, // negated conditions are not examined
 };
 
 } // namespace

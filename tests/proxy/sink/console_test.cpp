@@ -25,12 +25,12 @@ TEST_CASE("a status line is truncated to the terminal's width and resets its col
         {"", 0, ""},
         {"ann", 3, "ann"},
         {"ann", 2, "an"},
-        {"\u00e4nn", 2, "\u00e4n"},    // two bytes, one column
-        {"\u540d\u524d", 3, "\u540d"}, // two columns each
+        {"\u00e4nn", 2, "\u00e4n"},    // the first character has two bytes and takes one column
+        {"\u540d\u524d", 3, "\u540d"}, // each character takes two columns
         {"\033[32mann\033[0m", 3, "\033[32mann\033[0m"},
         {"\033[32mann\033[0m", 2, "\033[32man\033[0m"},
         {"\033[32ma\033[0mnn", 2, "\033[32ma\033[0mn"},
-        {"a\033", 9, "a\033"}, // no such line is made; it is not read past its end
+        {"a\033", 9, "a\033"}, // an incomplete colour code is not read past its end
         {"a\xff\x80", 1, "a"},
     };
     for (const Row& row : rows) {
@@ -229,7 +229,7 @@ TEST_CASE("writing to a closed descriptor only drops lines") {
 TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbids that") {
     struct Row {
         const char* term;
-        const char* no_color; ///< null: not set
+        const char* no_color; ///< value of NO_COLOR; null: not set
         Colors colors;
         bool colored_terminal;
         bool colored_pipe;
@@ -238,10 +238,11 @@ TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbid
 
     const Row rows[] = {
         {"xterm", nullptr, Colors::automatic, true, false, true},
-        {"xterm", "", Colors::automatic, true, false, true}, // no-color.org: an empty one is none
+        {"xterm", "", Colors::automatic, true, false,
+         true}, // by no-color.org, an empty variable has no effect
         {"xterm", "1", Colors::automatic, false, false, true},
         {"xterm", nullptr, Colors::never, false, false, true},
-        {"xterm", "1", Colors::always, true, true, true}, // the flag wins
+        {"xterm", "1", Colors::always, true, true, true}, // the flag overrides NO_COLOR
         {"dumb", nullptr, Colors::automatic, false, false, false},
         {"dumb", nullptr, Colors::always, true, true, false},
     };

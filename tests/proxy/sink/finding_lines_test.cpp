@@ -63,7 +63,7 @@ TEST_CASE("a finding is shown with time, player and field, and repeated ones are
     CHECK_FALSE(test::contains(lines[1], "like this"));
     CHECK(findings.num_findings(record::Severity::error) == 9);
     record::FindingRecord other = wrong_item(1, 4 * kOneSecond);
-    other.name = "ambiguous"; // another cause is another kind
+    other.name = "ambiguous"; // findings with another cause are of another kind
     findings.add(other, "ann");
     CHECK(findings.take_due_lines(4 * kOneSecond).size() == 1);
     CHECK(findings.take_due_lines(5 * kOneSecond).empty());
@@ -89,7 +89,7 @@ TEST_CASE("continuing findings are counted, and shown again after a pause") {
     lines = texts(findings.take_due_lines(90 * kOneSecond));
     REQUIRE(lines.size() == 1);
     CHECK(test::contains(lines[0], "session 1, tick 4500"));
-    findings.add(wrong_item(1, -9000 * kOneSecond), ""); // the clock was set
+    findings.add(wrong_item(1, -9000 * kOneSecond), ""); // the clock was set back
     CHECK(findings.take_due_lines(-9000 * kOneSecond).size() == 1);
 }
 
@@ -156,7 +156,8 @@ TEST_CASE("the table shows the count, the times, the sessions and the explaining
     CHECK(findings.table(nullptr).size() == 3);
     CHECK(findings.num_findings(record::Severity::error) == 2);
     CHECK(findings.num_findings(record::Severity::warning) == 1);
-    CHECK(findings.num_findings(record::Severity::info) == 0); // they are not counted
+    CHECK(findings.num_findings(record::Severity::info) ==
+          0); // informational findings are not counted
 }
 
 TEST_CASE("findings caused by an object of another size are one line, and the table begins with "
@@ -178,7 +179,7 @@ TEST_CASE("findings caused by an object of another size are one line, and the ta
     add(FindingId::snapshot_type_out_of_range, 0, "");
     const auto lines = texts(findings.take_due_lines(4 * kOneSecond));
     REQUIRE(lines.size() == 4);
-    CHECK(test::contains(lines[0], "snapshot.unknown_base")); // by time
+    CHECK(test::contains(lines[0], "snapshot.unknown_base")); // lines are sorted by time
     CHECK(test::contains(lines[1], "misread as type 1005"));
     CHECK(lines[1].ends_with(" (+2 like this)"));
     CHECK(test::contains(lines[2], "snapshot.size_differs"));

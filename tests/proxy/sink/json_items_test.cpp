@@ -185,7 +185,7 @@ TEST_CASE("a merged item without a known position has no place") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SnapshotSequence snapshots;
-        auto record = snapshots.next({{{4, 1}, {10, 20, 0, 0}}}); // a pickup
+        auto record = snapshots.next({{{4, 1}, {10, 20, 0, 0}}}); // the item is a pickup
         const std::vector<std::uint32_t> missing_ints{row.missing_ints};
         const ItemSightings sightings{.missing_ints = missing_ints};
         record.sightings = &sightings;
@@ -201,10 +201,12 @@ TEST_CASE("a world contains the kinds of ids and the renumbered players") {
     const std::vector<std::uint32_t> missing_ints(6);
     const std::vector<IdKind> kinds{IdKind::views, IdKind::server, IdKind::twscope};
     const std::vector<record::RenumberedClient> renumbered{{1, 5, 0}, {4294967295U, 0, 65535}};
-    const test::Items items{
-        {{9, 0}, std::vector<std::int32_t>(22)},  {{9, 1}, std::vector<std::int32_t>(22)},
-        {{9, 2}, std::vector<std::int32_t>(22)},  {{9, 3}, std::vector<std::int32_t>(22)},
-        {{11, 2}, std::vector<std::int32_t>(17)}, {{17, 9}, {0, 0, 2}}}; // a death of client 2
+    const test::Items items{{{9, 0}, std::vector<std::int32_t>(22)},
+                            {{9, 1}, std::vector<std::int32_t>(22)},
+                            {{9, 2}, std::vector<std::int32_t>(22)},
+                            {{9, 3}, std::vector<std::int32_t>(22)},
+                            {{11, 2}, std::vector<std::int32_t>(17)},
+                            {{17, 9}, {0, 0, 2}}}; // (17, 9) is a death of client 2
     record::ItemSightings sightings{
         .missing_ints = missing_ints, .id_kinds = kinds, .renumbered = renumbered};
     SnapshotSequence snapshots;

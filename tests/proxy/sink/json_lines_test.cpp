@@ -64,7 +64,7 @@ TEST_CASE("every record begins with the common keys") {
 
     struct Row {
         record::Record record;
-        std::string keys; ///< behind the common ones
+        std::string keys; ///< the keys after the common ones
     };
 
     const Row rows[] = {
@@ -242,14 +242,14 @@ TEST_CASE("no password gets into the records of a session") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         PlainSession plain;
-        test::SessionScript peers; // only to build packets
+        test::SessionScript peers; // used only to build packets
         plain.pass(row.direction, peers.pack(row.direction, {test::vital(row.message)}));
         plain.session.close(0, "shutdown", *plain.workspace);
         plain.json.flush();
         const std::string& text = plain.output.text;
         CHECK(plain.session.totals().directions[wire::index_of(row.direction)].vital == 1);
         CHECK_FALSE(contains(text, "hunter2"));
-        CHECK_FALSE(contains(text, "68756e74657232")); // the same in hex
+        CHECK_FALSE(contains(text, "68756e74657232")); // the password as hex
     }
 }
 
@@ -285,7 +285,7 @@ TEST_CASE("arguments are shown for commands that the server describes as harmles
     CHECK(say("/timeout 4711") == "/timeout [redacted]");
     CHECK(say("/other 4711") == "/other [redacted]");
     CHECK(say("/jail_code 4711") == "/jail_code 4711");
-    announce("class", "s[pass]"); // described anew
+    announce("class", "s[pass]"); // a new description of the same command
     CHECK(say("/class medic") == "/class [redacted]");
     announce("class", "");
     script.send(kS2c, message("sv_command_info_remove").string("Class"));

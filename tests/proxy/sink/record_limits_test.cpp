@@ -50,14 +50,14 @@ TEST_CASE("one finding a second per id and session is written, with the number o
     find(1, gap, 3);
     find(1, gap, 4);
     find(2, crc, 3);
-    find(2, crc, 2); // time went back: what comes then is new
+    find(2, crc, 2); // time went back: findings are passed on again
     find(2, crc, 13);
     const record::MapRecord map;
     limit.on_record(&map);
     const record::SessionRecord close{.head = {.time = 2'600'000'000, .session = 1},
                                       .event = record::SessionEvent::close};
     limit.on_record(&close);
-    find(1, crc, 26); // another session of this number
+    find(1, crc, 26); // a new session with the same number
     const record::SessionRecord quiet{.head = {.time = 2'700'000'000, .session = 2},
                                       .event = record::SessionEvent::close};
     limit.on_record(&quiet);
@@ -82,11 +82,11 @@ TEST_CASE("findings about different types of other sizes are all written") {
         name(type, 10);
         name(type, 11);
     }
-    name(64, 12); // no server agreed on a size of this one
+    name(64, 12); // this type has no agreed size
     const record::SessionRecord close{.head = {.time = 1'500'000'000, .session = 1},
                                       .event = record::SessionEvent::close};
     limit.on_record(&close);
-    limit.report_all_omissions(); // nothing is left
+    limit.report_all_omissions(); // nothing more to report
     const std::string at_ten = "1:snapshot.size_differs@10";
     const std::string rest = "1:snapshot.size_differs@15+";
     CHECK(seen.all == std::vector<std::string>{at_ten, at_ten, at_ten, rest + "4", "other"});
@@ -108,7 +108,7 @@ TEST_CASE("omissions are reported at the end, and when a session ends") {
     }
     limit.end_session({.time = 1'500'000'000, .session = 2});
     limit.report_all_omissions();
-    limit.report_all_omissions(); // nothing is left
+    limit.report_all_omissions(); // nothing more to report
     find(1, 13);
     CHECK(seen.all ==
           std::vector<std::string>{"3:world.views_differ@10", "2:world.views_differ@10",
@@ -118,7 +118,7 @@ TEST_CASE("omissions are reported at the end, and when a session ends") {
 }
 
 TEST_CASE("sessions without a reported end take limited memory") {
-    constexpr std::uint32_t kMany = 70'000; // more than are kept
+    constexpr std::uint32_t kMany = 70'000; // more than kMaxKinds
 
     struct Counted final : tw::test::TypedRecordSink<Counted> {
         void on(const record::FindingRecord& finding) {
@@ -132,7 +132,7 @@ TEST_CASE("sessions without a reported end take limited memory") {
 
     sink::FindingRateLimiter limit{counted};
     for (std::uint32_t session = 1; session <= kMany; ++session) {
-        for (int i = 0; i < 3; ++i) { // within a second, and another session a millisecond later
+        for (int i = 0; i < 3; ++i) { // three findings within a second
             const record::FindingRecord finding{
                 .head = {.time = session * 1'000'000LL, .session = session},
                 .id = FindingId::inspect_gap};
@@ -175,7 +175,7 @@ struct LimitedMessages {
     struct Written {
         std::size_t bytes = 0;
         std::size_t messages = 0;
-        std::vector<std::int64_t> left_out; ///< as findings say
+        std::vector<std::int64_t> left_out; ///< numbers of omitted messages in the findings
     };
 
     Written written(std::uint32_t session) {
@@ -208,7 +208,7 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
     for (int i = 0; i < kSeconds * kEach; ++i) {
         limited.say(1, i * (kNanoseconds / kEach));
         if (i % kEach == 0) {
-            limited.say(2, i * (kNanoseconds / kEach)); // another player's
+            limited.say(2, i * (kNanoseconds / kEach)); // a message of another player
         }
     }
     limited.close(1, kSeconds * kNanoseconds);
@@ -216,7 +216,7 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
     const std::uint64_t most = kBytes * (kSeconds + sink::MessageRateLimiter::kBurstSeconds);
     CHECK(flood.bytes <= most + 1000);
     CHECK(flood.bytes >= most - most / 10);
-    CHECK(flood.left_out.size() == 3); // at once, after a minute, at the end
+    CHECK(flood.left_out.size() == 3); // reported at once, after a minute and at the end
     CHECK(flood.left_out.front() == 1);
     CHECK(flood.messages + static_cast<std::size_t>(flood.left_out.back()) == kSeconds * kEach);
     CHECK(limited.limit.num_omitted_messages() ==

@@ -87,7 +87,7 @@ TEST_CASE("a long record is split into lines within the limit, and joining resto
 TEST_CASE("an item that is too long gets a separate line") {
     const std::string line = snapshot(3, std::string(200, 'x'));
     const auto lines = split(line);
-    CHECK(lines.size() == 4); // the last one has what was removed
+    CHECK(lines.size() == 4); // the last line contains the removed items
     CHECK(join(lines) == std::vector<std::string>{line});
 }
 

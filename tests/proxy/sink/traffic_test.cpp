@@ -49,7 +49,7 @@ std::string decode(const std::vector<test::TrafficDatagram>& traffic,
 /// Returns whether there are many lines and all of them are valid JSON.
 bool all_valid(const std::string& text) {
     const auto lines = test::parse_lines(text);
-    constexpr std::size_t kFewest = 1000; // were there fewer, little was decoded
+    constexpr std::size_t kFewest = 1000; // fewer lines would mean that little was decoded
     return lines.size() > kFewest &&
            std::ranges::none_of(lines, [](const auto& line) { return line.is_null(); });
 }
@@ -259,8 +259,8 @@ void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& ran
 
 struct MutationPlan {
     std::string capture;
-    std::size_t touched; ///< every so many-th session is touched
-    std::size_t share;   ///< of the datagrams asked for, in percent
+    std::size_t touched; ///< every n-th session is mutated
+    std::size_t share;   ///< percentage of the requested number of datagrams
 };
 
 /// Returns the clients of a capture, in order of appearance.

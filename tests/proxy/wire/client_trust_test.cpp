@@ -298,7 +298,7 @@ TEST_CASE("a verified client is a player once the server sends it game data") {
         static_cast<void>(judge_datagram(state, each.direction, each.bytes));
     }
     Bytes map = seven(0x00, kClient, Bytes(3, std::byte{1}));
-    map[2] = std::byte{1}; // chunks
+    map[2] = std::byte{1}; // the packet now has one chunk
     CHECK(judge_datagram(state, kS2c, map).trust == Trust::player);
 }
 

@@ -347,9 +347,9 @@ TEST_CASE("DDNet's tunings of 0.7 are named, with the laser's damage where it wa
     };
 
     const Row rows[] = {
-        {32, "player_collision", "player_hooking"}, // vanilla
+        {32, "player_collision", "player_hooking"}, // the parameters of vanilla
         {44, "player_collision", "hammer_hit_fire_delay"},
-        {45, "laser_damage", "hammer_hit_fire_delay"}, // of DDNet 16.4
+        {45, "laser_damage", "hammer_hit_fire_delay"}, // the parameters of DDNet 16.4
         {46, "player_collision", "ground_elasticity_y"},
     };
     for (const Row& row : rows) {
@@ -517,7 +517,7 @@ TEST_CASE("the remote console's fields are secret except command names and numbe
             }
         }
     }
-    CHECK(secret == 26); // 11 of 0.7
+    CHECK(secret == 26); // 11 of the messages are of 0.7
 }
 
 TEST_CASE("random bytes are decoded within limits") {
@@ -634,7 +634,7 @@ TEST_CASE("a mod may reuse a message number unless twscope interprets that messa
         MessageSpec message{.number = row.number, .system = row.system, .name = "own"};
         message.dialect = row.dialect;
         CHECK(set.add(message) == row.taken);
-        CHECK_FALSE(set.add(message)); // not twice
+        CHECK_FALSE(set.add(message)); // the same message cannot be added twice
         const auto head = decode_message_header(builder(message).bytes(), row.dialect, set);
         REQUIRE(head.has_value());
         CHECK((head->spec != nullptr && head->spec->name == "own") == row.taken);

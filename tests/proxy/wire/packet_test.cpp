@@ -251,7 +251,7 @@ TEST_CASE("a control packet under 0.7's header is read by its seven bytes") {
     CHECK(packet->ack == 0x207);
     CHECK(packet->num_chunks == 1);
     CHECK(packet->payload.size() == 2);
-    const Bytes none[] = {bytes(0x04, 0, 0, 9, 9, 9, 9), // no kind
+    const Bytes none[] = {bytes(0x04, 0, 0, 9, 9, 9, 9), // no byte with the kind
                           bytes(0x00, 0, 0, 9, 9, 9, 9, 4),
                           bytes(0x24, 0, 0, 9, 9, 9, 9, 4),
                           Bytes(1401, std::byte{4}),
@@ -395,7 +395,7 @@ TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
     CHECK(request.kind == ControlKind::connect);
     CHECK(request.vanilla_token);
     CHECK(token_hex(request.token) == "0a0b0c0d");
-    datagram.pop_back(); // without the last byte: an older client
+    datagram.pop_back(); // older clients omit the last byte
     CHECK_FALSE(decode_control(decode(datagram, scratch), std::nullopt).token);
 
     const Bytes answer = test::from_hex("180000"
