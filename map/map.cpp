@@ -234,7 +234,7 @@ class UsedBlocks {
     std::vector<bool> used_;
 };
 
-std::int64_t area_of(const TileLayer& layer) {
+std::int64_t num_tiles_of(const TileLayer& layer) {
     return static_cast<std::int64_t>(layer.width) * layer.height;
 }
 
@@ -245,13 +245,13 @@ void check_size(const TileLayer& layer, const TileLayer* game, std::size_t index
         warnings.add(kind == Layer::game ? WarningId::game_layer_too_small
                                          : WarningId::tile_layer_too_small,
                      index);
-    } else if (area_of(layer) > std::numeric_limits<std::int32_t>::max()) {
+    } else if (num_tiles_of(layer) > std::numeric_limits<std::int32_t>::max()) {
         warnings.add(WarningId::layer_dimensions, index);
     }
     if (game == nullptr || !kind || *kind == Layer::game) {
         return;
     }
-    if (area_of(layer) < area_of(*game)) {
+    if (num_tiles_of(layer) < num_tiles_of(*game)) {
         warnings.add(WarningId::physics_layer_too_small, index);
     } else if (layer.width != game->width || layer.height != game->height) {
         warnings.add(WarningId::physics_layer_differs, index);

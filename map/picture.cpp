@@ -323,8 +323,8 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
     }
 }
 
-/// Returns the tile colours that the map uses. If several have the same label, returns only the first
-/// of these.
+/// Returns the tile colours that the map uses. Of those with the same label, returns only the
+/// first.
 std::vector<Painter::LegendEntry> Painter::used_tile_colors() const {
     std::vector<LegendEntry> found;
     for (std::size_t i = 0; i < kTileColorCount; ++i) {

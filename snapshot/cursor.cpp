@@ -8,8 +8,8 @@ namespace tw::snapshot {
 
 namespace {
 
-// Reading blocks of kBlockBytes bytes is fast because nine of ten values in a delta take one byte. A bit
-// mask marks the bytes of longer values. The one-byte values between longer values are converted to
+// Reading blocks of bytes is fast because nine of ten values in a delta take one byte. A bit mask
+// marks the bytes of longer values. The one-byte values between longer values are converted to
 // ints, kWideBytes at a time. This may also convert bytes after the last one-byte value.
 constexpr std::size_t kBlockBytes = 64;
 constexpr std::size_t kWideBytes = 16;
@@ -83,7 +83,7 @@ struct BlockReader {
         at = end;
     }
 
-    // Reads the values that begin before `end`, which is at most kBlockBytes. kWideBytes bytes after the
+    // Reads the values that begin before `end`, at most kBlockBytes. kWideBytes bytes after the
     // block must be readable, and the output must have space for kWideBytes ints after the values.
     // Returns false if the value at `at` is longer than five bytes, which no known program writes.
     bool read_values(const std::byte* block, std::size_t end) {

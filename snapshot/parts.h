@@ -56,7 +56,7 @@ enum class PartStatus : std::uint8_t {
     /// The part was ignored: num_parts, part or size is invalid, or a part that is not the last one
     /// is shorter than kMaxPartSize. (Clients accept a short part and decode stale bytes after it.)
     out_of_range,
-    /// The part was stored and replaced all earlier parts of its tick, because it contradicts_earlier_parts them
+    /// The part was stored and replaced all earlier parts of its tick, because it contradicts them
     /// (num_parts, crc, base or content).
     inconsistent,
 };

@@ -159,7 +159,7 @@ class FrameReader {
     [[nodiscard]] static std::int64_t clamped_time(std::int64_t seconds, std::int64_t nanoseconds);
 
     /// Reads the UDP datagram in a frame. `sent`: size of the frame on the wire. `datagram.time`
-    /// must already be set. The payload is valid until the next call, and only as long as the frame.
+    /// must already be set. The payload is valid until the next call, and while the frame exists.
     [[nodiscard]] bool read_frame(std::span<const std::byte> frame, std::size_t sent,
                                   CapturedDatagram& datagram);
 

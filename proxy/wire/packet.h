@@ -180,6 +180,7 @@ inline constexpr std::uint16_t kSequenceModulus = 1024;
     return (unsigned{to} - from) % kSequenceModulus;
 }
 
+/// A message in a packet, and its header.
 struct Chunk {
     bool vital = false;
     bool resend = false;

@@ -4,7 +4,7 @@ namespace tw::wire {
 namespace {
 
 /// Chat commands of DDNet 11 to 20 (ddracechat.h) whose arguments are harmless: players, maps,
-/// numbers, switches and public texts. In lower_case_of case, sorted. The other commands have codes
+/// numbers, switches and public texts. In lower case, sorted. The other commands have codes
 /// (timeout, save, load) or private messages (w, whisper, c, converse) as arguments.
 constexpr std::string_view kHarmlessCommands[] = {
     "about",      "back",       "cancelswap", "cmdlist",    "credits",
@@ -50,7 +50,7 @@ constexpr std::string_view kCommandsWithCode[] = {"/load", "/timeout"};
 /// bracket.
 constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
 
-/// The maximum size of a word that counts as a command name, in bytes (see looks_like_command_name()).
+/// The maximum size in bytes of a word that looks_like_command_name() accepts.
 constexpr std::size_t kMaxShownName = 24;
 
 constexpr char lower_case_of(char c) {
@@ -144,7 +144,7 @@ bool all_arguments_named(std::string_view format) {
     return true;
 }
 
-/// Returns the offset of the secret that follows `word` in a lower_case_of-case line; npos if no secret
+/// Returns the offset of the secret that follows `word` in a lower-case line; npos if no secret
 /// follows.
 std::size_t find_introduced_secret(std::string_view line, std::string_view word) {
     for (std::size_t at = line.find(word); at != std::string_view::npos;

@@ -14,14 +14,14 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-void poke(Bytes& file, std::size_t at, std::int64_t value) {
+void overwrite_int(Bytes& file, std::size_t at, std::int64_t value) {
     for (std::size_t i = 0; i < 4; ++i) {
         file.at(at + i) = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i));
     }
 }
 
 /// Returns a datafile with three items of two types and two blocks. All table offsets are known.
-Bytes sample(int version = 4) {
+Bytes make_sample(int version = 4) {
     test::DatafileWriter writer{version};
     const std::int32_t ints[] = {1, -2, 3};
     writer.add_item(0, 0, std::span{ints}.first(1));
@@ -43,7 +43,7 @@ constexpr std::size_t kItems = kDataSizes + 2 * 4;
 TEST_CASE("a datafile of either version reads back as it was written") {
     for (const int version : {3, 4}) {
         CAPTURE(version);
-        const auto file = Datafile::parse(sample(version));
+        const auto file = Datafile::parse(make_sample(version));
         REQUIRE(file.has_value());
         CHECK(file->header().version == version);
         CHECK(file->warnings().list().empty());
@@ -73,7 +73,7 @@ TEST_CASE("a datafile of either version reads back as it was written") {
 
 TEST_CASE("a datafile cut at any byte is refused") {
     for (const int version : {3, 4}) {
-        const Bytes whole = sample(version);
+        const Bytes whole = make_sample(version);
         for (std::size_t length = 0; length < whole.size(); ++length) {
             CAPTURE(length);
             const auto file = Datafile::parse(
@@ -133,8 +133,8 @@ TEST_CASE("a datafile with wrong fields is rejected with the reason") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        Bytes bytes = sample();
-        poke(bytes, row.at, row.value);
+        Bytes bytes = make_sample();
+        overwrite_int(bytes, row.at, row.value);
         const auto file = Datafile::parse(bytes);
         REQUIRE_FALSE(file.has_value());
         CHECK(error_info(file.error().code).name == error_info(row.code).name);
@@ -150,25 +150,26 @@ TEST_CASE("an unusual datafile is read with warnings") {
     };
 
     const auto set = [](std::size_t at, std::int64_t value) {
-        return [=](Bytes& bytes) { poke(bytes, at, value); };
+        return [=](Bytes& bytes) { overwrite_int(bytes, at, value); };
     };
     const Row rows[] = {
         {"size", set(8, 1), WarningId::header_sizes, true},
         {"swaplen", set(12, -1), WarningId::header_sizes, true},
         {"sizes of old writers",
          [](Bytes& bytes) {
-             poke(bytes, 8, read_i32(bytes, 8) - 8);
-             poke(bytes, 12, read_i32(bytes, 12) - 8);
+             overwrite_int(bytes, 8, read_i32(bytes, 8) - 8);
+             overwrite_int(bytes, 12, read_i32(bytes, 12) - 8);
          },
          WarningId::header_sizes_short, false},
-        {"one size of old writers", [](Bytes& bytes) { poke(bytes, 12, read_i32(bytes, 12) - 8); },
+        {"one size of old writers",
+         [](Bytes& bytes) { overwrite_int(bytes, 12, read_i32(bytes, 12) - 8); },
          WarningId::header_sizes_short, false},
         {"a type without items",
          [](Bytes& bytes) {
-             poke(bytes, kTypes + 8, 0);
-             poke(bytes, kTypes + 12 + 4, 0);
-             poke(bytes, kTypes + 12 + 8, 3);
-             poke(bytes, kItems, 0x50007);
+             overwrite_int(bytes, kTypes + 8, 0);
+             overwrite_int(bytes, kTypes + 12 + 4, 0);
+             overwrite_int(bytes, kTypes + 12 + 8, 3);
+             overwrite_int(bytes, kItems, 0x50007);
          },
          WarningId::empty_item_type, true},
         {"trailing byte", [](Bytes& bytes) { bytes.push_back(std::byte{0}); },
@@ -177,12 +178,12 @@ TEST_CASE("an unusual datafile is read with warnings") {
         {"empty block", set(kDataSizes, 0), WarningId::empty_block, false},
         {"first block late", set(kDataOffsets, 1), WarningId::first_block_offset, true},
         {"block without bytes", set(kDataOffsets + 4, 0), WarningId::block_without_bytes, true},
-        {"reversed magic is none", [](Bytes& bytes) { poke(bytes, 0, 0x44415441); },
+        {"reversed magic is none", [](Bytes& bytes) { overwrite_int(bytes, 0, 0x44415441); },
          WarningId::header_sizes, false},
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        Bytes bytes = sample();
+        Bytes bytes = make_sample();
         row.change(bytes);
         const auto file = Datafile::parse(bytes);
         REQUIRE(file.has_value());
@@ -197,11 +198,11 @@ TEST_CASE("an unusual datafile is read with warnings") {
 }
 
 TEST_CASE("an item that overlaps the next one is rejected") {
-    Bytes bytes = sample();
+    Bytes bytes = make_sample();
     const std::int32_t second = read_i32(bytes, kItemOffsets + 4);
     const std::size_t size_at = kItems + static_cast<std::size_t>(second) + 4;
-    poke(bytes, size_at, read_i32(bytes, size_at) + 8);
-    poke(bytes, kItemOffsets + 8, read_i32(bytes, kItemOffsets + 8) + 8);
+    overwrite_int(bytes, size_at, read_i32(bytes, size_at) + 8);
+    overwrite_int(bytes, kItemOffsets + 8, read_i32(bytes, kItemOffsets + 8) + 8);
     const auto file = Datafile::parse(bytes);
     REQUIRE_FALSE(file.has_value());
     CHECK(file.error().code == MapErrc::item_bad_offset);
@@ -237,8 +238,8 @@ TEST_CASE("a block with a wrong size is unusable, and other blocks remain usable
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        Bytes bytes = sample();
-        poke(bytes, kDataSizes, row.size);
+        Bytes bytes = make_sample();
+        overwrite_int(bytes, kDataSizes, row.size);
         const auto file = Datafile::parse(bytes);
         REQUIRE(file.has_value());
         const auto block = file->block(0);
@@ -250,7 +251,7 @@ TEST_CASE("a block with a wrong size is unusable, and other blocks remain usable
 }
 
 TEST_CASE("a damaged zlib stream is an error or gives the right bytes") {
-    const Bytes whole = sample();
+    const Bytes whole = make_sample();
     const auto good = Datafile::parse(whole);
     REQUIRE(good.has_value());
     const BlockInfo info = good->block_info(0);
@@ -271,10 +272,10 @@ TEST_CASE("a damaged zlib stream is an error or gives the right bytes") {
 TEST_CASE("limits hold for files and blocks") {
     Limits limits;
     limits.max_file_bytes = 100;
-    CHECK(Datafile::parse(sample(), limits).error().code == MapErrc::file_too_large);
+    CHECK(Datafile::parse(make_sample(), limits).error().code == MapErrc::file_too_large);
     limits = {};
     limits.max_block_bytes = 999;
-    const auto file = Datafile::parse(sample(), limits);
+    const auto file = Datafile::parse(make_sample(), limits);
     REQUIRE(file.has_value());
     CHECK(file->block(0).error().code == MapErrc::block_too_large);
     CHECK(file->block(1).has_value());

@@ -37,7 +37,7 @@ PhysicsLayers physics_of(const Bytes& file, Warnings* warnings = nullptr) {
     return std::move(*physics);
 }
 
-MapAcceptance judge(const Map& map) {
+MapAcceptance acceptance_of_map(const Map& map) {
     Warnings warnings = map.warnings();
     const auto physics = map.physics(&warnings);
     return map::acceptance_of(warnings, physics);
@@ -153,7 +153,7 @@ TEST_CASE("packed tiles are unpacked up to the last entry") {
         }
         const auto map = Map::parse(map_of({tile_layer(4, 3, 2, kLayerFlagGame, 0)}, data));
         REQUIRE(map.has_value());
-        CHECK(judge(*map).strict == row.strict);
+        CHECK(acceptance_of_map(*map).strict == row.strict);
         const auto physics = map->physics();
         REQUIRE(physics.has_value() == (row.code == MapErrc::none));
         if (physics) {
@@ -199,7 +199,7 @@ TEST_CASE("a map without a usable game layer has no physics, with the reason") {
         const auto physics = map->physics();
         REQUIRE_FALSE(physics.has_value());
         CHECK(error_info(physics.error().code).name == error_info(row.code).name);
-        CHECK(judge(*map).lenient.substr(0, 8) == "rejects:");
+        CHECK(acceptance_of_map(*map).lenient.substr(0, 8) == "rejects:");
     }
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("a physics layer is indexed with the game layer's width, and ignored i
 
     const auto smaller = Map::parse(walled().add_layer(Layer::tele, 3, 3).build());
     REQUIRE(smaller.has_value());
-    CHECK(judge(*smaller).strict == "rejects:physics_layer_too_small");
+    CHECK(acceptance_of_map(*smaller).strict == "rejects:physics_layer_too_small");
     CHECK_FALSE(smaller->physics()->has(Layer::tele));
 }
 
@@ -408,8 +408,8 @@ TEST_CASE("maps that DDNet rejects are read with a warning") {
         CAPTURE(row.name);
         const auto map = Map::parse(map_of(row.layers, Bytes(36), 2));
         REQUIRE(map.has_value());
-        CHECK(judge(*map).strict == row.strict);
-        CHECK(judge(*map).lenient == "accepts");
+        CHECK(acceptance_of_map(*map).strict == row.strict);
+        CHECK(acceptance_of_map(*map).lenient == "accepts");
     }
 }
 
@@ -452,8 +452,8 @@ TEST_CASE("groups with shared or missing layers are read with a warning") {
         writer.add_block(Bytes(36));
         const auto map = Map::parse(writer.finish());
         REQUIRE(map.has_value());
-        CHECK(judge(*map).strict == row.strict);
-        CHECK(judge(*map).lenient == row.lenient);
+        CHECK(acceptance_of_map(*map).strict == row.strict);
+        CHECK(acceptance_of_map(*map).lenient == row.lenient);
     }
 }
 
@@ -482,8 +482,8 @@ TEST_CASE("a map without version item is read only if its items look like a map'
     stripped.add_block(Bytes(36));
     const auto map = Map::parse(stripped.finish());
     REQUIRE(map.has_value());
-    CHECK(judge(*map).strict == "rejects:version_item_missing");
-    CHECK(judge(*map).lenient == "accepts");
+    CHECK(acceptance_of_map(*map).strict == "rejects:version_item_missing");
+    CHECK(acceptance_of_map(*map).lenient == "accepts");
 
     CHECK(Map::parse(test::DatafileWriter{}.finish()).error().code == MapErrc::no_version_item);
     test::DatafileWriter wrong;
@@ -495,8 +495,8 @@ TEST_CASE("a map without version item is read only if its items look like a map'
     wrong.add_block(Bytes(36));
     const auto sane = Map::parse(wrong.finish());
     REQUIRE(sane.has_value());
-    CHECK(judge(*sane).strict == "rejects:version_item_unknown");
-    CHECK(judge(*sane).lenient == "accepts");
+    CHECK(acceptance_of_map(*sane).strict == "rejects:version_item_unknown");
+    CHECK(acceptance_of_map(*sane).lenient == "accepts");
 }
 
 TEST_CASE("a layer without a group is not checked") {
@@ -510,7 +510,7 @@ TEST_CASE("a layer without a group is not checked") {
     writer.add_block(Bytes(36));
     const auto map = Map::parse(writer.finish());
     REQUIRE(map.has_value());
-    CHECK(judge(*map).strict == "accepts");
+    CHECK(acceptance_of_map(*map).strict == "accepts");
 }
 
 TEST_CASE("a colour has four parts of a byte each") {

@@ -26,7 +26,7 @@ Bytes payload_of(std::size_t size) {
 }
 
 /// Returns the internet checksum's sum of the bytes; 0xffff if they contain a correct checksum.
-std::uint32_t folded(std::span<const std::byte> bytes, std::uint32_t sum = 0) {
+std::uint32_t fold_checksum(std::span<const std::byte> bytes, std::uint32_t sum = 0) {
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         sum += std::to_integer<std::uint32_t>(bytes[i]) << (i % 2 == 0 ? 8U : 0U);
         sum = (sum & 0xffffU) + (sum >> 16U);
@@ -87,10 +87,10 @@ TEST_CASE("frames contain their datagrams with correct checksums") {
             make_udp_frame(*parse_endpoint(row.from), *parse_endpoint(row.to), payload, frame);
             const bool is_v6 = row.from.front() == '[';
             const std::size_t udp = 14 + (is_v6 ? 40 : 20);
-            CHECK((is_v6 || folded(std::span{frame}.subspan(14, 20)) == 0xffff));
+            CHECK((is_v6 || fold_checksum(std::span{frame}.subspan(14, 20)) == 0xffff));
             const std::size_t addresses = is_v6 ? 32 : 8;
             const auto length = static_cast<std::uint32_t>(frame.size() - udp);
-            CHECK(folded(std::span{frame}.subspan(udp - addresses), 17 + length) == 0xffff);
+            CHECK(fold_checksum(std::span{frame}.subspan(udp - addresses), 17 + length) == 0xffff);
 
             Bytes file;
             const PcapngEncoder encoder;
