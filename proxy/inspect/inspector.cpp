@@ -456,6 +456,13 @@ void Inspector::for_each_session(
     }
 }
 
+void Inspector::for_each_session_closed_elsewhere(
+    const std::function<void(std::string_view server_name)>& see) const {
+    for (const auto& [unused, session] : closed_elsewhere_) {
+        see(session.server_name);
+    }
+}
+
 record::SessionStats Inspector::totals() const {
     record::SessionStats totals = closed_;
     for (const auto& [unused, watched] : sessions_) {
