@@ -299,28 +299,26 @@ void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
     }
 }
 
-void Command::parse_arguments(const Texts& arguments) {
-    Texts others;
-    bool are_flags_over = false;
-    for (auto at = arguments.begin(); at != arguments.end(); ++at) {
-        const bool is_flag = !are_flags_over && at->size() > 1 && at->front() == '-';
-        if (!is_flag) {
-            others.push_back(*at);
-        } else if (*at == "--") {
-            are_flags_over = true;
-        } else if (!ignored_flag_prefix.empty() && at->starts_with(ignored_flag_prefix) &&
-                   find_flag(at->substr(0, at->find('='))) == nullptr) {
-            const bool has_value = at->find('=') == std::string::npos &&
-                                   std::next(at) != arguments.end() &&
-                                   !std::next(at)->starts_with('-');
-            at += has_value ? 1 : 0;
-        } else {
-            parse_flag(at, arguments.end());
-        }
-        if (wanted_help != Help::none) {
-            return;
-        }
+/// Parses the argument at `at`, and its value. Adds an argument without dashes to `others`; those
+/// after "--" have none.
+void Command::parse_argument(Texts::const_iterator& at, Texts::const_iterator end, Texts& others) {
+    if (at->size() <= 1 || at->front() != '-') {
+        others.push_back(*at);
+    } else if (*at == "--") {
+        others.insert(others.end(), std::next(at), end);
+        at = std::prev(end);
+    } else if (!ignored_flag_prefix.empty() && at->starts_with(ignored_flag_prefix) &&
+               find_flag(at->substr(0, at->find('='))) == nullptr) {
+        const bool has_value = at->find('=') == std::string::npos && std::next(at) != end &&
+                               !std::next(at)->starts_with('-');
+        at += has_value ? 1 : 0;
+    } else {
+        parse_flag(at, end);
     }
+}
+
+/// Sets the arguments without dashes to `others`.
+void Command::set_arguments(Texts others) {
     for (Flag& flag : flags) {
         if (flag.is_argument) {
             const auto end = others.begin() +
@@ -335,10 +333,36 @@ void Command::parse_arguments(const Texts& arguments) {
     if (!others.empty()) {
         throw usage_error("{} does not take '{}'", name, others.front());
     }
-    for (Flag& flag : flags) {
-        if (!flag.values.empty() && !flag.set_values(flag.values)) {
-            throw usage_error("{}: is empty; leave it out, or give it a value", flag.dashed_name());
+}
+
+void Command::parse_arguments(const Texts& arguments) {
+    constexpr std::string_view kCheck = "--check-config";
+    const bool checks_all =
+        std::ranges::find(arguments, kCheck) != arguments.end() && find_flag(kCheck) != nullptr;
+    const auto check = [&](const auto& parse) {
+        if (checks_all) {
+            add_problem_of_check(problems, parse);
+        } else {
+            parse();
         }
+    };
+    Texts others;
+    for (auto at = arguments.begin(); at != arguments.end() && wanted_help == Help::none; ++at) {
+        check([&] { parse_argument(at, arguments.end(), others); });
+    }
+    if (wanted_help != Help::none) {
+        return;
+    }
+    if (problems.empty()) { // otherwise `others` may be values of unknown flags
+        check([&] { set_arguments(std::move(others)); });
+    }
+    for (Flag& flag : flags) {
+        check([&] {
+            if (!flag.values.empty() && !flag.set_values(flag.values)) {
+                throw usage_error("{}: is empty; leave it out, or give it a value",
+                                  flag.dashed_name());
+            }
+        });
     }
 }
 

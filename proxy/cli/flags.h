@@ -34,6 +34,19 @@ template <typename... Args>
 
 using Texts = std::vector<std::string>;
 
+/// Calls `check`. If it throws an exception, adds the message to the list, unless the list contains
+/// the message already.
+template <typename Check>
+void add_problem_of_check(Texts& problems, const Check& check) {
+    try {
+        check();
+    } catch (const std::exception& error) {
+        if (std::find(problems.begin(), problems.end(), error.what()) == problems.end()) {
+            problems.emplace_back(error.what());
+        }
+    }
+}
+
 /// A flag of a command, or an argument without dashes.
 struct Flag {
     /// The value of `max_values` for a flag that may be repeated any number of times.
@@ -109,7 +122,8 @@ struct Command {
     Action action{};
     std::string color{"auto"}; ///< the value of --color
     Help wanted_help = Help::none;
-    Texts problems{}; ///< errors in variables and in the configuration file
+    /// Errors in variables, in the configuration file and, with --check-config, in arguments.
+    Texts problems{};
 
     /// Adds a flag whose value is a text.
     Flag& add(const std::string& names, std::string* variable, const std::string& value,
@@ -159,8 +173,9 @@ struct Command {
     /// flag.
     [[nodiscard]] Flag* find_flag(std::string_view flag);
 
-    /// Parses the arguments after the command's name, until one requests help.
-    /// Errors: UsageError.
+    /// Parses the arguments after the command's name, until one requests help. If --check-config is
+    /// one of them, adds all errors to `problems`.
+    /// Errors: otherwise, UsageError for the first error.
     void parse_arguments(const Texts& arguments);
 
     /// Returns "; did you mean --keep?" with the flag whose name is most similar; empty if none is
@@ -174,6 +189,8 @@ struct Command {
                             const std::string& help, const std::string& value,
                             std::optional<double> (*parse_value)(std::string_view));
     void parse_flag(Texts::const_iterator& at, Texts::const_iterator end);
+    void parse_argument(Texts::const_iterator& at, Texts::const_iterator end, Texts& others);
+    void set_arguments(Texts others);
     [[nodiscard]] UnknownFlagError make_unknown_flag_error(const std::string& argument);
 };
 

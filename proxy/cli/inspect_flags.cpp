@@ -225,17 +225,22 @@ RecordFlags::parse_output_filter(const wire::ModDescription& mod) const {
     return parsed;
 }
 
+filter::Expectation RecordFlags::parse_expectation(const std::string& text,
+                                                   const wire::ModDescription& mod) const {
+    auto expectation =
+        filter::Expectation::parse(text, {.show_secrets = config.json.show_secrets,
+                                          .described = filter::described_types(mod)});
+    if (!expectation) {
+        throw usage_error("--expect '{}': {}", text, expectation.error().message);
+    }
+    return *std::move(expectation);
+}
+
 std::vector<filter::Expectation>
 RecordFlags::parse_expectations(const wire::ModDescription& mod) const {
     std::vector<filter::Expectation> expectations;
     for (const std::string& text : expect) {
-        auto expectation =
-            filter::Expectation::parse(text, {.show_secrets = config.json.show_secrets,
-                                              .described = filter::described_types(mod)});
-        if (!expectation) {
-            throw usage_error("--expect '{}': {}", text, expectation.error().message);
-        }
-        expectations.push_back(*std::move(expectation));
+        expectations.push_back(parse_expectation(text, mod));
     }
     return expectations;
 }

@@ -105,6 +105,9 @@ struct RecordFlags {
     /// Errors: UsageError, also if --no-messages is given and only messages can match the filter.
     [[nodiscard]] std::optional<filter::Filter>
     parse_output_filter(const wire::ModDescription& mod) const;
+    /// Parses a value of --expect. Errors: UsageError.
+    [[nodiscard]] filter::Expectation parse_expectation(const std::string& text,
+                                                        const wire::ModDescription& mod) const;
     [[nodiscard]] std::vector<filter::Expectation>
     parse_expectations(const wire::ModDescription& mod) const;
 

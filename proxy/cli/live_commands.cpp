@@ -536,7 +536,9 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
 }
 
 int print_routes(const ProxyFlags& flags, const Settings& settings) {
-    flags.check_traffic_flags(settings);
+    for (const auto& check : flags.traffic_checks(settings)) {
+        check();
+    }
     if (flags.servers().size() > 1) {
         throw UsageError{"--print-routes: name one server at a time"};
     }

@@ -87,13 +87,21 @@ void ProxyFlags::add_relay_flags(Command& command) {
         "Seed of the impairment; the same seed and traffic give the same impairment");
 }
 
-relay::Impairment ProxyFlags::impairment() const {
-    const std::string text = impair.empty() ? "none" : fmt::format("{}", fmt::join(impair, ";"));
-    const auto parsed = relay::parse_impairment(text, forwarding.impairment.seed);
+namespace {
+
+relay::Impairment parse_impairment(const std::string& text, std::uint64_t seed) {
+    const auto parsed = relay::parse_impairment(text, seed);
     if (!parsed) {
         throw usage_error("--impair {}: {}", text, parsed.error());
     }
     return *parsed;
+}
+
+} // namespace
+
+relay::Impairment ProxyFlags::impairment() const {
+    return parse_impairment(impair.empty() ? "none" : fmt::format("{}", fmt::join(impair, ";")),
+                            forwarding.impairment.seed);
 }
 
 std::string describe_client_address_mode(ClientAddressMode wanted, ClientAddressMode chosen) {
@@ -213,27 +221,43 @@ void check_listen_addresses(std::span<const asio::ip::udp::endpoint> listen) {
     }
 }
 
-/// Checks that the last server shares neither name nor addresses with the servers before it.
-void check_last_server(std::span<const process::ConfiguredServer> servers) {
-    const process::ConfiguredServer& last = servers.back();
-    for (const process::ConfiguredServer& each : servers.first(servers.size() - 1)) {
-        const auto& own = last.where.listen.front();
-        const auto& other = each.where.listen.front();
-        if (each.name == last.name) {
-            throw usage_error("--server {0}: two servers have this name; give each its "
-                              "own",
-                              each.name);
-        }
-        if (addresses_overlap(other, own, true)) {
-            throw usage_error("--listen {} for {} and {} for {}: the addresses overlap; "
-                              "give each server its own port",
-                              base::to_string(other), each.name, base::to_string(own), last.name);
-        }
-        if (each.where.host == last.where.host && each.where.port == last.where.port) {
-            throw usage_error("--server: {} and {} are both {}:{}; give each server one name",
-                              each.name, last.name, each.where.host, each.where.port);
-        }
+/// Checks that the proxy would not forward to one of its own listen addresses. Does not check a
+/// server given by its host name, which is resolved later.
+void check_no_loop(const relay::ServerOptions& server,
+                   const std::vector<asio::ip::udp::endpoint>& listen) {
+    boost::system::error_code is_name;
+    const auto address = asio::ip::make_address(server.host, is_name);
+    if (is_name) {
+        return;
     }
+    try {
+        relay::check_no_forwarding_loop({address, server.port}, listen);
+    } catch (const relay::StartError& error) {
+        throw usage_error("--listen {}", error.what());
+    }
+}
+
+/// Checks a server against another one, which was configured before it.
+void check_two_servers(const process::ConfiguredServer& other,
+                       const process::ConfiguredServer& server) {
+    const auto& own_listen = server.where.listen.front();
+    const auto& other_listen = other.where.listen.front();
+    if (other.name == server.name) {
+        throw usage_error("--server {0}: two servers have this name; give each its own",
+                          other.name);
+    }
+    if (addresses_overlap(other_listen, own_listen, true)) {
+        throw usage_error("--listen {} for {} and {} for {}: the addresses overlap; give each "
+                          "server its own port",
+                          base::to_string(other_listen), other.name, base::to_string(own_listen),
+                          server.name);
+    }
+    if (other.where.host == server.where.host && other.where.port == server.where.port) {
+        throw usage_error("--server: {} and {} are both {}:{}; give each server one name",
+                          other.name, server.name, other.where.host, other.where.port);
+    }
+    check_no_loop(other.where, server.where.listen);
+    check_no_loop(server.where, other.where.listen);
 }
 
 } // namespace
@@ -266,22 +290,6 @@ void ProxyFlags::add_to(Command& command) {
 
 namespace {
 
-/// Checks that the proxy would not forward to one of its own listen addresses. Does not check a
-/// server given by its host name, which is resolved later.
-void check_no_loop(const relay::ServerOptions& server,
-                   const std::vector<asio::ip::udp::endpoint>& listen) {
-    boost::system::error_code is_name;
-    const auto address = asio::ip::make_address(server.host, is_name);
-    if (is_name) {
-        return;
-    }
-    try {
-        relay::check_no_forwarding_loop({address, server.port}, listen);
-    } catch (const relay::StartError& error) {
-        throw usage_error("--listen {}", error.what());
-    }
-}
-
 /// Returns whether a run can create files in this folder, which it creates if it is missing.
 bool can_create_files(std::filesystem::path folder) {
     std::error_code ignored;
@@ -301,23 +309,47 @@ bool can_create_files(std::filesystem::path folder) {
 
 } // namespace
 
-void ProxyFlags::check_traffic_flags(const Settings& settings) const {
-    if (!server.empty()) {
-        const relay::Options options = relay_options();
-        check_no_loop(options.server, options.server.listen);
-        const auto named = servers();
-        for (const auto& each : named) {
-            for (const auto& other : named) {
-                check_no_loop(each.where, other.where.listen);
-            }
-        }
-        if (!print_routes) {
-            std::ignore = state_folder();
-        }
-    } else if (!settings.is_set_by_variable_or_file(
-                   "server")) { // otherwise an empty value was reported before
-        throw UsageError{"proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
+std::vector<RunFlags::Check> ProxyFlags::traffic_checks(const Settings& settings) const {
+    std::vector<Check> checks;
+    const bool named = has_named_servers();
+    if (server.empty() && !settings.is_given("server")) { // otherwise a wrong value was reported
+        checks.emplace_back([] {
+            throw UsageError{
+                "proxy needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8304"};
+        });
     }
+    for (const std::string& each : server) {
+        checks.emplace_back([&each, named] {
+            std::ignore = named ? parse_named_server(each).where : parse_server_options(each);
+        });
+    }
+    for (const std::string& each : listen) {
+        checks.emplace_back([&each] { std::ignore = parse_listen_endpoint(each); });
+    }
+    for (const std::string& each : impair) {
+        checks.emplace_back([&each] { std::ignore = parse_impairment(each, 0); });
+    }
+    checks.emplace_back([this] { std::ignore = impairment(); });
+    for (std::size_t i = 0; named && i < server.size(); ++i) {
+        checks.emplace_back([this, i] {
+            const auto own = named_server(i).where;
+            check_no_loop(own, own.listen);
+        });
+        for (std::size_t j = 0; j < i; ++j) {
+            checks.emplace_back(
+                [this, i, j] { check_two_servers(named_server(j), named_server(i)); });
+        }
+    }
+    if (!named && !server.empty()) {
+        checks.emplace_back([this] {
+            const auto own = unnamed_server();
+            check_no_loop(own, own.listen);
+        });
+    }
+    if (!print_routes) {
+        checks.emplace_back([this] { std::ignore = state_folder(); });
+    }
+    return checks;
 }
 
 std::vector<std::string> ProxyFlags::describe_traffic() const {
@@ -355,23 +387,37 @@ std::string ProxyFlags::server_name() const {
     return !named.empty() ? "fleet" : server.empty() ? "" : server.front();
 }
 
-std::vector<process::ConfiguredServer> ProxyFlags::servers() const {
-    const auto has_name = [](const std::string& each) {
-        return each.find('=') != std::string::npos;
-    };
-    if (server.size() <= 1 && !std::ranges::any_of(server, has_name)) {
-        return {};
-    }
-    std::vector<process::ConfiguredServer> servers;
-    std::ranges::transform(server, std::back_inserter(servers), parse_named_server);
+bool ProxyFlags::has_named_servers() const {
+    return server.size() > 1 || std::ranges::any_of(server, [](const std::string& each) {
+               return each.find('=') != std::string::npos;
+           });
+}
+
+process::ConfiguredServer ProxyFlags::named_server(std::size_t index) const {
+    process::ConfiguredServer named = parse_named_server(server[index]);
     if (server.size() != listen.size()) {
         throw usage_error("--server: {} named servers, but {} --listen; give each "
                           "server its own, in the same order",
                           server.size(), listen.size());
     }
-    for (std::size_t i = 0; i < servers.size(); ++i) {
-        servers[i].where.listen.push_back(parse_listen_endpoint(listen[i]));
-        check_last_server(std::span{servers}.first(i + 1));
+    named.where.listen.push_back(parse_listen_endpoint(listen[index]));
+    return named;
+}
+
+relay::ServerOptions ProxyFlags::unnamed_server() const {
+    relay::ServerOptions only = parse_server_options(server.empty() ? "" : server.front());
+    std::ranges::transform(listen, std::back_inserter(only.listen), parse_listen_endpoint);
+    check_listen_addresses(only.listen);
+    return only;
+}
+
+std::vector<process::ConfiguredServer> ProxyFlags::servers() const {
+    std::vector<process::ConfiguredServer> servers;
+    for (std::size_t i = 0; has_named_servers() && i < server.size(); ++i) {
+        const process::ConfiguredServer& last = servers.emplace_back(named_server(i));
+        for (std::size_t j = 0; j < i; ++j) {
+            check_two_servers(servers[j], last);
+        }
     }
     return servers;
 }
@@ -401,15 +447,7 @@ relay::Options ProxyFlags::relay_options() const {
     relay::Options options = forwarding;
     options.impairment = impairment();
     const auto named = servers();
-    options.server = named.empty() ? parse_server_options(server.empty() ? "" : server.front())
-                                   : named.front().where;
-    for (const std::string& where : listen) {
-        const auto endpoint = parse_listen_endpoint(where);
-        if (named.empty()) {
-            options.server.listen.push_back(endpoint);
-        }
-    }
-    check_listen_addresses(options.server.listen);
+    options.server = named.empty() ? unnamed_server() : named.front().where;
     options.max_sessions = max_sessions;
     options.idle_timeout =
         std::chrono::milliseconds{static_cast<std::int64_t>(idle_timeout * 1000)};
@@ -434,13 +472,21 @@ void TapFlags::add_to(Command& command) {
     add_lifecycle_flags(command, "Run in the background, returning once the interface is open");
 }
 
-void TapFlags::check_traffic_flags(const Settings& settings) const {
-    if (interface.empty() &&
-        !settings.is_set_by_variable_or_file("interface")) { // an empty value was reported
-        throw UsageError{
-            "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
+std::vector<RunFlags::Check> TapFlags::traffic_checks(const Settings& settings) const {
+    std::vector<Check> checks;
+    if (interface.empty() && !settings.is_given("interface")) { // else a wrong value was reported
+        checks.emplace_back([] {
+            throw UsageError{
+                "tap needs an interface: -i IFACE, for example -i eth0 ('ip link' lists them)"};
+        });
     }
-    std::ignore = server_detector();
+    for (const std::string& each : servers) {
+        checks.emplace_back([&each] {
+            capture::ServerDetector detector;
+            add_server(detector, each);
+        });
+    }
+    return checks;
 }
 
 std::vector<std::string> TapFlags::describe_traffic() const {

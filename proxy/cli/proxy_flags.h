@@ -44,7 +44,7 @@ struct ProxyFlags final : RunFlags {
     }
 
     void add_to(Command& command) override;
-    void check_traffic_flags(const Settings& settings) const override;
+    [[nodiscard]] std::vector<Check> traffic_checks(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
 
     /// Returns "fleet" if there are several servers: the name for data that belongs to none of
@@ -63,6 +63,11 @@ struct ProxyFlags final : RunFlags {
 
   private:
     void add_relay_flags(Command& command);
+    [[nodiscard]] bool has_named_servers() const;
+    /// Returns a named server with its listen address.
+    [[nodiscard]] process::ConfiguredServer named_server(std::size_t index) const;
+    /// Returns the server without a name, with its listen addresses.
+    [[nodiscard]] relay::ServerOptions unnamed_server() const;
 };
 
 struct TapFlags final : RunFlags {
@@ -77,7 +82,7 @@ struct TapFlags final : RunFlags {
     }
 
     void add_to(Command& command) override;
-    void check_traffic_flags(const Settings& settings) const override;
+    [[nodiscard]] std::vector<Check> traffic_checks(const Settings& settings) const override;
     [[nodiscard]] std::vector<std::string> describe_traffic() const override;
 
     [[nodiscard]] std::string server_name() const override { return interface; }

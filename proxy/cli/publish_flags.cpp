@@ -260,11 +260,8 @@ bool finish_publishing(store::OutputFile& bus) {
     return bus.num_lost_units() == 0;
 }
 
-namespace {
-
-constexpr std::string_view kUnixSocketPrefix = "unix:";
-
 web::HttpAddress parse_http_address(const std::string& text) {
+    constexpr std::string_view kUnixSocketPrefix = "unix:";
     if (text.starts_with(kUnixSocketPrefix)) {
         if (text.size() == kUnixSocketPrefix.size()) {
             throw usage_error("--http {}: expected unix:PATH", text);
@@ -284,8 +281,6 @@ web::HttpAddress parse_http_address(const std::string& text) {
     const auto where = parse_endpoint(text, "--http", kDefaultAddress);
     return {.address = where.address().to_string(), .port = where.port()};
 }
-
-} // namespace
 
 void HttpFlags::add_to(Command& command) {
     add_access_flags(
@@ -346,6 +341,12 @@ std::vector<web::ListeningSocket> HttpFlags::open_page_sockets() const {
         throw usage_error("--http: {}", error.what());
     }
     return listening;
+}
+
+void HttpFlags::check_token_file() const {
+    if (is_enabled() && !token_file.empty()) {
+        std::ignore = read_token({});
+    }
 }
 
 process::PageToken HttpFlags::read_token(const std::filesystem::path& state_folder) const {

@@ -85,6 +85,9 @@ struct BusFlags {
 /// Returns true if all records were published.
 [[nodiscard]] bool finish_publishing(store::OutputFile& bus);
 
+/// Parses an address of --http. Errors: UsageError.
+[[nodiscard]] web::HttpAddress parse_http_address(const std::string& text);
+
 /// The flags about the live page.
 struct HttpFlags {
     std::vector<std::string> addresses; ///< empty if there is no page
@@ -111,6 +114,9 @@ struct HttpFlags {
     /// Errors: UsageError without a page, or for a folder that cannot be written to.
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions>
     page_recording_options(const demo::DemoOptions& demos) const;
+
+    /// Checks that the token file, if given, holds a token. Errors: UsageError.
+    void check_token_file() const;
 
     /// Reads the page's token from its file, or from the state folder. Errors: UsageError.
     [[nodiscard]] process::PageToken read_token(const std::filesystem::path& state_folder) const;

@@ -95,6 +95,13 @@ void RunFlags::add_lifecycle_flags(Command& command, const std::string& backgrou
 }
 
 std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) const {
+    std::vector<Check> checks = traffic_checks(settings);
+    // Checks the values of a flag one by one, so that all wrong ones are reported.
+    const auto add_checks = [&checks](const Texts& values, const auto& check) {
+        for (const std::string& value : values) {
+            checks.emplace_back([&value, check] { check(value); });
+        }
+    };
     // The file of --objects is read once for all checks.
     const auto mod = std::make_shared<std::unique_ptr<wire::ModDescription>>();
     const auto described = [this, mod]() -> const wire::ModDescription& {
@@ -103,16 +110,26 @@ std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) con
         }
         return **mod;
     };
-    return {
-        [this, &settings] { check_traffic_flags(settings); },
-        [described] { std::ignore = described(); },
-        [this] { std::ignore = records.findings_to_fail_on(); },
+    checks.emplace_back([described] { std::ignore = described(); });
+    add_checks(records.fail_on,
+               [](const auto& word) { std::ignore = parse_findings("--fail-on", {word}); });
+    add_checks(flight.triggers,
+               [](const auto& word) { std::ignore = parse_findings("--flight-on", {word}); });
+    add_checks(records.maps_and_objects.maps,
+               [](const auto& name) { std::ignore = existing_folders("--maps", {name}); });
+    add_checks(records.expect, [this, described](const auto& text) {
+        std::ignore = records.parse_expectation(text, described());
+    });
+    add_checks(http.addresses,
+               [](const auto& address) { std::ignore = parse_http_address(address); });
+    const Check more[] = {
         [this] { std::ignore = parse_time_and_size("--rotate", recording.rotate); },
         [this] { std::ignore = parse_time_and_size("--keep", recording.keep); },
         [this] { std::ignore = recording.min_free_bytes(); },
         [this] { std::ignore = recording.max_message_bytes(); },
         [this] { recording.check_recordings(recordings()); },
         [this, &settings] { check_files(settings); },
+        [this] { check_replaceable("--summary", records.summary, FileType::summary); },
         [this] { std::ignore = records.map_folders(); },
         [this] { std::ignore = records.demo_options(); },
         [this] { records.check_capture_flags(); },
@@ -127,11 +144,15 @@ std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) con
             std::ignore =
                 records.parse_filter("--console-filter", records.console_filter, described());
         },
-        [this, described] { std::ignore = records.parse_expectations(described()); },
-        [this] { std::ignore = http.page_addresses(); },
-        [this] { std::ignore = bus.publish_options(server_name(), !servers().empty()); },
+        [this] { check_bus_name("--bus-name", bus.name); },
+        [this] { std::ignore = parse_time_and_size("--bus-limits", bus.limits); },
+        [this] { std::ignore = bus.spool_bytes(); },
+        [this] { std::ignore = bus.access.bus_access(); },
         [this] { std::ignore = page_recording_options(); },
+        [this] { http.check_token_file(); },
     };
+    checks.insert(checks.end(), std::begin(more), std::end(more));
+    return checks;
 }
 
 void RunFlags::check_flags(const Settings& settings) const {
@@ -256,21 +277,27 @@ void RunFlags::check_files(const Settings& settings) const {
     check_distinct_files(read, {{"--output", whole ? records.output : none},
                                 {"--summary", records.summary},
                                 {"--write", whole ? records.capture : none}});
-    check_replaceable("--summary", records.summary, FileType::summary);
 }
 
 void RunFlags::check_inspection_flags() const {
-    const std::pair<bool, const char*> needs[] = {
-        {!records.demo.empty() || !records.capture.empty() || flight.is_enabled(),
-         "--demo, --write and --flight need"},
-        {!records.output.empty() || bus.is_enabled(), "--output and --bus need"},
-        {!records.expect.empty() || !records.fail_on.empty(), "--expect and --fail-on need"},
-        {requests_full_snapshots(), "--resync needs"},
-        {!http.recordings.empty(), "--http-recordings needs"}};
-    for (const auto& [is_given, what] : needs) {
+    const std::pair<bool, const char*> needs[] = {{!records.output.empty(), "--output"},
+                                                  {!records.capture.empty(), "--write"},
+                                                  {!records.demo.empty(), "--demo"},
+                                                  {flight.is_enabled(), "--flight"},
+                                                  {bus.is_enabled(), "--bus"},
+                                                  {!records.expect.empty(), "--expect"},
+                                                  {!records.fail_on.empty(), "--fail-on"},
+                                                  {requests_full_snapshots(), "--resync"},
+                                                  {!http.recordings.empty(), "--http-recordings"}};
+    std::vector<const char*> given;
+    for (const auto& [is_given, flag] : needs) {
         if (no_inspect && is_given) {
-            throw usage_error("{} inspection; drop --no-inspect", what);
+            given.push_back(flag);
         }
+    }
+    if (!given.empty()) {
+        throw usage_error("{} {} inspection; drop --no-inspect", fmt::join(given, " and "),
+                          given.size() == 1 ? "needs" : "need");
     }
 }
 

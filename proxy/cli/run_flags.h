@@ -64,8 +64,8 @@ struct RunFlags {
 
     /// Returns all checks of the flags. `settings`: the settings of the same command.
     [[nodiscard]] std::vector<Check> flag_checks(const Settings& settings) const;
-    /// Checks the flags about the forwarded or tapped traffic.
-    virtual void check_traffic_flags(const Settings& settings) const = 0;
+    /// Returns the checks of the flags about the forwarded or tapped traffic.
+    [[nodiscard]] virtual std::vector<Check> traffic_checks(const Settings& settings) const = 0;
     void check_flags(const Settings& settings) const;
 
     /// The recordings of --output and --write.

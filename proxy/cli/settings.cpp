@@ -173,7 +173,7 @@ class ConfigReader {
     std::size_t number_ = 1;
 };
 
-void check_dependent_flags(Command& command) {
+void add_dependent_flag_problems(Command& command) {
     const auto is_given = [&command](const std::string& flag) {
         const Flag* const found = command.find_flag(flag);
         return found != nullptr && !found->values.empty();
@@ -195,9 +195,10 @@ void check_dependent_flags(Command& command) {
             const auto text =
                 fmt::format("{} has no effect without {}", flag, fmt::join(shown, " or "));
             if (group.is_error) {
-                throw UsageError{text};
+                command.problems.push_back(text);
+            } else {
+                sink::print_error("{}", text);
             }
-            sink::print_error("{}", text);
         }
     }
 }
@@ -279,7 +280,7 @@ std::vector<std::string> Settings::try_fill_missing_flags() {
     if (!is_file_read_) {
         add_problem_of_check(command_->problems, [this] { fill_flags_from_file(); });
     }
-    add_problem_of_check(command_->problems, [this] { check_dependent_flags(*command_); });
+    add_dependent_flag_problems(*command_);
     return std::exchange(command_->problems, {});
 }
 
@@ -303,9 +304,9 @@ std::vector<std::string> Settings::describe_sources() const {
     return lines;
 }
 
-bool Settings::is_set_by_variable_or_file(const std::string& flag) const {
+bool Settings::is_given(const std::string& flag) const {
     const Flag* const found = command_->find_flag("--" + flag);
-    return found != nullptr && !found->source.empty() && found->source != kCommandLine;
+    return found != nullptr && !found->source.empty();
 }
 
 std::string Settings::add_source_to_message(std::string message) const {

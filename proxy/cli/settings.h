@@ -21,19 +21,6 @@ namespace tw::cli {
 
 void add_color_flag(Command& command);
 
-/// Calls `check`. If it throws an exception, adds the message to the list, unless the list contains
-/// the message already.
-template <typename Check>
-void add_problem_of_check(std::vector<std::string>& problems, const Check& check) {
-    try {
-        check();
-    } catch (const std::exception& error) {
-        if (std::find(problems.begin(), problems.end(), error.what()) == problems.end()) {
-            problems.emplace_back(error.what());
-        }
-    }
-}
-
 /// The start of the names of variables that set a flag.
 inline constexpr std::string_view kVariablePrefix = "TWSCOPE_";
 
@@ -72,8 +59,8 @@ class Settings {
     /// Sets the flags to those of another process, and the colours of the log.
     void set_flags_of_process(const std::vector<process::GivenFlag>& flags);
 
-    /// True if a variable or the file sets the flag, even to a value that is not valid.
-    [[nodiscard]] bool is_set_by_variable_or_file(const std::string& flag) const;
+    /// Whether the flag was given, also if its value is not valid.
+    [[nodiscard]] bool is_given(const std::string& flag) const;
 
     /// Returns an error message. If the message begins with a flag, adds the variable or file that
     /// has set the flag.

@@ -164,6 +164,6 @@ test('flags that exclude each other are refused', () => {
     refused(['--flight', '60s', join(folder, 'no'), '--show-secrets'], /--flight .*no: No such file/);
     refused(['--flight', '60s', folder, '--show-secrets', '--flight-on', 'nonsense'], /--flight-on nonsense: neither a finding/);
     refused(['--flight-on', 'error'], /need --flight/);
-    refused(['--flight', '60s', folder, '--show-secrets', '--no-inspect'], /need inspection; drop --no-inspect/);
+    refused(['--flight', '60s', folder, '--show-secrets', '--no-inspect'], /--flight needs inspection; drop --no-inspect/);
     refused(['--show-secrets'], /--flight .*no: No such file/, { TWSCOPE_FLIGHT: `60s,64MiB ${join(folder, 'no')}` });
 });

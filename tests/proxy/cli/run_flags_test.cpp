@@ -30,11 +30,11 @@ void check_all_runs_refused(const std::vector<RefusedArguments>& rows) {
 
 TEST_CASE("flags that need inspection are rejected if it is switched off") {
     check_all_refused(run_with({"--no-inspect"}),
-                      {{{"--expect", "snapshot"}, "--expect and --fail-on need"},
-                       {{"--fail-on", "error"}, "--expect and --fail-on need"},
+                      {{{"--expect", "snapshot"}, "--expect needs"},
+                       {{"--fail-on", "error"}, "--fail-on needs"},
                        {{"--resync"}, "--resync needs"},
-                       {{"--output", "never.jsonl"}, "--output and --bus need"},
-                       {{"--bus", "nats://127.0.0.1:1"}, "--output and --bus need"}});
+                       {{"--output", "never.jsonl"}, "--output needs"},
+                       {{"--bus", "nats://127.0.0.1:1"}, "--bus needs"}});
     CHECK(twscope(run_with({"--no-inspect"})).status == 0);
 }
 
@@ -449,4 +449,50 @@ TEST_CASE("--check-config names every error, once, and ends with 2") {
     CHECK(said.size() >= std::size(wanted));
     CHECK(read_text(notes) == "dear diary");
     check_refused({"proxy", "-s", "127.0.0.1:1", "--check-config", "--treads", "4"}, "--treads");
+}
+
+TEST_CASE("--check-config names every wrong flag, and each wrong value of a flag") {
+    struct Row {
+        Arguments arguments;
+        std::vector<std::string_view> errors; ///< the start of each line after "twscope: "
+    };
+
+    const Row rows[] = {
+        {{"proxy", "-s", "nowhere", "-l", "1", "-l", "host:1", "--impair", "loss=x", "--impair",
+          "delay=y"},
+         {"--server nowhere: ", "--listen 1: ", "--listen host:1: ", "--impair loss=x: ",
+          "--impair delay=y: "}},
+        {{"proxy", "-s", "a=127.0.0.1:1", "-s", "a=127.0.0.1:2", "-s", "c=127.0.0.1:3", "-l", ":4",
+          "-l", ":5", "-l", ":3", "--treads", "4"},
+         {"proxy has no --treads", "--server a: two servers", "--listen 0.0.0.0:3 includes "}},
+        {{"proxy", "--threads", "none", "--items", "some", "-s", "127.0.0.1:1", "-o"},
+         {"--output: needs a value", "--threads none: ", "--items some: "}},
+        {{"proxy", "-s", "127.0.0.1:1", "--maps", "/no/a", "--maps", "/no/b", "--fail-on", "x,y",
+          "--expect", "tock == 1", "--expect", "tuck == 1", "--http", "a", "--http", "b"},
+         {"--fail-on x: ", "--fail-on y: ", "--maps /no/a: ", "--maps /no/b: ",
+          "--expect 'tock == 1': ", "--expect 'tuck == 1': ", "--http a: ", "--http b: "}},
+        {{"proxy", "-s", "127.0.0.1:1", "--bus", "here", "--bus-name", "a b", "--bus-limits", "7",
+          "--spool", ",1GiB", "--http", "1", "--http-token-file", "/no/token"},
+         {"--bus-name a b: ", "--bus-limits 7: ", "--spool ,1GiB: ", "--bus here: ",
+          "--http-token-file "}},
+        {{"proxy", "-s", "127.0.0.1:1", "--no-inspect", "-o", "x.jsonl", "--resync"},
+         {"--output and --resync need inspection; drop --no-inspect"}},
+        {{"proxy", "-s", "127.0.0.1:1", "--demo-version", "4", "--sync", "1s"},
+         {"--demo-version has no effect", "--sync has no effect"}},
+        {{"tap", "--server", "a", "--server", "b"},
+         {"tap needs an interface", "--server a: ", "--server b: "}},
+    };
+    for (const Row& row : rows) {
+        const ProgramResult done = twscope(row.arguments, {"--check-config"});
+        CAPTURE(done.err);
+        CHECK(done.status == 2);
+        std::string_view rest{done.err};
+        for (const std::string_view error : row.errors) {
+            CAPTURE(error);
+            const std::string start = "twscope: " + std::string{error};
+            CHECK(rest.starts_with(start));
+            rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+        }
+        CHECK(rest.empty());
+    }
 }
