@@ -124,6 +124,9 @@ struct LocalPlayer {
     /// "not in the game" if the player has no tee.
     std::string place;
     std::optional<std::int32_t> score{}; ///< as the server sent it; nullopt if the server sent none
+    /// True if the score is the player's best time in milliseconds, or -1 for none. Servers send
+    /// such scores to 0.7 clients in races.
+    bool is_score_time = false;
 };
 
 /// Returns the player who receives the snapshot; nullopt if this player is unknown or if the

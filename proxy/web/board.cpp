@@ -139,6 +139,7 @@ void StatusCollector::handle_record(const record::SnapshotRecord& record) {
         found->second.view.name = std::move(tee->name);
         found->second.view.place = std::move(tee->place);
         found->second.view.score = tee->score;
+        found->second.view.is_score_time = tee->is_score_time;
     }
 }
 

@@ -32,7 +32,8 @@ struct SessionView {
     std::string name{};  ///< the player's name, as the peer sent it
     std::string place{}; ///< position of the player's tee, such as "(50,32) air"
     std::optional<std::int32_t> score{};
-    bool connected = false; ///< a player is in the game, or was a moment ago
+    bool is_score_time = false; ///< the score is a time in milliseconds, or -1 for none
+    bool connected = false;     ///< a player is in the game, or was a moment ago
     /// A peer closed the connection. The session may reopen until it times out.
     bool closed = false;
     std::int64_t opened_ms = 0;

@@ -77,6 +77,7 @@ json::array sessions_json(const StatusView& view) {
                           {"name", session.name},
                           {"place", session.place},
                           {"score", json::value_from(session.score)},
+                          {"score_is_ms", session.is_score_time},
                           {"closed", session.closed},
                           {"opened_ms", session.opened_ms},
                           {"c2s", direction_json(session, 0)},

@@ -117,16 +117,16 @@ test('sessions that ended are last and grey; the table fits, is searchable, and 
     const view = await open();
     const relay = { ...EMPTY.relay, sessions: 2 };
     const sessions = (anna) => [session(1, 'gone', { closed: true, missed: 3 }), session(2, 'anna', anna), session(3, 'bob', { score: -9999 }),
-        session(4, 'cleo', { protocol: '0.7+ddnet', score: -1 })];
+        session(4, 'cleo', { score: -1, score_is_ms: true }), session(5, 'dora', { score: 3_723_050, score_is_ms: true })];
     await view.state({ relay, sessions: sessions({ missed: 4 }) });
     const rows = () => view.page.evaluate(() => [...document.querySelectorAll('table.players tbody tr')].map((row) =>
         [row.className, ...[...row.cells].filter((cell) => cell.checkVisibility()).map((cell) => cell.textContent)]));
     const heads = await view.text('table.players th');
     assert.deepEqual(heads, ['#', 'player', 'score', 'ping', 'verified', 'missed', 'frozen', 'findings']);
-    const [all, anna, bob, cleo, gone] = await rows();
+    const [all, anna, bob, cleo, dora, gone] = await rows();
     assert.match(all[2], /^all players/);
     assert.deepEqual(anna.slice(1, 5), ['2', 'anna', '7', '40 ms']);
-    assert.deepEqual([bob, cleo].map((row) => row.slice(1, 4)), [['3', 'bob', '–'], ['4', 'cleo', '–']]);
+    assert.deepEqual([bob, cleo, dora].map((row) => row.slice(1, 4)), [['3', 'bob', '–'], ['4', 'cleo', '–'], ['5', 'dora', '1:02:03.050']]);
     assert.deepEqual(gone.slice(0, 5), ['left', '1', 'gone', '7', 'left']);
     assert.deepEqual((await view.text('.card')).slice(0, 1), ['2sessions']);
     const fits = () => view.page.evaluate(() => { const box = document.querySelector('table.players').parentElement; return box.scrollWidth <= box.clientWidth; });

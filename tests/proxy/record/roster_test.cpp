@@ -128,6 +128,24 @@ TEST_CASE("the local player is found by the player info") {
     CHECK(player->score == 7);
 }
 
+TEST_CASE("a score is a time if the snapshot of a 0.7 session has the data of a race") {
+    Roster roster;
+    roster.set_own_id(2);
+    ItemTypes types;
+    types.start_connection(snapshot::Dialect::seven);
+    snapshot::Snapshot snapshot;
+    snapshot.append({11, 2}, Ints{0, 83450, 30});
+    SnapshotRecord record = record_of(snapshot);
+    record.types = &types;
+    record.roster = &roster;
+    CHECK(local_player(record)->score == 83450);
+    CHECK_FALSE(local_player(record)->is_score_time);
+    snapshot.append({24, 0}, Ints{-1, 2, 0});
+    record.items = snapshot.view();
+    CHECK(local_player(record)->score == 83450);
+    CHECK(local_player(record)->is_score_time);
+}
+
 TEST_CASE("a player without a name or a tee is shown") {
     const snapshot::Snapshot snapshot = game(false, false);
     const auto player = local_player(record_of(snapshot));

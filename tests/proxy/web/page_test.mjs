@@ -55,6 +55,13 @@ test('the sliders and the text of an impairment agree', async () => {
     assert.deepEqual(valuesOf('none; ;x:=,,'), { c2s: {}, s2c: {} });
 });
 
+test('a race time is shown with minutes and milliseconds', async () => {
+    const { raceTime } = await load('format');
+    for (const [ms, text] of [[0, '0:00.000'], [83450, '1:23.450'], [59999, '0:59.999'], [3_723_050, '1:02:03.050'], [-250, '−0:00.250']]) {
+        assert.equal(raceTime(ms), text);
+    }
+});
+
 test('a slider changes only its own setting in the text', async () => {
     const { withSetting } = await load('impairment');
     for (const [text, changed, wanted] of [

@@ -24,6 +24,14 @@ export function span(seconds: number): string {
     return parts.join(' ');
 }
 
+/** Formats a race time, or the difference of two: 83450 as "1:23.450". */
+export function raceTime(time: number): string {
+    const ms = Math.abs(time);
+    const [hours, minutes] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60];
+    const seconds = ((ms % 60_000) / 1000).toFixed(3).padStart(6, '0');
+    return `${time < 0 ? '−' : ''}${hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}` : minutes}:${seconds}`;
+}
+
 export const clock = (ms: number): string => new Date(ms).toLocaleTimeString('en-GB');
 
 export function preciseClock(ms: number): string {

@@ -1,6 +1,7 @@
 // Messages and findings as they arrive; chat is shown as chat.
 import { Completion } from './complete';
 import { button, make, shown } from './dom';
+import { raceTime } from './format';
 import { isOpen, onOpened, panel } from './panels';
 import type { LogLine } from './protocol';
 import { WORLD, type Store } from './store';
@@ -14,6 +15,8 @@ const HIDDEN_KEYS = new Set(['v', 't', 'type', 'session', 'dir', 'name', 'layer'
 
 /** Fields that contain the number of a player. */
 const PLAYERS = new Set(['client_id', 'killer', 'victim']);
+/** Fields that contain a time in milliseconds, or the difference of two. */
+const RACE_TIMES = new Set(['sv_race_finish.time', 'sv_race_finish.diff', 'sv_checkpoint.diff']);
 /** A message that the server sends to all players reaches them within this time. */
 const TOGETHER_MS = 200;
 const LOOKED_BACK = 40; // number of lines that are compared with a new one
@@ -169,8 +172,9 @@ export class Log {
         return this.knowsNames(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `client ${client}`;
     }
 
-    private fieldsText(session: number, values: Record<string, unknown>): string {
+    private fieldsText(session: number, values: Record<string, unknown>, message = ''): string {
         const shownValue = (key: string, value: unknown): string => {
+            if (RACE_TIMES.has(`${message}.${key}`) && typeof value === 'number') return key === 'time' && value < 0 ? '–' : raceTime(value);
             if (PLAYERS.has(key) && typeof value === 'number' && value >= 0) return this.player(session, value);
             return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
         };
@@ -190,7 +194,7 @@ export class Log {
         }
         const name = [line['id'], line['name'] ?? line['event']].filter((each) => each !== undefined).join(' ');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));
-        const said = fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
+        const said = fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields, String(line['name'])) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
         return [make('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
             make('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
     }

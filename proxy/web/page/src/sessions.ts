@@ -2,7 +2,7 @@
 import { fetchJson } from './api';
 import { keyed, updateChildren } from './children';
 import { at, button, linkButton, make, number, row, shown } from './dom';
-import { count, percent, size } from './format';
+import { count, percent, raceTime, size } from './format';
 import { panel } from './panels';
 import type { SessionState, State } from './protocol';
 import { Growth, meanSince, rate } from './rates';
@@ -30,8 +30,8 @@ interface Column {
 }
 
 const TICK_MS = 20;
-/** What DDNet's servers send to clients of 0.6 and 0.7 as the score of a player who has not finished a race. */
-const NO_SCORE = { six: -9999, seven: -1 };
+/** What servers send as the score of a player who has not finished a race: DDNet to 0.6 clients, and all in milliseconds. */
+const NO_SCORE = { points: -9999, ms: -1 };
 
 const duration = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
@@ -78,9 +78,9 @@ const COLUMNS: readonly Column[] = [
         cell: ({ session }) => `${session.server_name ? `${session.server_name}: ` : ''}${session.map || '–'}` },
 ];
 
-function scoreText({ score, protocol }: SessionState): string {
-    const none = protocol === '0.7+ddnet' ? NO_SCORE.seven : NO_SCORE.six;
-    return typeof score === 'number' && score !== none ? count(score) : '–';
+function scoreText({ score, score_is_ms: isTime }: SessionState): string {
+    if (typeof score !== 'number' || score === (isTime ? NO_SCORE.ms : NO_SCORE.points)) return '–';
+    return isTime ? raceTime(score) : count(score);
 }
 
 const card = (value: string, text: string, className = ''): HTMLElement =>
