@@ -276,7 +276,7 @@ int run_explain(const ExplainFlags& flags) {
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {
             const auto use_line = [&](std::string_view line) { reader.on_line(line); };
-            whole = read_records(path, use_line, EmptyFile::is_recording) && whole;
+            whole = read_records(path, use_line) && whole;
         }
     } else {
         whole = read_captures(flags, reader);

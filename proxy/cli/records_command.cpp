@@ -463,7 +463,12 @@ class SelectionWriter {
     std::string block_;
 };
 
-int check_records(RecordsFiles& files) {
+/// Returns whether the file is empty, but not as a segment of a folder, of which the newest may be.
+bool is_named_and_empty(const FileReadResult& file, const RecordsCommandFlags& flags) {
+    return file.is_empty() && std::ranges::find(flags.paths, file.path) != flags.paths.end();
+}
+
+int check_records(const RecordsCommandFlags& flags, RecordsFiles& files) {
     analyze::RecordsCheck check;
     files.read_files({
         .on_file_begin =
@@ -473,7 +478,13 @@ int check_records(RecordsFiles& files) {
                 check.on_line(line, filter::read_line_head(line));
                 return true; // the check counts other lines itself
             },
-        .on_file_end = [&](const FileReadResult& file) { check.end_file(file.reader); },
+        .on_file_end =
+            [&](const FileReadResult& file) {
+                if (is_named_and_empty(file, flags)) {
+                    throw usage_error("{}: is empty", file.path);
+                }
+                check.end_file(file.reader);
+            },
     });
     fmt::print("{}", record::escape_lines_for_terminal(check.report_text()));
     return check.is_complete() ? 0 : kExitFailed;
@@ -490,6 +501,7 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
     RepeatedLines repetitions;
     bool is_whole = true;
     bool is_any_read = false;
+    bool is_any_empty = false;
     const auto use_line = [&](std::string_view line) {
         if (!filter::is_record_line(line)) {
             return false;
@@ -511,10 +523,9 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
         .on_file_end =
             [&](const FileReadResult& file) {
                 is_whole = file.report_problems() && is_whole;
-                // The newest segment of a folder may still be empty.
-                if (file.is_empty() &&
-                    std::ranges::find(flags.paths, file.path) != flags.paths.end()) {
+                if (is_named_and_empty(file, flags)) {
                     sink::print_error("{}: is empty", file.path);
+                    is_any_empty = !flags.follow; // a followed recording may not have begun
                 }
             },
         .on_pause = [&] { writer.flush(); },
@@ -528,7 +539,10 @@ int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
         files.read_files(callbacks);
     }
     const bool is_explained = selection.report_unmatched() || !is_any_read;
-    return writer.finish(!is_explained) && is_whole ? 0 : kExitFailed;
+    if (!writer.finish(!is_explained) || !is_whole) {
+        return kExitFailed;
+    }
+    return is_any_empty ? kExitUsage : 0;
 }
 
 /// Checks the flags and brings times into a form in which they can be compared.
@@ -560,7 +574,7 @@ int run_records(const RecordsCommandFlags& given) {
         throw UsageError{"a table needs --columns, for example --columns t,tick,items.player"};
     }
     if (flags.verify) {
-        return check_records(files);
+        return check_records(flags, files);
     }
     return write_selection(flags, files);
 }

@@ -118,7 +118,8 @@ bool report_invalid_lines(const std::string& path, std::uint64_t count) {
 
 bool FileReadResult::is_empty() const {
     std::error_code ignored;
-    return reader.source().position() == 0 && reader.source().file_end() == store::FileEnd::whole &&
+    return reader.num_lines() == 0 && reader.unfinished_line().empty() &&
+           reader.skipped_bytes() == 0 && reader.source().file_end() == store::FileEnd::whole &&
            path != "-" && !std::filesystem::is_fifo(path, ignored);
 }
 
@@ -336,11 +337,11 @@ namespace {
 /// Reads all lines of a recording. `on_line`: returns whether the line is a record. `quiet`: do not
 /// print what could not be read. Returns true if everything was read or `quiet` is true.
 /// Errors: UsageError, as read_records().
-bool read_recording(const std::string& path, bool quiet, EmptyFile empty,
+bool read_recording(const std::string& path, bool quiet,
                     const std::function<bool(std::string_view line)>& on_line) {
     bool is_whole = true;
     const auto end_file = [&](const FileReadResult& file) {
-        if (file.path == path && file.is_empty() && empty == EmptyFile::is_error) {
+        if (file.path == path && file.is_empty()) {
             throw usage_error("{}: is empty", path);
         }
         if (file.path == path && file.invalid_lines != 0 &&
@@ -399,8 +400,8 @@ void LineCallbackOutput::write(std::string_view block) {
 }
 
 bool read_records(const std::string& path,
-                  const std::function<void(std::string_view line)>& on_record, EmptyFile empty) {
-    return read_recording(path, false, empty, [&on_record](std::string_view line) {
+                  const std::function<void(std::string_view line)>& on_record) {
+    return read_recording(path, false, [&on_record](std::string_view line) {
         const bool is_record = filter::is_record_line(line);
         if (is_record) {
             on_record(line);
@@ -432,7 +433,7 @@ bool read_record_lines(const RecordSource& source, bool quiet,
         return true; // the caller checks the lines
     };
     return is_recording(source.path, read_file_start(source.path))
-               ? read_recording(source.path, quiet, EmptyFile::is_error, use_line)
+               ? read_recording(source.path, quiet, use_line)
                : read_capture(source, quiet, on_line);
 }
 

@@ -33,7 +33,7 @@ struct FileReadResult {
     const store::LineReader& reader;
     std::uint64_t invalid_lines = 0; ///< lines that are not records
 
-    /// Returns whether the file is empty. False for a pipe, from which nothing may be a result.
+    /// Returns whether the file holds no text. False for a pipe, from which nothing may be a result.
     [[nodiscard]] bool is_empty() const;
 
     /// Prints on standard error which part of the file could not be read, how many lines were read,
@@ -103,16 +103,11 @@ class LineCallbackOutput final : public sink::Output {
     std::function<void(std::string_view line)> on_line_;
 };
 
-/// Whether an empty file is an error, or a recording that has just begun.
-enum class EmptyFile : std::uint8_t { is_error, is_recording };
-
 /// Reads all lines of a recording, or of a folder with segments, and prints on standard error which
 /// part could not be read. Returns true if everything could be read.
-/// Errors: UsageError, as RecordsFiles, for a file with lines of which none is a record, and for an
-/// empty file if that is an error.
+/// Errors: UsageError, as RecordsFiles, for an empty file, and for one whose lines are no records.
 [[nodiscard]] bool read_records(const std::string& path,
-                                const std::function<void(std::string_view line)>& on_record,
-                                EmptyFile empty = EmptyFile::is_error);
+                                const std::function<void(std::string_view line)>& on_record);
 
 /// The source of record lines: a capture, demo or recording, or a folder with segments.
 struct RecordSource {
