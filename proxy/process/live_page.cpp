@@ -272,12 +272,22 @@ web::RunState LivePage::state() const {
     }
     state.recording.bus = parts_.outputs->bus_totals();
     state.http_connections_rejected = admin_.server().rejected_connection_count();
+    state.recording.written_bytes = written_bytes();
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
         state.recording.error = parts_.file->failed() ? parts_.file->error_text() : "";
         state.recording.lost = parts_.file->num_lost_units() + parts_.queue->num_dropped_units();
     }
     return state;
+}
+
+std::uint64_t LivePage::written_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const store::OutputFile* const file : {parts_.file, parts_.capture}) {
+        bytes += file == nullptr ? 0 : file->state.written_bytes.load();
+    }
+    const std::scoped_lock lock{mutex_};
+    return written_bytes_ = std::max(written_bytes_, bytes);
 }
 
 void LivePage::add_servers(web::RunState& state) const {

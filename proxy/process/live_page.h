@@ -129,8 +129,9 @@ class LivePage final : public pipeline::RecordPageData {
         web::PageFeed* feed; ///< null if traffic is not inspected
         pipeline::MapFolders* maps;
         const wire::ModDescription* mod;
-        std::uint32_t observer; ///< the number of this observer process within the run
-        const store::OutputFile* file;
+        std::uint32_t observer;        ///< the number of this observer process within the run
+        const store::OutputFile* file; ///< of the records; null if there is none
+        const store::OutputFile* capture = nullptr; ///< null if there is none
         const store::QueuedOutput* queue;
         const pipeline::RecordOutputs* outputs;
         /// Null if viewers cannot start recordings from the page.
@@ -160,6 +161,7 @@ class LivePage final : public pipeline::RecordPageData {
     [[nodiscard]] web::PageFeed* page_feed() override { return parts_.feed; }
 
     [[nodiscard]] web::RunState state() const override;
+    [[nodiscard]] std::uint64_t written_bytes() const;
     [[nodiscard]] web::Health check_liveness() const override;
     void check_readiness(std::function<void(web::Health)> done) override;
 
@@ -195,7 +197,10 @@ class LivePage final : public pipeline::RecordPageData {
     Dependencies parts_;
     PageOptions options_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
-    mutable std::mutex mutex_;           ///< guards silence_ and hang_detector_
+    /// The most bytes that were written so far. A counter must not fall when a full disk makes the
+    /// recording cut an unfinished part off.
+    mutable std::uint64_t written_bytes_ = 0;
+    mutable std::mutex mutex_; ///< guards silence_, hang_detector_ and written_bytes_
     std::map<relay::ServerIndex, web::SilenceState> silence_;
     RelayHangDetector hang_detector_;
     web::AdminServer admin_;

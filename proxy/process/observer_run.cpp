@@ -112,6 +112,7 @@ void ObserverRun::open_page() {
                                  .mod = options_.config.mod,
                                  .observer = number_,
                                  .file = options_.file,
+                                 .capture = options_.capture,
                                  .queue = records_ ? &records_->queue() : nullptr,
                                  .outputs = &lines_,
                                  .recordings = written_.page_recordings(),

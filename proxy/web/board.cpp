@@ -30,6 +30,7 @@ void StatusView::merge_with(const StatusView& other) {
     totals.merge(other.totals);
     sessions_open += other.sessions_open;
     sessions_closed += other.sessions_closed;
+    players += other.players;
     sessions.insert(sessions.end(), other.sessions.begin(), other.sessions.end());
     limit_sessions(true);
     maps.insert(other.maps.begin(), other.maps.end());
@@ -227,6 +228,7 @@ void StatusCollector::add_session(StatusView& view, std::uint32_t number,
     session.number = number;
     view.sessions_closed += session.closed ? 1 : 0;
     session.connected = known != sessions_.end() && known->second.connected;
+    view.players += session.connected ? 1 : 0;
     view.maps[number] = session.map_sha256;
     for (std::size_t i = 0; i < stats.directions.size(); ++i) {
         session.datagrams[i] = stats.directions[i].datagrams;

@@ -94,6 +94,7 @@ struct StatusView {
     /// Number of sessions that a peer has closed, here or before a takeover. They end when they
     /// time out.
     std::size_t sessions_closed = 0;
+    std::size_t players = 0;             ///< number of open sessions with a player in the game
     std::vector<SessionView> sessions{}; ///< ordered by session number
     /// The checksum of each open session's map file; nullopt if the file is not available.
     std::map<std::uint32_t, std::optional<std::array<std::uint8_t, 32>>> maps{};

@@ -304,6 +304,7 @@ constexpr MetricType kGauge = MetricType::Gauge;
 
 constexpr std::array<std::string_view, 2> kDirections{"c2s", "s2c"};
 constexpr double kMsPerSecond = 1000;
+constexpr std::string_view kPlayersSentence = "Sessions with a player in the game.";
 constexpr std::string_view kSilentSentence = "1 while the server answers none of its sessions.";
 
 /// Collects metrics. The caller adds all metrics of a name one after the other, because the output
@@ -472,6 +473,10 @@ constexpr ServerMetric kServerMetrics[]{
      [](const NamedServerState& server, const ServerView&) {
          return static_cast<double>(server.relay.sessions_open);
      }},
+    {kGauge, "", "collect_server_players", kPlayersSentence,
+     [](const NamedServerState&, const ServerView& view) {
+         return static_cast<double>(view.players);
+     }},
     {kGauge, "server_silent", "collect_server_silent", kSilentSentence,
      [](const NamedServerState& server, const ServerView&) { return server.silent ? 1.0 : 0.0; }},
     {kCounter, "server_findings_total", "collect_server_findings_total",
@@ -548,6 +553,16 @@ void add_snapshots(Metrics& out, const StatusView& view) {
     add_findings(out, "findings_total", totals.findings);
 }
 
+void add_players(Metrics& out, const RunState& state) {
+    if (state.servers.empty()) {
+        out.add(kGauge, "players", kPlayersSentence, state.view.players);
+    }
+    for (const NamedServerState& server : state.servers) {
+        out.add(kGauge, "players", kPlayersSentence, server_view_of(state, server).players,
+                with_label({}, "server", server.name));
+    }
+}
+
 void add_bus(Metrics& out, const record::BusTotals& totals) {
     for (const record::BusMetricRow& row : record::bus_metric_rows()) {
         out.add(row.kind == record::MetricKind::counter ? kCounter : kGauge, row.metric,
@@ -565,10 +580,13 @@ void add_run(Metrics& out, const RunState& state) {
             state.recording.error.empty() ? 0 : 1);
     out.add(kCounter, "records_lost_total", "Records that could not be written.",
             state.recording.lost);
+    out.add(kCounter, "recorded_bytes_total", "Bytes of records and captures written to files.",
+            state.recording.written_bytes);
     if (state.recording.bus) {
         add_bus(out, *state.recording.bus);
     }
     if (state.inspecting) {
+        add_players(out, state);
         add_traffic(out, state.view.totals);
         add_snapshots(out, state.view);
     }

@@ -63,8 +63,9 @@ struct PageRecordingState {
 struct RecordingState {
     /// File or bus to which records are written; empty if they are not written.
     std::string output{};
-    std::string error{};                      ///< why recording stopped; empty while it works
-    std::uint64_t lost = 0;                   ///< number of records that could not be written
+    std::string error{};             ///< why recording stopped; empty while it works
+    std::uint64_t lost = 0;          ///< number of records that could not be written
+    std::uint64_t written_bytes = 0; ///< bytes of records and of the capture written to files
     std::optional<record::BusTotals> bus{};   ///< nullopt if there is no message bus
     std::optional<PageRecordingState> page{}; ///< nullopt if the page cannot record
     bool has_flight = false;                  ///< true if there is a flight recorder

@@ -441,7 +441,8 @@ test('a button keeps a press while numbers change; a paused view stays after its
     await waitUntil('bob to have left', () => inPage(page, () => /bob \(left\)/.test(document.getElementById('source').textContent)), WAIT_MS);
     // A player who has left has no open session, although the relay keeps the session until it times out.
     assert.equal(await inPage(page, () => window.twscope.store.state.relay.sessions), 1);
-    assert.match(await (await fetch(`${new URL(game.address).origin}/metrics`)).text(), /^twscope_sessions 1$/m);
+    const metrics = await (await fetch(`${new URL(game.address).origin}/metrics`)).text();
+    for (const line of [/^twscope_sessions 1$/m, /^twscope_players 1$/m, /^twscope_recorded_bytes_total [1-9]/m]) assert.match(metrics, line);
     const after = await stated();
     await waitUntil('more to come', async () => await stated() > after + 1000, WAIT_MS);
     assert.equal(await source(), bob);

@@ -154,6 +154,7 @@ TEST_CASE("the page shows each session with its player and its own totals") {
     const web::StatusView view = watched.view();
     REQUIRE(view.sessions.size() == 4);
     CHECK(view.sessions_open == 4);
+    CHECK(view.players == 4);
     CHECK(view.maps.size() == 4);
     CHECK(std::ranges::all_of(view.sessions, [&](const web::SessionView& session) {
         return view.maps.at(session.number) == session.map_sha256;

@@ -56,6 +56,9 @@ TEST_CASE("servers with names have a label, and nothing is counted twice") {
     CHECK(value(R"(twscope_sessions{server="ctf"})") == 2);
     CHECK(value(R"(twscope_sessions{server="race"})") == 7);
     CHECK(value("twscope_sessions") == -1);
+    CHECK(value(R"(twscope_players{server="ctf"})") == 0);
+    CHECK(value(R"(twscope_players{server="race"})") == 3);
+    CHECK(value("twscope_players") == -1);
     CHECK(value("twscope_server_silent") == -1);
     CHECK(value(R"(twscope_datagrams_total{server="ctf",direction="s2c",result="forwarded"})") ==
           100);
@@ -121,6 +124,8 @@ TEST_CASE("metrics say what was counted, in base units") {
 
     const Row rows[] = {
         {"twscope_sessions", 2},
+        {"twscope_players", 1},
+        {"twscope_recorded_bytes_total", 4096},
         {R"(twscope_sessions_total{result="opened"})", 5},
         {R"(twscope_datagrams_total{direction="s2c",result="forwarded"})", 100},
         {R"(twscope_datagrams_total{direction="c2s",result="dropped"})", 3},
@@ -172,6 +177,7 @@ TEST_CASE("a collector has metrics of each server's records, and none of forward
     CHECK(text.samples.at(R"(twscope_collect_server_last_record_time_seconds{server="ctf"})") ==
           doctest::Approx(1'700'000'000.5));
     CHECK(text.samples.at(R"(twscope_collect_server_sessions{server="ctf"})") == 3);
+    CHECK(text.samples.at(R"(twscope_collect_server_players{server="ctf"})") == 2);
     CHECK(text.samples.at(R"(twscope_collect_server_silent{server="ctf"})") == 1);
     CHECK(text.samples.at(R"(twscope_collect_server_findings_total{server="ctf"})") == 5);
     CHECK(text.samples.contains(R"(twscope_collect_findings_total{finding="inspect.gap"})"));

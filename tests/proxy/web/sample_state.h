@@ -26,7 +26,10 @@ inline web::RunState sample_state() {
     state.relay.directions[1].datagrams = 100;
     state.relay.directions[1].bytes = 12'345;
     state.relay.directions[0].dropped = 3;
-    state.recording = {.output = "game.jsonl", .error = "No space left on device", .lost = 7};
+    state.recording = {.output = "game.jsonl",
+                       .error = "No space left on device",
+                       .lost = 7,
+                       .written_bytes = 4096};
     state.view.totals.snapshots = 50;
     state.view.totals.verified = 49;
     state.view.totals.mismatched = 1;
@@ -36,6 +39,7 @@ inline web::RunState sample_state() {
         1;
     state.view.items = {{"character", 80}, {"a \"mod\\'s\"\nthing", 1}};
     state.view.sessions_open = 1;
+    state.view.players = 1;
     state.view.sessions = {{.number = 1,
                             .client = "127.0.0.1:5000",
                             .name = "</script><b>\"\\\x01\xff",
