@@ -5,6 +5,8 @@ import { Design, showsImages } from './design';
 export const TILE = 32;
 const CHUNK = 32; // side length of a picture, in tiles
 const PIXELS = 16; // side length of a tile in a picture
+const FIRST_ENTITY = 192; // tiles from this index on mark where things appear; they are drawn faintly
+const ENTITY_ALPHA = 0.35;
 const SHARP = 2; // scale of pictures with the map's images, if few are in sight
 const MAX_PICTURES = 96; // a sharp picture counts as SHARP ** 2
 const PAINT_MS = 10; // longest time that a frame spends on painting pictures
@@ -208,6 +210,8 @@ export class Tiles {
         context.beginPath();
         context.rect(0, 0, (right - left) * PIXELS, (bottom - top) * PIXELS);
         context.clip();
+        context.fillStyle = AIR;
+        context.fillRect(0, 0, picture.width, picture.height);
         for (let y = top; y < bottom; ++y) {
             for (let x = left; x < right; ++x) paintTile(x, y);
         }
@@ -225,11 +229,14 @@ export class Tiles {
             context.fillStyle = color ?? AIR;
             context.fillRect(px + left, py + top, side, side);
         };
-        square(colors[game || front], 0, 0, PIXELS);
+        const index = game || front;
+        context.globalAlpha = index < FIRST_ENTITY ? 1 : ENTITY_ALPHA;
+        square(colors[index], 0, 0, PIXELS);
+        context.globalAlpha = 1;
         if (game && front) square(colors[front], PIXELS / 4, PIXELS / 4, PIXELS / 2);
         MARKS.forEach((name, order) => {
-            const index = this.tileIndex(name, x, y);
-            if (index) square(this.layers.get(name)?.colors[index], (order % 2) * PIXELS / 2, Math.floor(order / 2) * PIXELS / 2, PIXELS / 2);
+            const mark = this.tileIndex(name, x, y);
+            if (mark) square(this.layers.get(name)?.colors[mark], (order % 2) * PIXELS / 2, Math.floor(order / 2) * PIXELS / 2, PIXELS / 2);
         });
     }
 }
