@@ -42,7 +42,7 @@ constexpr const char* kAboutTwscope =
     "  twscope proxy -s 127.0.0.1:8304 -o records/       also record everything\n"
     "  twscope tap -i eth0 -o records/                   record beside the path\n"
     "  twscope decode traffic.pcap -o -                  decode a capture\n"
-    "  twscope explain traffic.pcap                      explain the first error in it\n"
+    "  twscope explain traffic.pcap                      explain its first error\n"
     "  twscope records game.jsonl.zst --session 3        read a recording\n"
     "  twscope collect --bus nats://bus:4222 -o fleet/   collect from many servers\n"
     "  twscope replay traffic.pcap -s 127.0.0.1:8304     replay clients on a server\n"

@@ -59,7 +59,7 @@ constexpr BriefHelp kBriefHelp[]{
     {"live", "keep", "Delete older segments, and beyond a size"},
     {"live", "http", "Live page and API ({1} is usual)"},
     {"live", "quiet", "No status, findings or table of findings"},
-    {"live", "stats", "At the end, show traffic by message and item type"},
+    {"live", "stats", "At the end, traffic by message and item type"},
     {"live", "duration", "Stop after this time"},
     {"live", "check-config", "Say what a run would do, and exit"},
     {"live", "impair", "For example s2c:delay=40ms,loss=2%"},

@@ -197,10 +197,9 @@ TW_FINDING(snapshot_explained, "snapshot.explained", info,
            "one wrong.",
            "Damage in transit, or a server that changes an item while it writes the snapshot.")
 TW_FINDING(snapshot_client_stalled, "snapshot.client_stalled", warning,
-           "A client got nothing new to show for a while; its game froze. The name gives the "
-           "cause.",
+           "A client got nothing new to show for a while; its game froze.",
            "Snapshots that it had to reject, packet loss, a server that stopped, or a client that "
-           "did.")
+           "did; the name says which.")
 TW_FINDING(snapshot_budget, "snapshot.budget", warning,
            "Snapshots grow towards a limit, beyond which servers silently drop items.",
            "A type whose items are created faster than they are removed.")
