@@ -173,8 +173,4 @@ std::size_t IntOffsets::byte_offset(std::size_t int_index) {
     return offset_;
 }
 
-std::size_t byte_offset_of_int(std::span<const std::byte> body, std::size_t int_index) {
-    return IntOffsets{body}.byte_offset(int_index);
-}
-
 } // namespace tw::snapshot

@@ -124,8 +124,4 @@ class IntOffsets {
     std::size_t offset_ = 0;
 };
 
-/// Returns the byte offset of an int in a delta body; the body's size if the body has no such int.
-[[nodiscard]] std::size_t byte_offset_of_int(std::span<const std::byte> body,
-                                             std::size_t int_index);
-
 } // namespace tw::snapshot

@@ -4,80 +4,6 @@
 #include <array>
 #include <vector>
 
-namespace tw::wire {
-namespace {
-
-/// All integer message ids are less than this: at most 31 in 0.6, at most 39 in 0.7.
-constexpr std::size_t kClassicIds = 64;
-
-/// Finds message types by id or by UUID.
-class MessageIndex {
-  public:
-    MessageIndex() {
-        const auto system = table::system_messages();
-        const auto game = table::game_messages();
-        const auto seven = table::seven_messages();
-        messages_.reserve(system.size() + game.size() + seven.size());
-        messages_.insert(messages_.end(), system.begin(), system.end());
-        messages_.insert(messages_.end(), game.begin(), game.end());
-        for (const MessageSpec& message : seven) {
-            messages_.push_back(message);
-            messages_.back().dialect = snapshot::Dialect::seven;
-        }
-        for (const auto& message : messages_) {
-            if (message.number != 0) {
-                classic_[row_index(message.system, message.dialect)][message.number % kClassicIds] =
-                    &message;
-            } else {
-                with_uuid_.push_back(&message);
-            }
-        }
-        std::ranges::sort(with_uuid_, {}, &MessageSpec::uuid);
-    }
-
-    [[nodiscard]] std::span<const MessageSpec> messages() const { return messages_; }
-
-    [[nodiscard]] const MessageSpec* find(bool system, std::uint16_t number,
-                                          snapshot::Dialect dialect) const {
-        return number < kClassicIds ? classic_[row_index(system, dialect)][number] : nullptr;
-    }
-
-    [[nodiscard]] const MessageSpec* find(const snapshot::Uuid& uuid) const {
-        const auto found = std::ranges::lower_bound(with_uuid_, uuid, {}, &MessageSpec::uuid);
-        return found != with_uuid_.end() && (*found)->uuid == uuid ? *found : nullptr;
-    }
-
-  private:
-    [[nodiscard]] static std::size_t row_index(bool system, snapshot::Dialect dialect) {
-        return 2 * static_cast<std::size_t>(dialect) + (system ? 1U : 0U);
-    }
-
-    std::vector<MessageSpec> messages_;
-    std::array<std::array<const MessageSpec*, kClassicIds>, 2 * snapshot::kDialects> classic_{};
-    std::vector<const MessageSpec*> with_uuid_; ///< sorted by UUID
-};
-
-const MessageIndex& message_index() {
-    static const MessageIndex instance;
-    return instance;
-}
-
-} // namespace
-
-std::span<const MessageSpec> message_table() {
-    return message_index().messages();
-}
-
-const MessageSpec* find_message(bool system, std::uint16_t number, snapshot::Dialect dialect) {
-    return message_index().find(system, number, dialect);
-}
-
-const MessageSpec* find_message(const snapshot::Uuid& uuid) {
-    return message_index().find(uuid);
-}
-
-} // namespace tw::wire
-
 namespace tw::wire::table {
 namespace {
 
@@ -356,12 +282,75 @@ constexpr MessageSpec kGameMessages[] = {
 
 } // namespace
 
-std::span<const MessageSpec> game_messages() {
-    return kGameMessages;
-}
-
-std::span<const MessageSpec> system_messages() {
-    return kSystemMessages;
-}
-
 } // namespace tw::wire::table
+
+namespace tw::wire {
+namespace {
+
+/// All integer message ids are less than this: at most 31 in 0.6, at most 39 in 0.7.
+constexpr std::size_t kClassicIds = 64;
+
+/// Finds message types by id or by UUID.
+class MessageIndex {
+  public:
+    MessageIndex() {
+        using namespace table;
+        messages_.assign(std::begin(kSystemMessages), std::end(kSystemMessages));
+        messages_.insert(messages_.end(), std::begin(kGameMessages), std::end(kGameMessages));
+        for (const MessageSpec& message : seven_messages()) {
+            messages_.push_back(message);
+            messages_.back().dialect = snapshot::Dialect::seven;
+        }
+        for (const auto& message : messages_) {
+            if (message.number != 0) {
+                classic_[row_index(message.system, message.dialect)][message.number % kClassicIds] =
+                    &message;
+            } else {
+                with_uuid_.push_back(&message);
+            }
+        }
+        std::ranges::sort(with_uuid_, {}, &MessageSpec::uuid);
+    }
+
+    [[nodiscard]] std::span<const MessageSpec> messages() const { return messages_; }
+
+    [[nodiscard]] const MessageSpec* find(bool system, std::uint16_t number,
+                                          snapshot::Dialect dialect) const {
+        return number < kClassicIds ? classic_[row_index(system, dialect)][number] : nullptr;
+    }
+
+    [[nodiscard]] const MessageSpec* find(const snapshot::Uuid& uuid) const {
+        const auto found = std::ranges::lower_bound(with_uuid_, uuid, {}, &MessageSpec::uuid);
+        return found != with_uuid_.end() && (*found)->uuid == uuid ? *found : nullptr;
+    }
+
+  private:
+    [[nodiscard]] static std::size_t row_index(bool system, snapshot::Dialect dialect) {
+        return 2 * static_cast<std::size_t>(dialect) + (system ? 1U : 0U);
+    }
+
+    std::vector<MessageSpec> messages_;
+    std::array<std::array<const MessageSpec*, kClassicIds>, 2 * snapshot::kDialects> classic_{};
+    std::vector<const MessageSpec*> with_uuid_; ///< sorted by UUID
+};
+
+const MessageIndex& message_index() {
+    static const MessageIndex instance;
+    return instance;
+}
+
+} // namespace
+
+std::span<const MessageSpec> message_table() {
+    return message_index().messages();
+}
+
+const MessageSpec* find_message(bool system, std::uint16_t number, snapshot::Dialect dialect) {
+    return message_index().find(system, number, dialect);
+}
+
+const MessageSpec* find_message(const snapshot::Uuid& uuid) {
+    return message_index().find(uuid);
+}
+
+} // namespace tw::wire

@@ -230,8 +230,7 @@ constexpr MessageSpec removed_in(std::int32_t version, MessageSpec message) {
     return message;
 }
 
-[[nodiscard]] std::span<const MessageSpec> system_messages();
-[[nodiscard]] std::span<const MessageSpec> game_messages();
+/// Returns the messages of 0.7. The other messages are in message_layouts.cpp.
 [[nodiscard]] std::span<const MessageSpec> seven_messages();
 /// Returns the fields of a 0.7 sv_tune_params with the given body. By mistake, DDNet 16.4 sometimes
 /// sends laser_damage, too. The message then has 45 ints.

@@ -429,12 +429,6 @@ bool is_six_handshake(std::span<const std::byte> datagram) {
 
 namespace {
 
-/// Returns the size of the largest chunk that a header can describe, in bytes. Only an assertion
-/// calls this function.
-[[maybe_unused]] std::size_t max_chunk_size(Dialect dialect) {
-    return (std::size_t{64} << size_bits_in_second_byte(dialect)) - 1;
-}
-
 using Buffer = std::vector<std::byte>;
 
 void append_u8(Buffer& out, std::uint32_t value) {
@@ -511,8 +505,8 @@ Buffer encode_control(const ControlSpec& spec) {
 
 void append_chunk(Buffer& out, bool vital, std::uint16_t sequence, bool resend,
                   std::span<const std::byte> payload, Dialect dialect) {
-    assert(payload.size() <= max_chunk_size(dialect) && sequence < kSequenceModulus);
     const unsigned low_bits = size_bits_in_second_byte(dialect);
+    assert(payload.size() >> low_bits < 64 && sequence < kSequenceModulus);
     const std::uint32_t low_mask = (1U << low_bits) - 1;
     const auto size = static_cast<std::uint32_t>(payload.size());
     append_u8(out, (resend ? 0x80U : 0U) | (vital ? 0x40U : 0U) | size >> low_bits);

@@ -402,11 +402,11 @@ TEST_CASE("random bodies do not crash the decoder") {
 
 TEST_CASE("the byte offset of each int in a body is found") {
     const auto body = encode_ints({0, 1000, 5, -100000});
-    CHECK(byte_offset_of_int(body, 0) == 0);
-    CHECK(byte_offset_of_int(body, 1) == 1);
-    CHECK(byte_offset_of_int(body, 2) == 3);
-    CHECK(byte_offset_of_int(body, 3) == 4);
-    CHECK(byte_offset_of_int(body, 4) == body.size());
-    CHECK(byte_offset_of_int(body, 99) == body.size());
-    CHECK(byte_offset_of_int(from_hex("0080"), 2) == 2);
+    CHECK(IntOffsets{body}.byte_offset(0) == 0);
+    CHECK(IntOffsets{body}.byte_offset(1) == 1);
+    CHECK(IntOffsets{body}.byte_offset(2) == 3);
+    CHECK(IntOffsets{body}.byte_offset(3) == 4);
+    CHECK(IntOffsets{body}.byte_offset(4) == body.size());
+    CHECK(IntOffsets{body}.byte_offset(99) == body.size());
+    CHECK(IntOffsets{from_hex("0080")}.byte_offset(2) == 2);
 }

@@ -198,7 +198,7 @@ record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
                                            const record::ItemTypes& types) {
     const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
                                    ? error.offset
-                                   : snapshot::byte_offset_of_int(body, error.offset);
+                                   : snapshot::IntOffsets{body}.byte_offset(error.offset);
     const PartPosition at = locate_in_parts(body, offset);
     const snapshot::ErrorInfo& info = snapshot::error_info(error.code);
     record::FindingRecord finding{.id = record::finding_of(error.code),
@@ -218,7 +218,8 @@ record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
 
 void add_int_position(record::FindingRecord& finding, std::span<const std::byte> body,
                       std::size_t int_index) {
-    const PartPosition at = locate_in_parts(body, snapshot::byte_offset_of_int(body, int_index));
+    const PartPosition at =
+        locate_in_parts(body, snapshot::IntOffsets{body}.byte_offset(int_index));
     finding.offset = at.offset;
     finding.part = at.part;
     finding.bytes = at.bytes;
@@ -264,7 +265,7 @@ void report_delta_warnings(const snapshot::AssembledDelta& delta,
                            Reporter& reporter) {
     for (const snapshot::DeltaWarningAt& warning : warnings.list()) {
         const PartPosition at = locate_in_parts(
-            delta.body, snapshot::byte_offset_of_int(delta.body, warning.int_index));
+            delta.body, snapshot::IntOffsets{delta.body}.byte_offset(warning.int_index));
         reporter.report_finding({.id = record::finding_of(warning.kind),
                                  .tick = delta.tick,
                                  .offset = at.offset,

@@ -357,7 +357,7 @@ TEST_CASE("where one flipped bit in any of several values explains the differenc
 TEST_CASE("a value that takes more bytes than servers write is the damaged one") {
     // The value 64 takes two bytes. Without its highest bit, the two bytes encode 0.
     Bytes body = body_of({0, 1, 0, 5, 3, 64, 64, 1});
-    const std::size_t at = snapshot::byte_offset_of_int(body, 5) + 1;
+    const std::size_t at = snapshot::IntOffsets{body}.byte_offset(5) + 1;
     REQUIRE(body[at] == std::byte{1});
     body[at] = std::byte{0};
     const auto cause = explain(body, 129);

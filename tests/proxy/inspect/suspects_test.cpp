@@ -114,8 +114,8 @@ std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std
     });
     const auto at = update->begin + static_cast<std::uint32_t>(chosen);
     Flip flip{.key = update->key, .index = static_cast<std::uint32_t>(chosen), .body = body};
-    const std::size_t begin = snapshot::byte_offset_of_int(body, at);
-    const std::size_t size = snapshot::byte_offset_of_int(body, at + 1) - begin;
+    const std::size_t begin = snapshot::IntOffsets{body}.byte_offset(at);
+    const std::size_t size = snapshot::IntOffsets{body}.byte_offset(at + 1) - begin;
     if (random_below(random, 2) == 0) {
         const std::size_t byte = random_below(random, size);
         const std::size_t bits = byte + 1 == snapshot::kMaxVarintBytes ? 4 : 7;
