@@ -77,6 +77,7 @@ class Block {
     std::size_t size_ = 0;
 };
 
+/// The fields of a datafile's header.
 struct DatafileHeader {
     /// True if the magic is ATAD instead of DATA. The ints are little-endian in both cases.
     bool reversed_magic = false;
@@ -90,6 +91,7 @@ struct DatafileHeader {
     std::int32_t data_size = 0; ///< bytes
 };
 
+/// An item type, and the indices of its items: `num` items from index `start` on.
 struct ItemType {
     std::uint16_t type = 0;
     std::uint32_t start = 0;

@@ -29,6 +29,7 @@ struct MapInfo {
 /// is nullopt if it is not UTF-8 or not a single NUL-terminated string. A too long text is cut.
 [[nodiscard]] std::optional<MapInfo> read_info(const Map& map);
 
+/// An image that layers of the map use.
 struct Image {
     std::int32_t version = 0;
     std::int32_t width = 0, height = 0;
@@ -67,6 +68,7 @@ using Uuid = std::array<std::uint8_t, 16>;
 /// Returns the UUID as lower-case hex digits in the form 8-4-4-4-12.
 [[nodiscard]] std::string to_text(const Uuid& uuid);
 
+/// An item type that is defined by a UUID.
 struct UuidType {
     std::uint16_t type = 0; ///< the type number that stands for the UUID in this file
     Uuid uuid{};

@@ -64,6 +64,7 @@ struct DesignLayer {};
 /// A layer whose type is unknown or whose item is too short for its type. It is not decoded.
 struct UnknownLayer {};
 
+/// A layer of any type.
 struct MapLayer {
     std::int32_t type = 0;
     std::size_t num_item_ints = 0;

@@ -103,6 +103,7 @@ struct MergeSpec {
     bool covered_by_six = false;
 };
 
+/// Describes a field of an object.
 struct FieldSpec {
     std::string_view name;
     FieldKind kind = FieldKind::integer;

@@ -16,6 +16,7 @@
 
 namespace tw::capture {
 
+/// A UDP datagram in a capture.
 struct CapturedDatagram {
     std::int64_t time = 0; ///< nanoseconds since 1970-01-01 UTC
     /// Number of the datagram's frame in the capture, from 1, as in Wireshark.
@@ -30,6 +31,7 @@ struct CapturedDatagram {
     bool is_truncated = false; ///< true if the recorder truncated it; the payload is then empty
 };
 
+/// Counts of the frames and datagrams in a capture.
 struct CaptureCounts {
     std::uint64_t frames = 0;
     std::uint64_t datagrams = 0;
@@ -54,6 +56,7 @@ class CaptureError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// A fragment of an IP datagram.
 struct Fragment {
     std::int64_t time = 0; ///< when it was captured, in nanoseconds since 1970-01-01 UTC
     boost::asio::ip::address source{};

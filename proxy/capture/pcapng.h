@@ -20,6 +20,7 @@
 
 namespace tw::capture {
 
+/// The address and UDP port of the sender or receiver of a datagram.
 struct CaptureEndpoint {
     boost::asio::ip::address address;
     std::uint16_t port = 0;
@@ -74,6 +75,7 @@ inline constexpr std::uint32_t kPcapngPacketBlock = 6;
 /// The number in a section's first block from which a reader detects the byte order.
 inline constexpr std::uint32_t kPcapngByteOrderMagic = 0x1a2b3c4d;
 
+/// The content of a block that describes an interface.
 struct PcapngInterface {
     std::string_view name{}; ///< empty if the interface has no name
     std::string_view description{};
@@ -81,6 +83,7 @@ struct PcapngInterface {
     std::uint8_t resolution = 9; ///< decimal digits of a second in timestamps; 9: nanoseconds
 };
 
+/// The content of a block with a captured packet.
 struct PcapngPacket {
     enum class Direction : std::uint8_t { unknown, inbound, outbound };
 

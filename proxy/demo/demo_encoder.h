@@ -80,6 +80,7 @@ inline constexpr std::size_t kMaxPayloadBytes = 65536; ///< of a chunk, decompre
 inline constexpr std::size_t kMaxCompressedBytes = 65535;
 inline constexpr std::int32_t kTicksPerSecond = 50;
 
+/// The fields of a demo's header.
 struct DemoHeader {
     int version = kFirstVersionWithSha256;
     std::string net_version{kNetVersion};

@@ -97,6 +97,7 @@ struct DemoParts {
 /// if the timestamp is invalid.
 [[nodiscard]] std::optional<std::int64_t> parse_demo_time(std::string_view timestamp);
 
+/// A chunk of a demo, as it is stored in the file.
 struct DemoChunk {
     enum class Kind : std::uint8_t {
         tick,     ///< the chunks that follow belong to `tick`

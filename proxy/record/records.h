@@ -146,6 +146,7 @@ enum class SessionEvent : std::uint8_t { open, established, close };
 /// client reconnected.
 inline constexpr std::string_view kReconnected = "reconnected";
 
+/// An event of a session: its first datagram, the established connection, or its end.
 struct SessionRecord {
     RecordHeader head{};
     SessionEvent event = SessionEvent::open;
@@ -161,6 +162,7 @@ struct SessionRecord {
 /// The layer of the protocol that carries a message.
 enum class MessageLayer : std::uint8_t { chunk, control, connless };
 
+/// A message that a client or server sent.
 struct MessageRecord {
     RecordHeader head{};
     MessageLayer layer = MessageLayer::chunk;
@@ -178,6 +180,7 @@ struct MessageRecord {
     wire::Secrecy secrecy = wire::Secrecy::open; ///< whether `raw` must be hidden
 };
 
+/// The map that a server announced.
 struct MapRecord {
     RecordHeader head{};
     std::string_view name{};
@@ -327,6 +330,7 @@ struct CauseCandidateSummary {
     std::span<const CauseCandidate> likeliest{}; ///< the most likely causes, the likeliest first
 };
 
+/// A finding: something unusual or wrong in the traffic.
 struct FindingRecord {
     RecordHeader head{};
     FindingId id = FindingId::count;
@@ -363,6 +367,7 @@ struct FindingRecord {
     std::optional<std::uint64_t> left_out{};
 };
 
+/// The totals of a session at its end, or of the run at its end.
 struct SummaryRecord {
     RecordHeader head{};
     const SessionStats* stats = nullptr;

@@ -74,6 +74,7 @@ enum class FieldType : std::uint8_t {
 /// Whether a value must be hidden. Secret values are shown only if the user asks for secrets.
 enum class Secrecy : std::uint8_t { open, secret };
 
+/// Describes a field of a message.
 struct MessageField {
     std::string_view name{};
     FieldType type = FieldType::integer;

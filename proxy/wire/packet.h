@@ -65,6 +65,7 @@ inline constexpr Token kTokenUnsupported{0, 0, 0, 0}; ///< sent by a peer that u
 
 using snapshot::Dialect;
 
+/// The kind of a packet, which determines the content of its payload.
 enum class PacketKind : std::uint8_t { chunks, control, connless };
 
 /// The kind of a control packet. `token` exists in 0.7 only, `connectaccept` in 0.6 only.
@@ -317,6 +318,7 @@ enum class Compression : std::uint8_t {
     always,     ///< compress even if the payload grows, which is valid, but no real sender does so
 };
 
+/// The content of a packet that encode_packet() encodes.
 struct PacketSpec {
     std::uint16_t ack = 0;
     bool resend = false; ///< ask the receiver to resend its unacknowledged vital chunks
