@@ -329,7 +329,7 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
                                    OpenSession{.key = next_key_++, .sides_known = said.has_value()})
                           .first;
     SessionList& line = sessions_by_stage_[static_cast<std::size_t>(SessionStage::info_only)];
-    made->second.place = line.insert(line.end(), &made->first);
+    made->second.list_position = line.insert(line.end(), &made->first);
     receiver_->on_session_open(made->second.key, now_, client, server);
     return made;
 }
@@ -343,7 +343,7 @@ bool CaptureSessions::make_room_for_session(bool is_connection) {
         return false;
     }
     const auto longest = open_sessions_.find(*(info_only.empty() ? one_sided : info_only).front());
-    if (info_only.empty() && now_ - longest->second.last < kUnansweredTime) {
+    if (info_only.empty() && now_ - longest->second.last_time < kUnansweredTime) {
         return false;
     }
     end_session(longest, SessionEndReason::evicted);
@@ -353,7 +353,7 @@ bool CaptureSessions::make_room_for_session(bool is_connection) {
 void CaptureSessions::record_session_activity(Sessions::iterator session, wire::Direction direction,
                                               bool is_connection) {
     OpenSession& open = session->second;
-    open.last = std::max(open.last, now_);
+    open.last_time = std::max(open.last_time, now_);
     SessionList& from = sessions_by_stage_[static_cast<std::size_t>(open.stage)];
     if (is_connection) {
         open.seen_directions[direction == wire::Direction::c2s ? 0 : 1] = true;
@@ -361,13 +361,13 @@ void CaptureSessions::record_session_activity(Sessions::iterator session, wire::
                                                                         : SessionStage::one_sided;
     }
     SessionList& to = sessions_by_stage_[static_cast<std::size_t>(open.stage)];
-    to.splice(to.end(), from, open.place);
+    to.splice(to.end(), from, open.list_position);
 }
 
 void CaptureSessions::end_session(Sessions::iterator session, SessionEndReason why) {
     const std::uint64_t key = session->second.key;
     sessions_by_stage_[static_cast<std::size_t>(session->second.stage)].erase(
-        session->second.place);
+        session->second.list_position);
     open_sessions_.erase(session);
     receiver_->on_session_end(key, now_, why);
 }
@@ -375,8 +375,8 @@ void CaptureSessions::end_session(Sessions::iterator session, SessionEndReason w
 void CaptureSessions::close_idle_sessions() {
     std::vector<std::pair<std::uint64_t, Sessions::iterator>> idle;
     for (auto at = open_sessions_.begin(); at != open_sessions_.end(); ++at) {
-        at->second.last = std::min(at->second.last, now_);
-        if (now_ - at->second.last > limits_.idle_timeout) {
+        at->second.last_time = std::min(at->second.last_time, now_);
+        if (now_ - at->second.last_time > limits_.idle_timeout) {
             idle.emplace_back(at->second.key, at);
         }
     }

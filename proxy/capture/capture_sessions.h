@@ -157,12 +157,12 @@ class CaptureSessions {
 
     struct OpenSession {
         std::uint64_t key = 0;
-        std::int64_t last = 0;
+        std::int64_t last_time = 0;
         bool sides_known = false; ///< the content of a datagram has shown which side is the client
         /// The directions in which a datagram of the connection was seen.
         std::array<bool, 2> seen_directions{};
         SessionStage stage = SessionStage::info_only;
-        SessionList::iterator place{};
+        SessionList::iterator list_position{};
     };
 
     using Sessions = std::unordered_map<EndpointPair, OpenSession, PairHash>;

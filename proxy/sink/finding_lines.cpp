@@ -65,11 +65,11 @@ void FindingLines::count_finding(const record::FindingRecord& finding) {
     ++num_by_severity_.at(static_cast<std::size_t>(record::severity_of(finding)));
     FindingTotal& total = totals_by_id_[finding.id];
     if (total.count++ == 0) {
-        total.first = finding.head.time;
+        total.first_time = finding.head.time;
         total.session = finding.head.session;
         total.tick = finding.tick;
     }
-    total.last = finding.head.time;
+    total.last_time = finding.head.time;
     if (total.sessions.size() <= kMaxSessions) {
         total.sessions.insert(finding.head.session);
     }
@@ -84,10 +84,10 @@ void FindingLines::add(const record::FindingRecord& finding, std::string_view pl
     const auto [entry, is_new] = kinds_.try_emplace(kind_of(finding));
     ShownFinding& shown = entry->second;
     const record::Timestamp now = finding.head.time;
-    const bool is_known = !is_new && !has_passed(kQuietTime, shown.last, now);
-    shown.last = now;
+    const bool is_known = !is_new && !has_passed(kQuietTime, shown.last_time, now);
+    shown.last_time = now;
     if (is_known) {
-        ++shown.more;
+        ++shown.num_since_line;
         return;
     }
     shown.line = line_of(finding, record::describe_finding(finding), player);
@@ -116,12 +116,12 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
         const bool is_due = all || has_passed(kCountingTime, shown.counted_from, now);
         std::string text = std::exchange(shown.line, {});
         record::Timestamp time = shown.counted_from;
-        if (!text.empty() && shown.more != 0) {
-            text += fmt::format(" (+{} like this)", shown.more);
-        } else if (shown.more != 0 && is_due) {
-            time = shown.last;
-            text = fmt::format("{} +{} like this: {} {}", clock_text(shown.last, has_dates_),
-                               shown.more, record::severity_name(shown.severity),
+        if (!text.empty() && shown.num_since_line != 0) {
+            text += fmt::format(" (+{} like this)", shown.num_since_line);
+        } else if (shown.num_since_line != 0 && is_due) {
+            time = shown.last_time;
+            text = fmt::format("{} +{} like this: {} {}", clock_text(shown.last_time, has_dates_),
+                               shown.num_since_line, record::severity_name(shown.severity),
                                record::finding_info(kind.id).name);
             // For an error of a decoder, kind.name is already a part of the finding's id.
             const bool repeats_id = record::finding_info(kind.id).name.ends_with('.' + kind.name);
@@ -132,12 +132,13 @@ std::vector<FindingLines::Line> FindingLines::take_lines(record::Timestamp now, 
         }
         if (!text.empty()) {
             lines.push_back({.text = std::move(text), .severity = shown.severity, .time = time});
-            shown.more = 0;
+            shown.num_since_line = 0;
             shown.counted_from = now;
         }
     }
     std::erase_if(kinds_, [now](const auto& each) {
-        return each.second.more == 0 && has_passed(kQuietTime, each.second.last, now);
+        return each.second.num_since_line == 0 &&
+               has_passed(kQuietTime, each.second.last_time, now);
     });
     std::ranges::stable_sort(lines, {}, &Line::time);
     return lines;
@@ -150,7 +151,7 @@ std::vector<FindingLines::Line> FindingLines::take_due_lines(record::Timestamp n
 std::vector<FindingLines::Line> FindingLines::take_all_lines() {
     record::Timestamp now = 0;
     for (const auto& [unused, total] : totals_by_id_) {
-        now = std::max(now, total.last);
+        now = std::max(now, total.last_time);
     }
     return take_lines(now, true);
 }
@@ -170,11 +171,11 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
         }
         const FindingTotal& total = found->second;
         const record::FindingInfo& info = record::finding_info(id);
-        lines.push_back(
-            fmt::format("{:30} {:>8}  {}  {}  {:>8}", info.name, total.count,
-                        clock_text(total.first, has_dates_), clock_text(total.last, has_dates_),
-                        fmt::format("{}{}", std::min(total.sessions.size(), kMaxSessions),
-                                    total.sessions.size() > kMaxSessions ? "+" : "")));
+        lines.push_back(fmt::format(
+            "{:30} {:>8}  {}  {}  {:>8}", info.name, total.count,
+            clock_text(total.first_time, has_dates_), clock_text(total.last_time, has_dates_),
+            fmt::format("{}{}", std::min(total.sessions.size(), kMaxSessions),
+                        total.sessions.size() > kMaxSessions ? "+" : "")));
         if (explain && total.tick && is_explainable(info.name)) {
             lines.push_back("    " + explain(total.session, *total.tick));
         }
@@ -182,9 +183,9 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
     if (explain) {
         lines.emplace_back("'twscope explain NAME' says what a finding means, and what causes it.");
     }
-    const auto last = std::ranges::max_element(totals_by_id_, {},
-                                               [](const auto& each) { return each.second.last; });
-    if (const std::tm time = base::local_time(last->second.last);
+    const auto last = std::ranges::max_element(
+        totals_by_id_, {}, [](const auto& each) { return each.second.last_time; });
+    if (const std::tm time = base::local_time(last->second.last_time);
         time.tm_gmtoff != 0 && !has_dates_) {
         lines.push_back(
             base::format_time(time, "Times are local (UTC%z); those of records are UTC."));

@@ -88,15 +88,15 @@ class FindingLines {
         record::Severity severity = record::Severity::info;
         std::uint32_t session = 0;            ///< session of the finding in the line
         std::optional<snapshot::Tick> tick{}; ///< tick of the finding in the line
-        std::uint64_t more = 0;             ///< number of findings of this kind since its last line
-        record::Timestamp counted_from = 0; ///< time of the last line; `more` counts from then on
-        record::Timestamp last = 0;
+        std::uint64_t num_since_line = 0;   ///< number of findings of this kind since its last line
+        record::Timestamp counted_from = 0; ///< time of the last line
+        record::Timestamp last_time = 0;    ///< time of the last finding
     };
 
     struct FindingTotal {
         std::uint64_t count = 0;
-        record::Timestamp first = 0;
-        record::Timestamp last = 0;
+        record::Timestamp first_time = 0;
+        record::Timestamp last_time = 0;
         std::set<std::uint32_t> sessions{};
         std::uint32_t session = 0; ///< session of the first finding
         std::optional<snapshot::Tick> tick{};

@@ -220,8 +220,8 @@ constexpr std::ptrdiff_t kWordSize = 8;
 struct DecoderState {
     const std::byte* next;
     const std::byte* end;
-    std::byte* to;
-    std::byte* limit;
+    std::byte* out;
+    std::byte* out_end;
     std::uint64_t bits = 0;
     std::uint32_t available = 0;
 
@@ -244,7 +244,7 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 [[gnu::always_inline]] inline bool needs_no_checks(const DecoderState& at,
                                                    const std::byte* readable) {
     return readable - at.next >= kWordSize &&
-           at.limit - at.to >= kStepsPerFill * Entry::kMaxSymbols;
+           at.out_end - at.out >= kStepsPerFill * Entry::kMaxSymbols;
 }
 
 [[gnu::always_inline]] inline void fill_bits(DecoderState& at) {
@@ -256,8 +256,8 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 }
 
 [[gnu::always_inline]] inline void write_symbols(DecoderState& at, Entry entry) {
-    store_word(at.to, entry.symbols());
-    at.to += entry.count();
+    store_word(at.out, entry.symbols());
+    at.out += entry.count();
     at.bits >>= entry.bits();
     at.available -= entry.bits();
 }
@@ -278,7 +278,7 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
 /// Decompresses while needs_no_checks() holds. Returns whether the end symbol was reached.
 bool decompress_unchecked(DecoderState& position, const std::byte* readable) {
     const DecoderTables& table = decoder_tables();
-    // A local copy is faster: the compiler assumes that stores through `to` may change `position`.
+    // A local copy is faster: the compiler assumes that stores through `out` may change `position`.
     DecoderState at = position;
     bool ended = false;
     while (!ended && needs_no_checks(at, readable)) {
@@ -365,7 +365,7 @@ Result<std::size_t> decompress_rest(DecoderState at, const HuffmanPayload& paylo
     const auto truncated =
         tl::unexpected{WireError{WireErrc::huffman_truncated, payload.in.size()}};
     const auto written = [&](const DecoderState& end) {
-        return static_cast<std::size_t>(end.to - payload.out.data());
+        return static_cast<std::size_t>(end.out - payload.out.data());
     };
     if (decompress_unchecked(at, at.end)) {
         return written(at);
@@ -389,11 +389,11 @@ Result<std::size_t> decompress_rest(DecoderState at, const HuffmanPayload& paylo
         if (*symbol == kEndSymbol) {
             return written(at);
         }
-        if (at.to == at.limit) {
+        if (at.out == at.out_end) {
             const auto left = static_cast<std::size_t>(at.bits_left()) / 8;
             return tl::unexpected{WireError{WireErrc::huffman_overflow, payload.in.size() - left}};
         }
-        *at.to++ = static_cast<std::byte>(*symbol);
+        *at.out++ = static_cast<std::byte>(*symbol);
     }
 }
 
@@ -411,7 +411,7 @@ std::array<Result<std::size_t>, 2> huffman_decompress(const HuffmanPayload& left
     StatePair pair{of_left, of_right};
     decompress_unchecked(pair);
     const auto result = [](const DecoderState& at, bool ended, const HuffmanPayload& payload) {
-        return ended ? Result<std::size_t>{static_cast<std::size_t>(at.to - payload.out.data())}
+        return ended ? Result<std::size_t>{static_cast<std::size_t>(at.out - payload.out.data())}
                      : decompress_rest(at, payload);
     };
     return {result(of_left, pair.left_ended, left), result(of_right, pair.right_ended, right)};
