@@ -25,7 +25,7 @@ using Timestamp = std::int64_t;
 inline constexpr char kRecordTimeFormat[] = "%Y-%m-%dT%H:%M:%S";
 inline constexpr char kFileNameTimeFormat[] = "%Y%m%dT%H%M%SZ";
 
-/// Returns a time as text. `format`: as of strftime().
+/// Returns a time as text. `format`: a format of strftime().
 [[nodiscard]] std::string format_time(const std::tm& time, const char* format);
 
 /// Returns a UTC time as text. `seconds`: since the Unix epoch.

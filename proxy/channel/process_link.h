@@ -27,7 +27,7 @@ enum class ControlMessage : std::uint8_t {
     /// session checkpoints.
     start_inspecting,
     /// Save the state of all sessions, for the next relay's observer, in the descriptor's file.
-    checkpoint,
+    save_checkpoint,
     /// The relay has stopped. Inspect the rest of the rings, finish the outputs, and exit.
     finish,
     /// The text contains an impairment, for relay::parse_impairment(). From the relay: it has set

@@ -188,8 +188,9 @@ sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
 /// without a result.
 int report_run(const RunFlags& flags, const process::ObserverResult& result, bool after_loss,
                store::OutputFile* summary) {
-    auto checks = flags.records.findings_to_fail_on().make_checks(result.seen.totals, "--fail-on");
-    analyze::add_expectation_checks(checks, result.seen.expectations, "--expect");
+    auto checks =
+        flags.records.findings_to_fail_on().make_checks(result.worker_result.totals, "--fail-on");
+    analyze::add_expectation_checks(checks, result.worker_result.expectations, "--expect");
     const std::chrono::duration<double> seconds = result.duration;
     if (after_loss && (summary != nullptr || !checks.empty())) {
         checks.push_back(
@@ -199,9 +200,10 @@ int report_run(const RunFlags& flags, const process::ObserverResult& result, boo
              .actual = fmt::format("an observer was lost: only the last {:.1f} s were checked",
                                    seconds.count())});
     }
-    const int code = report_result(analyze::make_outcome(std::move(checks), result.seen.totals,
-                                                         result.seen.sessions, seconds.count()),
-                                   summary);
+    const int code =
+        report_result(analyze::make_outcome(std::move(checks), result.worker_result.totals,
+                                            result.worker_result.sessions, seconds.count()),
+                      summary);
     return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
 }
 
@@ -215,7 +217,7 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     const process::Confinement confinement =
         process::confine({.readable = std::move(readable),
                           .writable = flags.written_folders(),
-                          .reopened = flags.folders_of_reopened_files(),
+                          .writable_without_removal = flags.folders_of_reopened_files(),
                           .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
         log::debug("inspecting in process {}, confined by: {}", ::getpid(),
@@ -238,10 +240,10 @@ int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_lo
         if (flags.records.config.stats) {
             fmt::print(console.file(), "{}",
                        analyze::stats_table({.captures = {"this run"},
-                                             .sessions = result.seen.sessions,
+                                             .sessions = result.worker_result.sessions,
                                              .duration_ns = result.duration.count(),
-                                             .totals = &result.seen.totals,
-                                             .ledger = &result.seen.ledger}));
+                                             .totals = &result.worker_result.totals,
+                                             .ledger = &result.worker_result.ledger}));
         }
         return report_run(flags, result, after_loss, summary);
     } catch (const std::exception& error) {
@@ -279,12 +281,12 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
         return kExitFailed;
     }
     post.number = greeting->number;
-    post.waits = greeting->waits;
+    post.waits_for_previous = greeting->waits_for_previous;
     settings.set_flags_of_process(greeting->flags);
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto mod = flags.records.maps_and_objects.read_mod_description();
     const auto summary = open_output_file("--summary", flags.records.summary);
-    const StartMode begin = post.waits ? StartMode::shared : StartMode::append;
+    const StartMode begin = post.waits_for_previous ? StartMode::shared : StartMode::append;
     const auto recordings = flags.recordings();
     const auto file = flags.recording.open_live_recording(recordings[0], begin);
     const auto capture = flags.recording.open_live_recording(recordings[1], begin);
@@ -297,7 +299,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
                                      .map_folders = flags.records.map_folders(),
                                      .map_cache = flags.records.map_cache,
                                      .inspect = !flags.no_inspect,
-                                     .resync = flags.requests_full_snapshots(),
+                                     .requests_full_snapshots = flags.requests_full_snapshots(),
                                      .explain = explain_command(flags),
                                      .flight_flag = "--flight 60s,64MiB DIR"};
     options.file = file.get();
@@ -317,7 +319,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     }
     confine_observer(flags, post.number);
     // An observer that waits was started for a takeover, not because the previous one was lost.
-    const bool after_loss = post.number > 1 && !post.waits;
+    const bool after_loss = post.number > 1 && !post.waits_for_previous;
     if (post.number == 1) {
         log_recording(flags);
     }
@@ -340,7 +342,7 @@ process::SupervisorOptions make_supervisor_options(const RunFlags& flags, const 
         options.startup.token = flags.http.read_token(flags.state_folder());
     }
     if (flags.duration > 0) {
-        options.time_limit = {.after = std::chrono::duration<double>{flags.duration},
+        options.time_limit = {.duration = std::chrono::duration<double>{flags.duration},
                               .reason = "the --duration has elapsed"};
     }
     options.config = std::make_shared<ConfigReloader>(invocation, flags, settings);
@@ -413,8 +415,8 @@ void add_live_command(Command& command, const std::string& traffic, LiveRunFunct
 process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
     process::RelayRunOptions options{.relay = flags.relay_options(),
                                      .limit_new_clients = !flags.no_admission,
-                                     .info_cache = !flags.no_info_cache,
-                                     .inspected = !flags.no_inspect,
+                                     .repeats_info_answers = !flags.no_info_cache,
+                                     .is_inspected = !flags.no_inspect,
                                      .ring_bytes = flags.ring_mib << 20U,
                                      .address_limit = "--max-per-address"};
     options.servers = flags.servers();
@@ -485,7 +487,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
         settings); // also checks the observer's flags, so that errors are printed once
     process::RelayRunOptions options = relay_run_options(flags);
     options.supervision = make_supervisor_options(flags, settings, invocation);
-    options.started = [&started] {
+    options.on_forwarding = [&started] {
         process::notify_service_ready();
         started();
     };

@@ -2,7 +2,7 @@
 
 #include "proxy/base/endpoint.h"
 #include "proxy/bus/subjects.h"
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
@@ -183,7 +183,7 @@ process::ConfiguredServer parse_named_server(const std::string& text) {
             "most {}: NAME=HOST:PORT, for example ctf=127.0.0.1:8304",
             text, bus::kMaxSubjectTokenBytes);
     }
-    return {.name = name, .where = parse_server_options(text.substr(equals + 1))};
+    return {.name = name, .options = parse_server_options(text.substr(equals + 1))};
 }
 
 /// Returns an address as the system compares it: an IPv4 address within IPv6 becomes the IPv4
@@ -240,8 +240,8 @@ void check_no_loop(const relay::ServerOptions& server,
 /// Checks a server against another one, which was configured before it.
 void check_two_servers(const process::ConfiguredServer& other,
                        const process::ConfiguredServer& server) {
-    const auto& own_listen = server.where.listen.front();
-    const auto& other_listen = other.where.listen.front();
+    const auto& own_listen = server.options.listen.front();
+    const auto& other_listen = other.options.listen.front();
     if (other.name == server.name) {
         throw usage_error("--server {0}: two servers have this name; give each its own",
                           other.name);
@@ -252,12 +252,12 @@ void check_two_servers(const process::ConfiguredServer& other,
                           base::to_string(other_listen), other.name, base::to_string(own_listen),
                           server.name);
     }
-    if (other.where.host == server.where.host && other.where.port == server.where.port) {
+    if (other.options.host == server.options.host && other.options.port == server.options.port) {
         throw usage_error("--server: {} and {} are both {}:{}; give each server one name",
-                          other.name, server.name, other.where.host, other.where.port);
+                          other.name, server.name, other.options.host, other.options.port);
     }
-    check_no_loop(other.where, server.where.listen);
-    check_no_loop(server.where, other.where.listen);
+    check_no_loop(other.options, server.options.listen);
+    check_no_loop(server.options, other.options.listen);
 }
 
 } // namespace
@@ -400,7 +400,7 @@ process::ConfiguredServer ProxyFlags::named_server(std::size_t index) const {
                           "server its own, in the same order",
                           server.size(), listen.size());
     }
-    named.where.listen.push_back(parse_listen_endpoint(listen[index]));
+    named.options.listen.push_back(parse_listen_endpoint(listen[index]));
     return named;
 }
 
@@ -447,7 +447,7 @@ relay::Options ProxyFlags::relay_options() const {
     relay::Options options = forwarding;
     options.impairment = impairment();
     const auto named = servers();
-    options.server = named.empty() ? unnamed_server() : named.front().where;
+    options.server = named.empty() ? unnamed_server() : named.front().options;
     options.max_sessions = max_sessions;
     options.idle_timeout =
         std::chrono::milliseconds{static_cast<std::int64_t>(idle_timeout * 1000)};

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/base/clock.h"
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 #include "proxy/pipeline/pipeline.h"
 #include "proxy/pipeline/resync.h"
 #include "proxy/pipeline/world_run.h"

@@ -35,7 +35,7 @@ constexpr bool kSanitized = false;
 #endif
 
 /// The system calls that an observer makes, also in libc, Asio, OpenSSL, zlib and spdlog.
-constexpr std::array kAllowedCalls{
+constexpr std::array kAllowedSystemCalls{
     // memory and threads
     SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect),
     SCMP_SYS(madvise), SCMP_SYS(membarrier), SCMP_SYS(futex), SCMP_SYS(set_robust_list),
@@ -83,7 +83,7 @@ scmp_arg_cmp equals_int(unsigned argument, std::uint64_t value) {
     return {argument, SCMP_CMP_MASKED_EQ, 0xffffffff, value};
 }
 
-bool add_rules(scmp_filter_ctx filter) {
+bool add_system_call_rules(scmp_filter_ctx filter) {
     bool added = true;
     const auto allow = [&](int call) {
         added = added && seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 0) == 0;
@@ -91,7 +91,7 @@ bool add_rules(scmp_filter_ctx filter) {
     const auto allow_if = [&](int call, const scmp_arg_cmp& condition) {
         added = added && seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &condition) == 0;
     };
-    for (const int call : kAllowedCalls) {
+    for (const int call : kAllowedSystemCalls) {
         allow(call);
     }
     for (const int family : {AF_INET, AF_INET6}) {
@@ -119,7 +119,8 @@ bool filter_system_calls() {
     }
     const std::unique_ptr<void, void (*)(scmp_filter_ctx)> filter{
         seccomp_init(SCMP_ACT_ERRNO(EPERM)), &seccomp_release};
-    return filter != nullptr && add_rules(filter.get()) && seccomp_load(filter.get()) == 0;
+    return filter != nullptr && add_system_call_rules(filter.get()) &&
+           seccomp_load(filter.get()) == 0;
 }
 
 int landlock_version() {
@@ -154,7 +155,7 @@ void allow_path(int rules, const std::filesystem::path& path, std::uint64_t acce
     std::ignore = ::syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-bool restrict_files(const ConfinedAccess& permissions) {
+bool restrict_file_access(const ConfinedAccess& permissions) {
     landlock_ruleset_attr attributes{};
     attributes.handled_access_fs = kAllRights;
     const base::UniqueFd rules{static_cast<int>(
@@ -172,7 +173,7 @@ bool restrict_files(const ConfinedAccess& permissions) {
     for (const auto& path : permissions.writable) {
         allow_path(rules.get(), path, kReadRights | kWriteRights);
     }
-    for (const auto& path : permissions.reopened) {
+    for (const auto& path : permissions.writable_without_removal) {
         allow_path(rules.get(), path, kFileRights | LANDLOCK_ACCESS_FS_MAKE_REG);
     }
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
@@ -215,7 +216,7 @@ Confinement confine(const ConfinedAccess& permissions) {
         limit_memory(permissions.memory_bytes) ? permissions.memory_bytes : 0;
     drop_capabilities();
     confinement.no_new_privileges = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    confinement.landlock = restrict_files(permissions) ? landlock_version() : 0;
+    confinement.landlock_version = restrict_file_access(permissions) ? landlock_version() : 0;
     confinement.seccomp = filter_system_calls();
     return confinement;
 }
@@ -223,7 +224,7 @@ Confinement confine(const ConfinedAccess& permissions) {
 Confinement supported_confinement() {
     return {.no_new_privileges = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) >= 0,
             .seccomp = !kSanitized && ::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0,
-            .landlock = landlock_version()};
+            .landlock_version = landlock_version()};
 }
 
 std::string describe(const Confinement& confinement) {
@@ -234,8 +235,8 @@ std::string describe(const Confinement& confinement) {
     if (confinement.seccomp) {
         parts.emplace_back("seccomp");
     }
-    if (confinement.landlock != 0) {
-        parts.push_back(fmt::format("Landlock {}", confinement.landlock));
+    if (confinement.landlock_version != 0) {
+        parts.push_back(fmt::format("Landlock {}", confinement.landlock_version));
     }
     if (confinement.memory_bytes != 0) {
         constexpr unsigned kMiB = 20;

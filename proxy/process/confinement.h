@@ -14,7 +14,7 @@ struct ConfinedAccess {
     /// The folders in which the observer may create and remove files.
     std::vector<std::filesystem::path> writable{};
     /// The folders in which the observer may create, read and write files, but remove none.
-    std::vector<std::filesystem::path> reopened{};
+    std::vector<std::filesystem::path> writable_without_removal{};
     std::uint64_t memory_bytes = 0; ///< the most memory of the process; 0: no limit
 };
 
@@ -22,8 +22,8 @@ struct ConfinedAccess {
 /// how the program was built.
 struct Confinement {
     bool no_new_privileges = false;
-    bool seccomp = false; ///< system calls that are not in an allow-list fail with EPERM
-    int landlock = 0;     ///< version of Landlock; 0: file access is not restricted
+    bool seccomp = false;     ///< system calls that are not in an allow-list fail with EPERM
+    int landlock_version = 0; ///< version of Landlock; 0: file access is not restricted
     std::uint64_t memory_bytes = 0;
 };
 

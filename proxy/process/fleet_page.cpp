@@ -172,7 +172,7 @@ void FleetOverview::add_record_line(const RecordSender& from, std::string_view l
     }
     ++server->records;
     if (const std::int64_t time = filter::parse_unix_ms(head->time); time != 0) {
-        server->last_ms = std::min(time, now_ms);
+        server->last_record_ms = std::min(time, now_ms);
     }
     // A record without a session does not end the sessions of the previous run, because it may come
     // from a run that failed to take over.
@@ -316,8 +316,10 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
     std::vector<const web::SessionView*> open;
     for (const auto& [name, server] : servers_) {
         add_server_view(name, server, state);
-        state.servers.back().collected = web::CollectedServerState{
-            .page = pages.url_of(name), .records = server.records, .last_ms = server.last_ms};
+        state.servers.back().collected =
+            web::CollectedServerState{.page = pages.url_of(name),
+                                      .records = server.records,
+                                      .last_ms = server.last_record_ms};
         for (const auto& [unused, session] : server.sessions) {
             if (chosen.empty() || chosen == name) {
                 open.push_back(&session);
@@ -353,7 +355,7 @@ void FleetPage::add_record_line(const RecordSender& from, std::string_view line)
     }
     {
         const std::scoped_lock lock{mutex_};
-        board_.add_record_line(from, line, base::unix_ms(base::now_utc()));
+        overview_.add_record_line(from, line, base::unix_ms(base::now_utc()));
     }
     if (!feed_.interest.wants(web::ViewerTopic::log)) {
         return;
@@ -385,7 +387,7 @@ web::RunState FleetPage::state_of(const std::string& server) const {
     state.server = stream_.name;
     const std::scoped_lock lock{mutex_};
     state.stream = web::RecordStreamState{.name = stream_.name, .trouble = delay_reason_};
-    board_.fill_run_state(state, stream_.pages, server);
+    overview_.fill_run_state(state, stream_.pages, server);
     state.http_connections_rejected = admin_.server().rejected_connection_count();
     return state;
 }

@@ -73,13 +73,13 @@ class FleetOverview {
         std::uint64_t records = 0;
         /// The Unix time of the server's latest record, but not later than the time at which it
         /// arrived, because the server's clock may be wrong.
-        std::int64_t last_ms = 0;
+        std::int64_t last_record_ms = 0;
         std::uint64_t findings = 0;
         bool silent = false; ///< true if the server does not answer its clients
         web::SilenceState silence{};
     };
 
-    /// What sent a record, and the start of its line.
+    /// The sender of a record, its server, and the start of its line.
     struct RecordOrigin {
         const RecordSender& from;
         Server& server;
@@ -151,8 +151,8 @@ class FleetPage final : public pipeline::RecordPageData {
     Stream stream_;
     PageOptions options_;
     std::int64_t started_ms_;
-    mutable std::mutex mutex_; ///< guards board_ and delay_reason_
-    FleetOverview board_;
+    mutable std::mutex mutex_; ///< guards overview_ and delay_reason_
+    FleetOverview overview_;
     std::string delay_reason_ = "not reached yet";
     web::ViewerBatch batch_; ///< used only by the thread that calls add_record_line()
     web::PageFeed feed_{1};

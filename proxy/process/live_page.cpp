@@ -86,7 +86,7 @@ std::string ImpairmentControl::settings_text() const {
 
 tl::expected<std::string, std::string> ImpairmentControl::set_impairment(std::string_view text) {
     const std::scoped_lock lock{mutex_};
-    if (finished_) {
+    if (rejects_changes_) {
         return tl::unexpected{std::string{"the run is over"}};
     }
     if (is_tap_) {
@@ -118,7 +118,7 @@ void ImpairmentControl::on_segment(std::uint32_t number) {
 
 void ImpairmentControl::reject_further_changes() {
     const std::scoped_lock lock{mutex_};
-    finished_ = true;
+    rejects_changes_ = true;
 }
 
 void ImpairmentControl::log_and_record_settings() {
@@ -204,7 +204,7 @@ void LivePage::start() {
 
 void LivePage::check_relay_threads() {
     const std::scoped_lock lock{mutex_};
-    hang_detector_.update(std::chrono::steady_clock::now(), parts_.shared->observation,
+    hang_detector_.update(std::chrono::steady_clock::now(), parts_.shared->observer_memory,
                           parts_.shared->facts.threads);
 }
 
@@ -260,7 +260,7 @@ web::RunState LivePage::state() const {
                         .impairment = parts_.impairment->settings_text(),
                         .observer = parts_.observer,
                         .inspecting = parts_.inspecting,
-                        .relay = relay_state(relay::totals(parts_.shared->observation)),
+                        .relay = relay_state(relay::totals(parts_.shared->observer_memory)),
                         .recording = {},
                         .view = parts_.board->read_merged_view()};
     add_servers(state);
@@ -316,7 +316,7 @@ void LivePage::add_servers(web::RunState& state) const {
                  .address = facts.server_address(i),
                  .listen = std::move(listen),
                  .silent = silence != silence_.end(),
-                 .relay = relay_state(relay::totals_of(parts_.shared->observation, i))});
+                 .relay = relay_state(relay::totals_of(parts_.shared->observer_memory, i))});
         }
     }
 }
@@ -343,7 +343,8 @@ void LivePage::check_readiness(std::function<void(web::Health)> done) {
 /// Sends each server an info request through the relay. One answer proves that the relay forwards.
 void LivePage::probe_servers() {
     const auto servers = parts_.shared->facts.added_servers();
-    const std::uint64_t before = relay::totals(parts_.shared->observation).directions[0].datagrams;
+    const std::uint64_t before =
+        relay::totals(parts_.shared->observer_memory).directions[0].datagrams;
     std::vector<ServerProbe*> asked;
     for (relay::ServerIndex i = 0; i < servers.size(); ++i) {
         if (!servers[i].removed) {
@@ -369,7 +370,7 @@ void LivePage::probe_servers() {
 
 void LivePage::finish_probe(bool answered, std::uint64_t datagrams_before) {
     const bool passed =
-        relay::totals(parts_.shared->observation).directions[0].datagrams != datagrams_before;
+        relay::totals(parts_.shared->observer_memory).directions[0].datagrams != datagrams_before;
     probe_result_ = check_liveness();
     if (probe_result_.ok && !answered) {
         probe_result_ = {.ok = false,

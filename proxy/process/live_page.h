@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/page_recordings.h"
 #include "proxy/pipeline/record_outputs.h"
@@ -68,7 +68,7 @@ class ImpairmentControl {
     std::uint32_t segment_ = 1;
     mutable std::mutex mutex_;     ///< guards the members below
     relay::Impairment impairment_; ///< the impairment at the start, or the one requested last
-    bool finished_ = false;
+    bool rejects_changes_ = false;
 };
 
 /// Returns the relay's counters of impaired datagrams; nullopt if no datagram was impaired.

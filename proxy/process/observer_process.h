@@ -67,7 +67,8 @@ struct GivenFlag {
 /// line, because all users of the machine can read command lines.
 struct ObserverStartup {
     std::uint32_t number = 1; ///< the observer's number within the run, from 1
-    bool waits = false;       ///< it must not inspect before ControlMessage::start_inspecting
+    /// True if the observer must not inspect before ControlMessage::start_inspecting.
+    bool waits_for_previous = false;
     std::vector<GivenFlag> flags{};
     std::string log_level{}; ///< empty: `flags` determine the log level
     PageToken token{};       ///< the token of the live page

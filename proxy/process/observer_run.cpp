@@ -19,13 +19,13 @@ namespace {
 
 /// Returns the item sizes that the observers of this run learned. These are in shared memory, so
 /// that a restarted observer can use them.
-inspect::LearnedSizes& learned_sizes(channel::SharedProcessData& block) {
+inspect::LearnedSizes& learned_sizes(channel::SharedProcessData& process_data) {
     using inspect::LearnedSizes;
-    static_assert(sizeof(LearnedSizes) <= sizeof(block.learned_sizes) &&
+    static_assert(sizeof(LearnedSizes) <= sizeof(process_data.learned_sizes) &&
                   alignof(LearnedSizes) <= 64 && std::is_trivially_destructible_v<LearnedSizes>);
     // Zeroed memory is a valid empty table. All observers are the same program with the same
     // layout.
-    return *std::launder(reinterpret_cast<LearnedSizes*>(block.learned_sizes.data()));
+    return *std::launder(reinterpret_cast<LearnedSizes*>(process_data.learned_sizes.data()));
 }
 
 void print_lines(std::FILE* out, const std::vector<std::string>& lines) {
@@ -43,24 +43,25 @@ std::size_t inspection_bytes(const pipeline::Config& config) {
 
 ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_channel)
     : options_{std::move(options)}, number_{observer_channel.number},
-      waits_{observer_channel.waits}, link_{std::move(observer_channel.link)},
+      waits_for_previous_{observer_channel.waits_for_previous}, link_{std::move(
+                                                                    observer_channel.link)},
       shared_{std::move(observer_channel.memory)}, memory_{inspection_bytes(options_.config)},
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
              .with_files =
                  options_.config.demos || options_.config.page_recordings || options_.page}},
-      written_{shared_.block().record_bytes} {
-    options_.config.inspect.learned = &learned_sizes(shared_.block());
+      written_{shared_.data().record_bytes} {
+    options_.config.inspect.learned = &learned_sizes(shared_.data());
     options_.config.inspect.memory = &memory_;
     pipeline::Outputs outputs = open_outputs();
     if (options_.writes_worlds() || (feed_ && options_.inspect)) {
         outputs.worlds = &worlds_.emplace(options_.config, outputs);
     }
     for (unsigned i = 0; i < outputs.workers && options_.inspect; ++i) {
-        const pipeline::RingInput own{shared_.ring_memory(i), number_, &shared_.block().facts};
+        const pipeline::RingInput own{shared_.ring_memory(i), number_, &shared_.data().facts};
         workers_.push_back(std::make_unique<pipeline::Worker>(
-            options_.config, outputs, maps_, own, shared_.block().last_recorded_session, i));
+            options_.config, outputs, maps_, own, shared_.data().last_recorded_session, i));
     }
     messages_.start(link_.descriptor(), [this] { on_messages(); });
 }
@@ -70,12 +71,12 @@ pipeline::Outputs ObserverRun::open_outputs() {
     const unsigned workers = options_.inspect ? outputs.workers : 0;
     if (options_.file != nullptr) {
         const unsigned merging = options_.writes_worlds() ? 1 : 0;
-        records_.emplace(*options_.file, workers + merging, &shared_.block().record_bytes);
+        records_.emplace(*options_.file, workers + merging, &shared_.data().record_bytes);
     }
-    lines_.set_outputs(options_.bus, records_ ? &*records_ : nullptr, shared_.block().record_bytes);
+    lines_.set_outputs(options_.bus, records_ ? &*records_ : nullptr, shared_.data().record_bytes);
     outputs.records = lines_.line_output();
     if (options_.capture != nullptr) {
-        capture_.emplace(*options_.capture, workers, &shared_.block().record_bytes);
+        capture_.emplace(*options_.capture, workers, &shared_.data().record_bytes);
         outputs.capture = &capture_->queue();
     }
     written_.create_queues(options_.config, outputs);
@@ -86,7 +87,7 @@ pipeline::Outputs ObserverRun::open_outputs() {
         outputs.board = &board_.emplace(outputs.workers);
         outputs.feed = &feed_.emplace(outputs.workers);
     }
-    if (options_.resync) {
+    if (options_.requests_full_snapshots) {
         outputs.resync = [this](std::uint32_t session) {
             return link_.send(channel::ControlMessage::request_full_snapshot,
                               std::to_string(session));
@@ -104,7 +105,7 @@ void ObserverRun::add_page_socket(base::UniqueFd socket) {
 }
 
 void ObserverRun::open_page() {
-    LivePage::Dependencies parts{.shared = &shared_.block(),
+    LivePage::Dependencies parts{.shared = &shared_.data(),
                                  .impairment = &*impairment_,
                                  .board = &*board_,
                                  .feed = options_.inspect ? &*feed_ : nullptr,
@@ -131,14 +132,14 @@ void ObserverRun::begin_inspecting() {
     const auto send = [this](const std::string& settings) {
         return link_.send(channel::ControlMessage::impairment, settings);
     };
-    impairment_.emplace(shared_.block().facts, send, lines_.line_output(), options_.config.json);
+    impairment_.emplace(shared_.data().facts, send, lines_.line_output(), options_.config.json);
     for (const auto& worker : workers_) {
         worker->start();
     }
 }
 
 void ObserverRun::follow_previous_observer(const base::UniqueFd& checkpoint) {
-    if (!std::exchange(waits_, false)) {
+    if (!std::exchange(waits_for_previous_, false)) {
         return;
     }
     if (checkpoint.valid()) {
@@ -161,7 +162,7 @@ ObserverResult ObserverRun::inspect_until_stopped() {
     if (!link_.send(channel::ControlMessage::ready)) {
         throw std::runtime_error{"cannot tell the relay that everything is open"};
     }
-    if (!waits_) {
+    if (!waits_for_previous_) {
         begin_inspecting();
     }
     running_ = shown_ = base::Stopwatch{};
@@ -176,7 +177,7 @@ void ObserverRun::on_messages() {
         handle_message(*message);
     }
     if (link_.is_closed()) {
-        if (!waits_) { // a waiting observer has no traffic: the takeover was rejected
+        if (!waits_for_previous_) { // a waiting observer has no traffic: the takeover was rejected
             log::warn("forwarding has stopped; finishing the recording");
         }
         stop();
@@ -227,7 +228,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     case channel::ControlMessage::finish:
         stop();
         break;
-    case channel::ControlMessage::checkpoint:
+    case channel::ControlMessage::save_checkpoint:
         checkpoint_file_ = std::move(message.descriptor);
         break;
     case channel::ControlMessage::start_inspecting:
@@ -249,7 +250,7 @@ void ObserverRun::await_next_second() {
 }
 
 void ObserverRun::on_second() {
-    shared_.block().heartbeats.fetch_add(1, std::memory_order_relaxed);
+    shared_.data().heartbeats.fetch_add(1, std::memory_order_relaxed);
     show_status();
     for (auto* const output : {&records_, &capture_}) {
         if (*output) {
@@ -264,7 +265,7 @@ void ObserverRun::on_second() {
     if (page_) {
         page_->check_relay_threads();
     }
-    server_reports_.report_changes(io_, shared_.block(), page_ ? &*page_ : nullptr);
+    server_reports_.report_changes(io_, shared_.data(), page_ ? &*page_ : nullptr);
 }
 
 /// Returns the problems of servers and recording, and the name and size of the file of records, or
@@ -356,9 +357,9 @@ void ObserverRun::write_summary(const ObserverResult& result) {
     sink::JsonLines last{options_.config.json, *lines_.line_output()};
     const record::SummaryRecord summary{
         .head = {.time = base::now_utc()},
-        .stats = &result.seen.totals,
-        .sessions = result.seen.sessions,
-        .impaired = impaired_totals(relay::totals(shared_.block().observation)),
+        .stats = &result.worker_result.totals,
+        .sessions = result.worker_result.sessions,
+        .impaired = impaired_totals(relay::totals(shared_.data().observer_memory)),
         .worlds =
             options_.writes_worlds() ? std::optional{worlds_->totals().worlds} : std::nullopt};
     last.on_record(&summary);
@@ -370,31 +371,31 @@ ObserverResult ObserverRun::finish_outputs() {
     if (impairment_) {
         impairment_->reject_further_changes();
     }
-    ObserverResult result{.seen = {.expectations = options_.config.expectations}};
+    ObserverResult result{.worker_result = {.expectations = options_.config.expectations}};
     for (const auto& worker : workers_) {
         worker->finish_and_join();
-        result.seen.merge(worker->take_result());
+        result.worker_result.merge(worker->take_result());
     }
     if (worlds_) {
         worlds_->finish_and_join();
-        result.seen.merge(worlds_->take_result());
+        result.worker_result.merge(worlds_->take_result());
     }
-    pipeline::save_checkpoints(checkpoint_file_, result.seen.checkpoints);
+    pipeline::save_checkpoints(checkpoint_file_, result.worker_result.checkpoints);
     print_findings_at_end();
     if (options_.console != nullptr && options_.console->dropped_bytes() != 0) {
         log::warn("dropped {} bytes of console output: it was not read in time",
                   options_.console->dropped_bytes());
     }
     if (lines_.line_output() != nullptr) {
-        if (!waits_) {
+        if (!waits_for_previous_) {
             write_summary(result);
         }
         result.lost_records =
             (records_ ? records_->write_queued_data() : 0) + lines_.publish_queued_records();
-        if (result.seen.messages_left_out != 0) {
-            log::warn(
-                "{} not recorded: a session sent more than the limit",
-                record::count_with_noun(result.seen.messages_left_out, "message[s] [was|were]"));
+        if (result.worker_result.messages_left_out != 0) {
+            log::warn("{} not recorded: a session sent more than the limit",
+                      record::count_with_noun(result.worker_result.messages_left_out,
+                                              "message[s] [was|were]"));
         }
         if (result.lost_records != 0) {
             log::error("{} could not be written",
@@ -402,20 +403,21 @@ ObserverResult ObserverRun::finish_outputs() {
         }
     }
     if (capture_) {
-        const std::uint64_t lost = capture_->write_queued_data() + result.seen.capture_losses;
+        const std::uint64_t lost =
+            capture_->write_queued_data() + result.worker_result.capture_losses;
         if (lost != 0) {
             log::error("{} of the capture could not be written",
                        record::count_with_noun(lost, "packet[s]"));
         }
         result.lost_records += lost;
     }
-    result.lost_records += written_.write_queued_demos(result.seen.demo_losses);
-    written_.write_flight_recordings(result.seen.flight);
-    result.inspected = !waits_;
+    result.lost_records += written_.write_queued_demos(result.worker_result.demo_losses);
+    written_.write_flight_recordings(result.worker_result.flight);
+    result.inspected = !waits_for_previous_;
     if (!result.inspected) {
         return result;
     }
-    const relay::Counters counters = relay::totals(shared_.block().observation);
+    const relay::Counters counters = relay::totals(shared_.data().observer_memory);
     // The relay also counts sessions that their peers had closed before a takeover.
     const auto closed = static_cast<std::uint64_t>(std::ranges::count_if(
         checkpoints_, [](const auto& each) { return each.second.is_closed; }));
@@ -425,8 +427,8 @@ ObserverResult ObserverRun::finish_outputs() {
                                       "session[s]"),
               record::count_with_noun(counters.directions[0].datagrams, "datagram[s]"),
               counters.directions[1].datagrams,
-              record::count_with_noun(result.seen.totals.snapshots, "snapshot[s]"),
-              result.seen.totals.verified);
+              record::count_with_noun(result.worker_result.totals.snapshots, "snapshot[s]"),
+              result.worker_result.totals.verified);
     result.duration = running_.elapsed();
     return result;
 }
@@ -457,7 +459,7 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
                 probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
             };
         }
-        reports_[i].report_changes(now, relay::totals_of(shared.observation, i),
+        reports_[i].report_changes(now, relay::totals_of(shared.observer_memory, i),
                                    shared.facts.server_name_and_address(i), show, send_request);
     }
 }

@@ -2,7 +2,7 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/channel/process_link.h"
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 #include "proxy/demo/demo_sink.h"
 #include "proxy/filter/expectation.h"
 #include "proxy/filter/filter.h"
@@ -61,7 +61,8 @@ struct ObserverOptions {
     std::filesystem::path map_cache{};
     /// false: traffic is not inspected; only the live page and the summary exist.
     bool inspect = true;
-    bool resync = false; ///< true: requests a full snapshot if snapshots cannot be decoded
+    bool requests_full_snapshots =
+        false; ///< true: requests a full snapshot if snapshots cannot be decoded
     store::OutputFile* file = nullptr;    ///< output of records; null: no such output
     pipeline::BusTarget bus{};            ///< bus that gets the records, too
     store::OutputFile* capture = nullptr; ///< capture file; null: no such file
@@ -81,7 +82,7 @@ struct ObserverOptions {
 struct ObserverChannel {
     std::uint32_t number = 1; ///< the number of this observer process within the run, from 1
     /// true: the observer must not inspect before ControlMessage::start_inspecting.
-    bool waits = false;
+    bool waits_for_previous = false;
     channel::ProcessLink link; ///< connection on which the start message was already received
     base::UniqueFd memory;     ///< descriptor of the shared memory; see SharedRunMemory
 };
@@ -91,7 +92,7 @@ struct ObserverResult {
     /// ControlMessage::start_inspecting.
     bool inspected = true;
     /// The combined results of all workers, without session checkpoints.
-    pipeline::WorkerResult seen{};
+    pipeline::WorkerResult worker_result{};
     std::uint64_t lost_records = 0; ///< number of records that could not be written
     std::chrono::nanoseconds duration{};
 };
@@ -128,7 +129,7 @@ class ObserverRun {
 
     ObserverOptions options_;
     std::uint32_t number_;
-    bool waits_;
+    bool waits_for_previous_;
     channel::ProcessLink link_;
     channel::SharedRunMemory shared_;
     /// Checkpoints of the previous observer, which the workers read.

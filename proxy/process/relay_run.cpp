@@ -130,32 +130,32 @@ std::optional<std::string> NewClientReport::next_log_line(const relay::Counters&
 
 RelayRun::RelayRun(RelayRunOptions options)
     : options_{std::move(options)}, shared_{options_.relay.threads,
-                                            options_.inspected ? options_.ring_bytes : 0},
+                                            options_.is_inspected ? options_.ring_bytes : 0},
       client_report_{options_.address_limit} {
     std::vector<relay::Ring*> rings;
     rings_.reserve(options_.relay.threads);
-    for (unsigned i = 0; i < options_.relay.threads && options_.inspected; ++i) {
+    for (unsigned i = 0; i < options_.relay.threads && options_.is_inspected; ++i) {
         rings.push_back(&rings_.emplace_back(shared_.ring_memory(i)));
     }
     if (options_.servers.empty()) {
-        options_.servers.push_back({.where = options_.relay.server});
+        options_.servers.push_back({.options = options_.relay.server});
     }
     if (options_.limit_new_clients) {
         options_.relay.judge_datagram = judge_relayed_datagram;
         options_.relay.answer_functions =
-            options_.info_cache ? info_answer_functions() : relay::AnswerFunctions{};
+            options_.repeats_info_answers ? info_answer_functions() : relay::AnswerFunctions{};
     }
     if (options_.requester != nullptr) {
         options_.requester->check_servers(options_.servers);
     }
     auto [first, listening] = prepare_server(options_.requester, options_.servers.front(), 0);
     options_.relay.server = first;
-    relay_.emplace(options_.relay, rings, &shared_.block().observation, std::move(listening));
-    servers_.emplace(*relay_, shared_.block(), options_.requester, options_.servers);
-    shared_.block().facts.impairment = relay_->impairment();
+    relay_.emplace(options_.relay, rings, &shared_.data().observer_memory, std::move(listening));
+    servers_.emplace(*relay_, shared_.data(), options_.requester, options_.servers);
+    shared_.data().facts.impairment = relay_->impairment();
     Supervisor::Dependencies parts{.shared = &shared_, .rings = rings_, .run = this};
     if (options_.requester != nullptr) {
-        parts.follows = options_.requester->offer().observer;
+        parts.previous_observer = options_.requester->offer().observer;
     }
     supervisor_.emplace(options_.supervision, std::move(parts));
 }
@@ -171,17 +171,17 @@ void RelayRun::take_over() {
     begin_forwarding();
     const auto paused =
         base::Clock::now().time_since_epoch() - base::Clock::duration{state.paused_at};
-    if (options_.started) {
+    if (options_.on_forwarding) {
         // Called before the old relay ends, so that a service manager does not treat its end as
         // the end of the service.
-        options_.started();
+        options_.on_forwarding();
     }
     requester.confirm_forwarding();
     const relay::Counters counters = relay_->counters();
     failed_sessions_reported_ = counters.sessions_failed;
     std::ignore = client_report_.next_log_line(counters); // the other relay has logged these counts
-    shared_.block().facts.impairment = relay_->impairment();
-    shared_.block().last_recorded_session = state.last_recorded_session;
+    shared_.data().facts.impairment = relay_->impairment();
+    shared_.data().last_recorded_session = state.last_recorded_session;
     std::size_t sessions = 0;
     for (const relay::HandedOverServer& server : state.relay.servers) {
         sessions += server.sessions.size();
@@ -195,8 +195,8 @@ void RelayRun::take_over() {
 LiveRunResult RelayRun::forward_until_stopped() {
     if (options_.requester == nullptr) {
         begin_forwarding();
-        if (options_.started) {
-            options_.started();
+        if (options_.on_forwarding) {
+            options_.on_forwarding();
         }
     }
     open_takeover_socket();
@@ -228,7 +228,7 @@ void RelayRun::open_takeover_socket() {
         return {.servers = servers_->servers_for_takeover(),
                 .observer = supervisor_->observer_number(),
                 .observer_process = supervisor_->observer_process(),
-                .last_recorded_session = shared_.block().last_recorded_session};
+                .last_recorded_session = shared_.data().last_recorded_session};
     };
     responder_.emplace(std::move(parts), std::move(*takeover_socket));
 }
@@ -247,7 +247,7 @@ void RelayRun::start_observing() {
     awaits_previous_relay_ = false;
     base::UniqueFd checkpoint;
     if (auto report = options_.requester->receive_end_report()) {
-        auto& last = shared_.block().last_recorded_session;
+        auto& last = shared_.data().last_recorded_session;
         last = std::max(last.load(), report->last_recorded_session);
         checkpoint = std::move(report->checkpoint);
     }
@@ -280,7 +280,7 @@ void RelayRun::report_failed_sessions(bool at_end) {
 
 void RelayRun::set_impairment(const relay::Impairment& impairment) {
     relay_->set_impairment(impairment);
-    shared_.block().facts.impairment = impairment;
+    shared_.data().facts.impairment = impairment;
 }
 
 void RelayRun::request_full_snapshot(const std::string& session) {
@@ -310,7 +310,7 @@ LiveRunResult RelayRun::finish_run() {
     if (handed_over && supervisor_->observer_process() != 0) {
         checkpoint = pipeline::create_checkpoint_file();
         if (checkpoint.valid()) {
-            supervisor_->send(channel::ControlMessage::checkpoint, {}, checkpoint.get());
+            supervisor_->send(channel::ControlMessage::save_checkpoint, {}, checkpoint.get());
         }
     }
     if (!supervisor_->has_observer()) {
@@ -322,7 +322,7 @@ LiveRunResult RelayRun::finish_run() {
     }
     const LiveRunResult result = supervisor_->finish_run();
     if (handed_over) {
-        responder_->report_end(shared_.block().last_recorded_session, checkpoint.get());
+        responder_->report_end(shared_.data().last_recorded_session, checkpoint.get());
     }
     return result;
 }

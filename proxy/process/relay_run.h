@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 #include "proxy/pipeline/resync.h"
 #include "proxy/process/relayed_servers.h"
 #include "proxy/process/supervisor.h"
@@ -60,8 +60,8 @@ struct RelayRunOptions {
     std::vector<ConfiguredServer> servers{};
     bool limit_new_clients = true; ///< false: only the number of sessions is limited
     /// true: while many requests for server info come, the relay answers them itself.
-    bool info_cache = true;
-    bool inspected = true;      ///< false: the run has no rings and no observer
+    bool repeats_info_answers = true;
+    bool is_inspected = true;   ///< false: the run has no rings and no observer
     std::size_t ring_bytes = 0; ///< size of each thread's ring in bytes
     SupervisorOptions supervision{};
     /// The path of the socket that accepts takeover requests; empty: no socket.
@@ -71,7 +71,7 @@ struct RelayRunOptions {
     /// The relay from which this run takes over; null: no takeover. Must outlive the run.
     TakeoverRequester* requester = nullptr;
     /// Called when the relay has started to forward.
-    std::function<void()> started{};
+    std::function<void()> on_forwarding{};
 };
 
 /// The main object of a relay process: forwards traffic, and is controlled by a Supervisor.

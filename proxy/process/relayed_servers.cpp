@@ -23,13 +23,13 @@ bool contains(const std::vector<ConfiguredServer>& servers, const ConfiguredServ
     return std::ranges::find(servers, wanted) != servers.end();
 }
 
-void report_not_added(const ConfiguredServer& server, std::string_view why) {
+void log_server_not_added(const ConfiguredServer& server, std::string_view why) {
     log::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name, why);
 }
 
 /// Returns whether, according to the kernel's tables, a UDP socket listens on `server`. Returns
 /// true if the tables cannot be read. Precondition: the address is in 127.0.0.0/8.
-bool may_listen(const base::Endpoint& server) {
+bool may_have_listener(const base::Endpoint& server) {
     std::uint32_t address = 0; // the tables contain addresses in this machine's byte order
     std::memcpy(&address, server.address.data(), sizeof address);
     std::string sockets;
@@ -53,21 +53,22 @@ TakeoverRequester::PreparedServer prepare_server(TakeoverRequester* requester,
     if (requester != nullptr) {
         return requester->prepare_server(served, number);
     }
-    TakeoverRequester::PreparedServer begun{.where = served.where};
-    if (!host_and_port(served.where).empty()) { // a host name: uses its first address that answers
-        begun.where.host =
-            resolve_answering_addresses(served.where.host, served.where.port, AnswersWanted::one)
-                .front()
-                .address()
-                .to_string();
+    TakeoverRequester::PreparedServer begun{.options = served.options};
+    if (!host_and_port(served.options)
+             .empty()) { // a host name: uses its first address that answers
+        begun.options.host = resolve_answering_addresses(served.options.host, served.options.port,
+                                                         AnswersWanted::one)
+                                 .front()
+                                 .address()
+                                 .to_string();
     }
     return begun;
 }
 
-RelayedServers::RelayedServers(relay::Relay& relay, channel::SharedProcessData& block,
+RelayedServers::RelayedServers(relay::Relay& relay, channel::SharedProcessData& process_data,
                                TakeoverRequester* requester,
                                const std::vector<ConfiguredServer>& servers)
-    : relay_{&relay}, block_{&block}, requester_{requester} {
+    : relay_{&relay}, process_data_{&process_data}, requester_{requester} {
     set_name(0, servers.front().name);
     write_addresses(0);
     servers_.emplace_back(*relay_, relay::ServerIndex{0}, servers.front());
@@ -92,7 +93,7 @@ void RelayedServers::log_routes(const std::string& note) const {
     }
     for (relay::ServerIndex i = 0; i < relay_->next_server_index(); ++i) {
         const base::Endpoint server = relay_->server_endpoint(i);
-        if (!server.v6 && base::is_loopback(server) && !may_listen(server)) {
+        if (!server.v6 && base::is_loopback(server) && !may_have_listener(server)) {
             log::warn("nothing listens on {} yet: players cannot join until the game server does",
                       base::to_string(server));
         }
@@ -100,7 +101,7 @@ void RelayedServers::log_routes(const std::string& note) const {
 }
 
 std::vector<std::string> RelayedServers::route_lines(relay::ServerIndex index) const {
-    const std::string_view name = block_->facts.servers.at(index).name_view();
+    const std::string_view name = process_data_->facts.servers.at(index).name_view();
     std::vector<std::string> routes;
     for (const auto& endpoint : relay_->listen_endpoints(index)) {
         routes.push_back(fmt::format("listening on {}{}, forwarding to {}{}",
@@ -112,10 +113,10 @@ std::vector<std::string> RelayedServers::route_lines(relay::ServerIndex index) c
     return routes;
 }
 
-/// Writes a server's name into the shared block. Must be called before the server's first session,
+/// Writes a server's name into the shared memory. Must be called before the server's first session,
 /// because the observer then reads the name.
 void RelayedServers::set_name(relay::ServerIndex index, const std::string& name) const {
-    channel::ServerFacts& server = block_->facts.servers.at(index);
+    channel::ServerFacts& server = process_data_->facts.servers.at(index);
     server.name.fill(0);
     std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxNameBytes),
                 server.name.begin());
@@ -134,14 +135,14 @@ relay::ServerIndex RelayedServers::add_server(const ConfiguredServer& added) {
 }
 
 void RelayedServers::write_addresses(relay::ServerIndex index) const {
-    channel::RelayFacts& facts = block_->facts;
+    channel::RelayFacts& facts = process_data_->facts;
     channel::ServerFacts& server = facts.servers.at(index);
     // not counted in shared memory, because a misbehaving observer could change that value
-    std::uint32_t num_listen = 0;
+    std::uint32_t num_listen_endpoints = 0;
     for (const auto& endpoint : relay_->listen_endpoints(index)) {
-        server.listen.at(num_listen++) = base::endpoint_from(endpoint.data());
+        server.listen.at(num_listen_endpoints++) = base::endpoint_from(endpoint.data());
     }
-    server.num_listen = num_listen;
+    server.num_listen_endpoints = num_listen_endpoints;
     server.set_address(relay_->server_endpoint(index));
     server.removed = false;
     facts.num_servers = std::uint32_t{index} + 1;
@@ -158,8 +159,8 @@ void RelayedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
     for (const ConfiguredServer& each : wanted) {
         const bool is_there = std::ranges::any_of(
             servers_, [&](const auto& server) { return server.configured_server() == each; });
-        if (!is_there && host_and_port(each.where).empty()) {
-            add_when_resolved(each, each.where);
+        if (!is_there && host_and_port(each.options).empty()) {
+            add_when_resolved(each, each.options);
         } else if (!is_there) {
             pending_.add_server(each);
         }
@@ -173,7 +174,7 @@ void RelayedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>
             continue;
         }
         relay_->remove_server(server->index());
-        block_->facts.servers.at(server->index()).removed = true;
+        process_data_->facts.servers.at(server->index()).removed = true;
         log::info("removed the server {}", server->configured_server().name);
         server = servers_.erase(server);
     }
@@ -183,24 +184,24 @@ void RelayedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>
 void RelayedServers::add_when_resolved(const ConfiguredServer& server,
                                        const relay::ServerOptions& where) {
     try {
-        const relay::ServerIndex index = add_server({.name = server.name, .where = where});
+        const relay::ServerIndex index = add_server({.name = server.name, .options = where});
         servers_.emplace_back(*relay_, index, server);
         for (const std::string& line : route_lines(index)) {
             log::info("{}", line);
         }
     } catch (const std::exception& error) {
-        report_not_added(server, error.what());
+        log_server_not_added(server, error.what());
     }
 }
 
 void RelayedServers::add_resolved_servers() {
     for (const auto& [server, addresses] : pending_.take_resolved_servers()) {
         if (addresses.empty()) {
-            report_not_added(server,
-                             fmt::format("cannot resolve the name '{}'", server.where.host));
+            log_server_not_added(server,
+                                 fmt::format("cannot resolve the name '{}'", server.options.host));
             continue;
         }
-        relay::ServerOptions where = server.where;
+        relay::ServerOptions where = server.options;
         where.host = addresses.front().address().to_string();
         add_when_resolved(server, where);
     }
@@ -209,9 +210,10 @@ void RelayedServers::add_resolved_servers() {
 void RelayedServers::on_second(bool report_silence) {
     add_resolved_servers();
     for (ServerAddressUpdater& server : servers_) {
-        const relay::Counters counters = relay::totals_of(block_->observation, server.index());
+        const relay::Counters counters =
+            relay::totals_of(process_data_->observer_memory, server.index());
         if (const auto to = server.on_second(counters, report_silence)) {
-            block_->facts.servers.at(server.index()).set_address(*to);
+            process_data_->facts.servers.at(server.index()).set_address(*to);
         }
     }
 }
@@ -221,7 +223,7 @@ std::vector<TakeoverServer> RelayedServers::servers_for_takeover() const {
     for (const ServerAddressUpdater& server : servers_) {
         served.push_back({.number = server.index(),
                           .name = server.configured_server().name,
-                          .host_name = host_and_port(server.configured_server().where)});
+                          .host_name = host_and_port(server.configured_server().options)});
     }
     return served;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 #include "proxy/process/server_names.h"
 #include "proxy/process/takeover.h"
 
@@ -20,13 +20,13 @@ inline constexpr const char* kThisMachineOnly = " (this machine only)";
                                                                relay::ServerIndex number);
 
 /// The servers to which a run forwards. Adds servers, changes their addresses and removes them.
-/// Writes their names and addresses into the shared block, where the observer reads them.
+/// Writes their names and addresses into the shared memory, where the observer reads them.
 class RelayedServers {
   public:
     /// The arguments must outlive the object. `requester`: null without a takeover. The relay was
     /// constructed with the first of `servers`. Errors: the errors of Relay::add_server and of
     /// prepare_server().
-    RelayedServers(relay::Relay& relay, channel::SharedProcessData& block,
+    RelayedServers(relay::Relay& relay, channel::SharedProcessData& process_data,
                    TakeoverRequester* requester, const std::vector<ConfiguredServer>& servers);
 
     /// Logs the listening addresses and the server's address for each server, and which servers on
@@ -55,7 +55,7 @@ class RelayedServers {
     void write_addresses(relay::ServerIndex index) const;
 
     relay::Relay* relay_;
-    channel::SharedProcessData* block_;
+    channel::SharedProcessData* process_data_;
     TakeoverRequester* requester_;
     std::vector<ServerAddressUpdater> servers_;
     UnresolvedServers pending_{UnresolvedServers::system_lookup};

@@ -71,9 +71,9 @@ std::string host_and_port(const relay::ServerOptions& where) {
 ServerAddressUpdater::ServerAddressUpdater(relay::Relay& relay, relay::ServerIndex index,
                                            ConfiguredServer served)
     : relay_{&relay}, index_{index}, served_{std::move(served)} {
-    if (!host_and_port(served_.where).empty()) {
+    if (!host_and_port(served_.options).empty()) {
         name_resolver_.emplace(
-            [host = served_.where.host, port = served_.where.port] {
+            [host = served_.options.host, port = served_.options.port] {
                 return resolve_answering_addresses(host, port, AnswersWanted::all);
             },
             base::to_asio(relay.server_endpoint(index)), std::chrono::steady_clock::now());
@@ -100,16 +100,16 @@ std::optional<base::Endpoint> ServerAddressUpdater::on_second(const relay::Count
     try {
         relay_->set_server_address(*moved, index_);
     } catch (const relay::StartError& error) {
-        if (refused_ != moved) {
-            log::warn("{} now resolves to {}, which cannot be used: {}", served_.where.host,
+        if (rejected_address_ != moved) {
+            log::warn("{} now resolves to {}, which cannot be used: {}", served_.options.host,
                       base::to_string(*moved), error.what());
         }
-        refused_ = moved;
+        rejected_address_ = moved;
         return std::nullopt;
     }
-    refused_.reset();
+    rejected_address_.reset();
     name_resolver_->set_current_address(*moved);
-    log::info("the server {} is now at {}; new sessions go there", served_.where.host,
+    log::info("the server {} is now at {}; new sessions go there", served_.options.host,
               base::to_string(*moved));
     return relay_->server_endpoint(index_);
 }
@@ -122,7 +122,7 @@ NameLookup UnresolvedServers::system_lookup(const relay::ServerOptions& where) {
 
 void UnresolvedServers::add_server(const ConfiguredServer& server) {
     if (std::ranges::find(pending_, server, &UnresolvedServer::server) == pending_.end()) {
-        pending_.push_back({server, start_lookup(make_lookup_(server.where))});
+        pending_.push_back({server, start_lookup(make_lookup_(server.options))});
     }
 }
 

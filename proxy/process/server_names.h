@@ -53,7 +53,7 @@ class ServerNameResolver {
 /// A server to which the relay forwards, as configured.
 struct ConfiguredServer {
     std::string name{}; ///< empty for a single server without a name
-    relay::ServerOptions where{};
+    relay::ServerOptions options{};
 
     friend bool operator==(const ConfiguredServer&, const ConfiguredServer&) = default;
 };
@@ -84,7 +84,7 @@ class ServerAddressUpdater {
     ConfiguredServer served_;
     std::optional<ServerNameResolver> name_resolver_; ///< nullopt if an IP address is configured
     /// The server's latest new address that the relay did not accept.
-    std::optional<ServerNameResolver::Endpoint> refused_;
+    std::optional<ServerNameResolver::Endpoint> rejected_address_;
     SilenceDetector silence_detector_;
 };
 

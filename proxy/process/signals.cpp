@@ -55,12 +55,12 @@ sigset_t block_signals(std::initializer_list<int> signals, sigset_t* before) {
 } // namespace
 
 BlockedSignals::BlockedSignals() {
-    block_signals({SIGINT, SIGTERM, SIGHUP}, &before_);
+    block_signals({SIGINT, SIGTERM, SIGHUP}, &previous_mask_);
 }
 
 BlockedSignals::~BlockedSignals() {
     if (!keep_blocked_) {
-        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        ::pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
     }
 }
 

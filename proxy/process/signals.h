@@ -46,7 +46,7 @@ class BlockedSignals {
     void keep_signals_blocked() { keep_blocked_ = true; }
 
   private:
-    sigset_t before_{};
+    sigset_t previous_mask_{};
     bool keep_blocked_ = false;
 };
 

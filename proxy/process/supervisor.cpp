@@ -34,7 +34,7 @@ constexpr std::chrono::seconds kStableTime{1};
 constexpr std::chrono::milliseconds kShortestPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 /// An observer hangs if it has made no progress for this many checks, which are a second apart.
-constexpr int kHangingChecks = 10;
+constexpr int kMaxIdleChecks = 10;
 /// At the end of the run, the observer is killed if it makes no progress for this long. It may wait
 /// up to a second for the bus to acknowledge the last records (bus::kLiveTimeouts).
 constexpr std::chrono::milliseconds kStallTime{2500};
@@ -69,10 +69,10 @@ bool ControllingTerminal::is_gone() const {
 }
 
 Supervisor::Supervisor(SupervisorOptions options, Dependencies parts)
-    : options_{std::move(options)}, parts_{std::move(parts)}, number_{parts_.follows.value_or(0)},
-      consumed_(parts_.rings.size()) {
-    if (options_.config && !parts_.follows) {
-        page_ = options_.config->open_page_sockets();
+    : options_{std::move(options)}, parts_{std::move(parts)},
+      number_{parts_.previous_observer.value_or(0)}, consumed_bytes_(parts_.rings.size()) {
+    if (options_.config && !parts_.previous_observer) {
+        page_sockets_ = options_.config->open_page_sockets();
     }
     signals_.emplace(io_, std::initializer_list<int>{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP});
 }
@@ -80,7 +80,7 @@ Supervisor::Supervisor(SupervisorOptions options, Dependencies parts)
 void Supervisor::run_until_stopped(std::chrono::steady_clock::time_point started) {
     if (options_.time_limit) {
         end_timer_.expires_at(
-            started + std::chrono::duration_cast<Clock::duration>(options_.time_limit->after));
+            started + std::chrono::duration_cast<Clock::duration>(options_.time_limit->duration));
         end_timer_.async_wait([this](const auto& error) {
             if (!error) {
                 stop(options_.time_limit->reason);
@@ -100,12 +100,12 @@ bool Supervisor::send(channel::ControlMessage kind, std::string_view text, int d
 /// Handles a message of the observer, which may misbehave.
 void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
     if (message.kind == channel::ControlMessage::ready) {
-        parts_.shared->block().observation.observer = number_;
+        parts_.shared->data().observer_memory.observer = number_;
         if (failures_ != 0) {
             log::info("the observer is running again; open sessions are joined midway");
         }
     } else if (message.kind == channel::ControlMessage::impairment) {
-        const std::uint64_t seed = parts_.shared->block().facts.impairment.seed;
+        const std::uint64_t seed = parts_.shared->data().facts.impairment.seed;
         if (const auto wanted = relay::parse_impairment(message.text, seed)) {
             parts_.run->set_impairment(*wanted);
         }
@@ -161,7 +161,7 @@ void Supervisor::await_next_second() {
         }
         parts_.run->on_second();
         kill_observer_if_hanging();
-        if (!page_error_.empty()) {
+        if (!page_socket_error_.empty()) {
             open_and_send_page_sockets();
         }
         await_next_second();
@@ -173,12 +173,12 @@ void Supervisor::open_and_send_page_sockets() {
         return;
     }
     try {
-        page_ = options_.config->open_page_sockets();
-        page_error_.clear();
+        page_sockets_ = options_.config->open_page_sockets();
+        page_socket_error_.clear();
     } catch (const std::exception& error) {
-        if (page_error_ != error.what()) {
+        if (page_socket_error_ != error.what()) {
             log::error("live page: {}; trying again", error.what());
-            page_error_ = error.what();
+            page_socket_error_ = error.what();
         }
     }
     if (link_) {
@@ -187,7 +187,7 @@ void Supervisor::open_and_send_page_sockets() {
 }
 
 void Supervisor::send_page_sockets(const channel::ProcessLink& link) const {
-    for (const web::ListeningSocket& each : page_) {
+    for (const web::ListeningSocket& each : page_sockets_) {
         link.send(channel::ControlMessage::page_socket, {}, each.descriptor());
     }
 }
@@ -203,7 +203,8 @@ LiveRunResult Supervisor::finish_run() {
         result.observer = finish_observer();
     }
     result.observer_failures = failures_;
-    page_.clear(); // closes the page's sockets, so that a relay that has taken over can open them
+    page_sockets_
+        .clear(); // closes the page's sockets, so that a relay that has taken over can open them
     return result;
 }
 
@@ -213,7 +214,8 @@ void Supervisor::spawn_observer() {
     observer_started_ = Clock::now();
     idle_checks_ = 0;
     options_.startup.number = number_;
-    options_.startup.waits = parts_.follows && number_ == *parts_.follows + 1;
+    options_.startup.waits_for_previous =
+        parts_.previous_observer && number_ == *parts_.previous_observer + 1;
     if (!send_startup(own, options_.startup)) {
         throw std::runtime_error{"cannot send the observer its settings"};
     }
@@ -233,7 +235,7 @@ std::optional<ProcessExit> Supervisor::start_observer() {
         pollfd word{.fd = link_->descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&word, 1, static_cast<int>(kPollInterval.count()));
         on_messages();
-        if (parts_.shared->block().observation.observer != 0) {
+        if (parts_.shared->data().observer_memory.observer != 0) {
             watch_observer();
             return std::nullopt;
         }
@@ -281,18 +283,18 @@ void Supervisor::on_messages() {
 void Supervisor::on_observer_end() {
     const ProcessExit ending =
         process_->wait(kPollInterval).value_or(ProcessExit{.signal = SIGKILL});
-    parts_.shared->block().observation.observer = 0;
+    parts_.shared->data().observer_memory.observer = 0;
     ++failures_;
     observer_end_.stop();
     observer_messages_.stop();
     link_.reset();
     process_.reset();
-    pause_ = Clock::now() - observer_started_ >= kStableTime
-                 ? kShortestPause
-                 : std::clamp(2 * pause_, kShortestPause, kLongestPause);
+    restart_pause_ = Clock::now() - observer_started_ >= kStableTime
+                         ? kShortestPause
+                         : std::clamp(2 * restart_pause_, kShortestPause, kLongestPause);
     log::error("the observer ended unexpectedly ({}); forwarding continues; restarting it in {} ms",
-               describe(ending), pause_.count());
-    restart_observer_later(pause_);
+               describe(ending), restart_pause_.count());
+    restart_observer_later(restart_pause_);
 }
 
 void Supervisor::restart_observer_later(std::chrono::milliseconds pause) {
@@ -318,13 +320,13 @@ void Supervisor::restart_observer() {
 
 /// Returns whether the observer has read from any ring since the last call.
 bool Supervisor::has_observer_progressed() {
-    bool moved = false;
+    bool has_progressed = false;
     for (std::size_t i = 0; i < parts_.rings.size(); ++i) {
         const std::uint64_t consumed = parts_.rings[i].bytes_consumed();
-        moved = moved || consumed != consumed_[i];
-        consumed_[i] = consumed;
+        has_progressed = has_progressed || consumed != consumed_bytes_[i];
+        consumed_bytes_[i] = consumed;
     }
-    return moved;
+    return has_progressed;
 }
 
 std::size_t Supervisor::unread_ring_bytes() const {
@@ -339,13 +341,13 @@ void Supervisor::kill_observer_if_hanging() {
     if (!process_) {
         return;
     }
-    const std::uint64_t heartbeats = parts_.shared->block().heartbeats.load();
+    const std::uint64_t heartbeats = parts_.shared->data().heartbeats.load();
     const bool beats = heartbeats != heartbeats_;
     heartbeats_ = heartbeats;
     const bool gets_on = has_observer_progressed() || unread_ring_bytes() == 0;
     idle_checks_ = gets_on && beats ? 0 : idle_checks_ + 1;
-    const bool starting = parts_.shared->block().observation.observer == 0;
-    if (idle_checks_ >= (starting ? static_cast<int>(kMaxStartTime.count()) : kHangingChecks)) {
+    const bool starting = parts_.shared->data().observer_memory.observer == 0;
+    if (idle_checks_ >= (starting ? static_cast<int>(kMaxStartTime.count()) : kMaxIdleChecks)) {
         log::error("the observer has made no progress for {} seconds; killing it", idle_checks_);
         process_->kill();
         idle_checks_ = 0;
@@ -362,7 +364,7 @@ ProcessExit Supervisor::finish_observer() {
     }
     bool sent = false;
     const auto begin = Clock::now();
-    auto moved = begin;
+    auto has_progressed = begin;
     std::uint64_t written = 0;
     while (true) {
         sent = sent || send(channel::ControlMessage::finish); // tried again if the buffer is full
@@ -370,12 +372,12 @@ ProcessExit Supervisor::finish_observer() {
             return *ending;
         }
         const auto now = Clock::now();
-        const std::uint64_t so_far = parts_.shared->block().record_bytes.load();
+        const std::uint64_t so_far = parts_.shared->data().record_bytes.load();
         if (has_observer_progressed() || so_far != written) {
-            moved = now;
+            has_progressed = now;
             written = so_far;
         }
-        if (now - moved > kStallTime || now - begin > kMaxFinishTime) {
+        if (now - has_progressed > kStallTime || now - begin > kMaxFinishTime) {
             break;
         }
     }

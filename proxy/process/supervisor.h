@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 #include "proxy/process/observer_process.h"
 #include "proxy/process/server_names.h"
 #include "proxy/process/signals.h"
@@ -41,7 +41,7 @@ class ControllingTerminal {
 };
 
 struct TimeLimit {
-    std::chrono::duration<double> after{};
+    std::chrono::duration<double> duration{};
     std::string reason; ///< the text to log when the limit ends the run
 };
 
@@ -59,7 +59,7 @@ struct ReloadedSettings {
 class ReloadableConfig : public record::InterfaceBase {
   public:
     [[nodiscard]] virtual ReloadedSettings reload() = 0;
-    /// Opens the live page's sockets, which the observers get. Returns none if there is no page.
+    /// Opens the live page's sockets, which the observers get. Empty if there is no page.
     [[nodiscard]] virtual std::vector<web::ListeningSocket> open_page_sockets() const = 0;
 };
 
@@ -108,7 +108,7 @@ class Supervisor {
         SupervisedRun* run; ///< must outlive the Supervisor
         /// After a takeover: the number of the previous relay's latest observer. This relay's first
         /// observer waits until that observer has ended.
-        std::optional<std::uint32_t> follows{};
+        std::optional<std::uint32_t> previous_observer{};
     };
 
     /// Opens the live page's sockets, except after a takeover: the previous relay has them. Blocks
@@ -172,20 +172,21 @@ class Supervisor {
     SupervisorOptions options_;
     Dependencies parts_;
     boost::asio::io_context io_{1};
-    std::uint32_t number_;                   ///< number of the latest observer; 0: none started
-    std::uint32_t failures_ = 0;             ///< number of observers that ended before the run did
-    std::vector<web::ListeningSocket> page_; ///< the live page's sockets
-    std::string page_error_; ///< why the page's sockets cannot be opened yet; empty otherwise
+    std::uint32_t number_;       ///< number of the latest observer; 0: none started
+    std::uint32_t failures_ = 0; ///< number of observers that ended before the run did
+    std::vector<web::ListeningSocket> page_sockets_; ///< the live page's sockets
+    std::string
+        page_socket_error_; ///< why the page's sockets cannot be opened yet; empty otherwise
     std::optional<ObserverProcess> process_;
     std::optional<channel::ProcessLink> link_; ///< nullopt if no observer runs
     ReadableWatch observer_end_{io_};
     ReadableWatch observer_messages_{io_};
     boost::asio::steady_timer restart_timer_{io_};
     Clock::time_point observer_started_;
-    std::chrono::milliseconds pause_{0}; ///< the pause before the next observer is started
-    std::uint64_t heartbeats_ = 0;       ///< SharedProcessData::heartbeats at the last check
+    std::chrono::milliseconds restart_pause_{0}; ///< the pause before the next observer is started
+    std::uint64_t heartbeats_ = 0; ///< SharedProcessData::heartbeats at the last check
     /// The bytes that had been consumed of each ring at the last check.
-    std::vector<std::uint64_t> consumed_;
+    std::vector<std::uint64_t> consumed_bytes_;
     int idle_checks_ = 0; ///< number of consecutive checks without progress of the observer
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};

@@ -42,10 +42,10 @@ constexpr milliseconds kSendTimeout{50};
 /// busy.
 constexpr milliseconds kAnswerTimeout{5000};
 
-constexpr std::string_view kEndedEarly = "the new one ended before it was ready";
-constexpr std::string_view kSilent = "the new one has stopped responding";
-constexpr std::string_view kUnexpected = "the new one sent an unexpected message";
-constexpr const char* kAborted = "the running twscope aborted the takeover (see its log)";
+constexpr std::string_view kNewRelayEnded = "the new one ended before it was ready";
+constexpr std::string_view kNewRelaySilent = "the new one has stopped responding";
+constexpr std::string_view kUnexpectedMessage = "the new one sent an unexpected message";
+constexpr const char* kTakeoverAborted = "the running twscope aborted the takeover (see its log)";
 
 TakeoverLink::Time deadline_after(milliseconds time) {
     return base::Clock::now() + time;
@@ -79,7 +79,7 @@ bool is_valid_server(const TakeoverServer& server) {
 /// Checks that a server is the same in both relays: with the same address or the same host name,
 /// and with the same kind of client address. Errors: TakeoverError.
 void check_same_server(const relay::Relay& relay, const TakeoverRequester::ContinuedServer& taken) {
-    const TakeoverServer& there = *taken.from;
+    const TakeoverServer& there = *taken.old_server;
     const bool same = relay.server_endpoint(taken.number) == there.server ||
                       (!taken.host_name.empty() && taken.host_name == there.host_name);
     if (!same || relay.client_address_mode(taken.number) != there.mode) {
@@ -154,7 +154,7 @@ void TakeoverResponder::on_message() {
     if (message) {
         handle_message(*message);
     } else if (link_->is_closed()) {
-        abort_takeover(kEndedEarly);
+        abort_takeover(kNewRelayEnded);
     }
 }
 
@@ -165,7 +165,7 @@ void TakeoverResponder::handle_message(const TakeoverLink::Message& message) {
         } else if (stage_ == Stage::preparing && message.kind == TakeoverMessage::ready) {
             hand_over_servers(read_content<std::vector<ServerIndex>>(message));
         } else {
-            abort_takeover(kUnexpected);
+            abort_takeover(kUnexpectedMessage);
         }
     } catch (const TakeoverError& error) {
         abort_takeover(error.what());
@@ -223,19 +223,20 @@ void TakeoverResponder::send_offer() {
         return;
     }
     log::info("another twscope is starting a takeover");
-    offered_ = now.servers;
+    offered_servers_ = now.servers;
     stage_ = Stage::preparing;
     set_deadline(kPreparationTimeout);
 }
 
 /// Returns why these servers cannot be handed over; empty if they can be handed over.
 std::string TakeoverResponder::find_takeover_problem(const std::vector<ServerIndex>& wanted) const {
-    if (!std::ranges::equal(parts_.relay_status().servers, offered_, {}, &TakeoverServer::number,
-                            &TakeoverServer::number)) {
+    if (!std::ranges::equal(parts_.relay_status().servers, offered_servers_, {},
+                            &TakeoverServer::number, &TakeoverServer::number)) {
         return "the running twscope's servers have changed in the meantime; try again";
     }
     const bool offered = std::ranges::all_of(wanted, [this](ServerIndex server) {
-        return std::ranges::find(offered_, server, &TakeoverServer::number) != offered_.end();
+        return std::ranges::find(offered_servers_, server, &TakeoverServer::number) !=
+               offered_servers_.end();
     });
     const std::set<ServerIndex> different{wanted.begin(), wanted.end()};
     return offered && !wanted.empty() && different.size() == wanted.size()
@@ -250,7 +251,7 @@ void TakeoverResponder::hand_over_servers(const std::vector<ServerIndex>& wanted
         return;
     }
     not_continued_.clear();
-    for (const TakeoverServer& server : offered_) {
+    for (const TakeoverServer& server : offered_servers_) {
         if (!contains(wanted, server.number)) {
             not_continued_.push_back(server.number);
         }
@@ -299,11 +300,11 @@ std::string_view TakeoverResponder::await_forwarding() {
         link_->stop_receiving();
         message = link_->receive(base::Clock::now());
         if (!message) {
-            return kSilent;
+            return kNewRelaySilent;
         }
     }
-    return !message                                       ? kEndedEarly
-           : message->kind != TakeoverMessage::forwarding ? kUnexpected
+    return !message                                       ? kNewRelayEnded
+           : message->kind != TakeoverMessage::forwarding ? kUnexpectedMessage
                                                           : std::string_view{};
 }
 
@@ -313,7 +314,7 @@ void TakeoverResponder::finish_takeover() {
     stage_ = Stage::handed_over;
     takeover_socket_.keep_socket_file();
     std::vector<std::string_view> names;
-    for (const TakeoverServer& server : offered_) {
+    for (const TakeoverServer& server : offered_servers_) {
         if (contains(not_continued_, server.number)) {
             names.push_back(server.name);
         }
@@ -346,7 +347,7 @@ void TakeoverResponder::set_deadline(milliseconds timeout) {
     deadline_.expires_after(timeout);
     deadline_.async_wait([this](const auto& error) {
         if (!error && stage_ != Stage::idle && stage_ != Stage::handed_over) {
-            abort_takeover(kSilent);
+            abort_takeover(kNewRelaySilent);
         }
     });
 }
@@ -394,7 +395,8 @@ TakeoverRequester::TakeoverRequester(std::filesystem::path file, std::string exa
 TakeoverLink::Message TakeoverRequester::receive(TakeoverMessage wanted) {
     auto message = link_.receive(deadline_after(kAnswerTimeout));
     if (!message) {
-        throw TakeoverError{link_.is_closed() ? kAborted : "the running twscope does not respond"};
+        throw TakeoverError{link_.is_closed() ? kTakeoverAborted
+                                              : "the running twscope does not respond"};
     }
     if (message->kind == TakeoverMessage::busy) {
         throw NoTakeoverPeerError{"another takeover from the running twscope is in progress"};
@@ -427,13 +429,13 @@ void TakeoverRequester::check_servers(const std::vector<ConfiguredServer>& wante
         const TakeoverServer* const same = find_server(each.name);
         for (const TakeoverServer& other : offer_.servers) {
             // Otherwise both would listen: the kernel allows several sockets on the same address.
-            if (&other != same && std::ranges::any_of(each.where.listen, [&](const auto& own) {
+            if (&other != same && std::ranges::any_of(each.options.listen, [&](const auto& own) {
                     return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
                            other.listen.end();
                 })) {
                 throw TakeoverError{fmt::format("the running twscope listens on {} for {}, which "
                                                 "should now be {}; restart it to change that",
-                                                base::to_string(each.where.listen.front()),
+                                                base::to_string(each.options.listen.front()),
                                                 name_or_address(other), each.name)};
             }
         }
@@ -442,19 +444,19 @@ void TakeoverRequester::check_servers(const std::vector<ConfiguredServer>& wante
 
 TakeoverRequester::PreparedServer TakeoverRequester::prepare_server(const ConfiguredServer& served,
                                                                     ServerIndex number) {
-    PreparedServer begun{.where = served.where};
+    PreparedServer begun{.options = served.options};
     const TakeoverServer* const there = listening_.empty() ? nullptr : find_server(served.name);
     if (there == nullptr) {
         return begun;
     }
-    begun.where.listen.clear();
+    begun.options.listen.clear();
     for (const base::Endpoint& endpoint : there->listen) {
-        begun.where.listen.push_back(base::to_asio(endpoint));
+        begun.options.listen.push_back(base::to_asio(endpoint));
     }
     const auto fits = [](const auto& own, const auto& other) {
         return own.address() == other.address() && (own.port() == 0 || own.port() == other.port());
     };
-    if (!std::ranges::equal(served.where.listen, begun.where.listen, fits)) {
+    if (!std::ranges::equal(served.options.listen, begun.options.listen, fits)) {
         throw TakeoverError{
             fmt::format("the running twscope listens on other addresses{} ({} first); "
                         "restart it to change them",
@@ -464,7 +466,7 @@ TakeoverRequester::PreparedServer TakeoverRequester::prepare_server(const Config
     begun.listening =
         std::move(listening_[static_cast<std::size_t>(there - offer_.servers.data())]);
     continued_.push_back(
-        {.from = there, .number = number, .host_name = host_and_port(served.where)});
+        {.old_server = there, .number = number, .host_name = host_and_port(served.options)});
     return begun;
 }
 
@@ -473,20 +475,20 @@ TakeoverState TakeoverRequester::take_sessions(relay::Relay& relay) {
     std::vector<ServerIndex> here;
     for (const ContinuedServer& each : continued_) {
         check_same_server(relay, each);
-        there.push_back(each.from->number);
+        there.push_back(each.old_server->number);
         here.push_back(each.number);
     }
     listening_.clear(); // closes the sockets of servers that are not continued
     if (!link_.send(TakeoverMessage::ready, base::to_archive(there), {},
                     deadline_after(kAnswerTimeout))) {
-        throw TakeoverError{kAborted};
+        throw TakeoverError{kTakeoverAborted};
     }
     auto message = receive(TakeoverMessage::state);
     auto state = read_content<TakeoverState>(message);
     relay.take_over(state.relay, here, std::move(message.descriptors));
     std::ignore = link_.receive(base::Clock::now());
     if (link_.is_closed()) {
-        throw TakeoverError{kAborted};
+        throw TakeoverError{kTakeoverAborted};
     }
     return state;
 }
@@ -524,7 +526,8 @@ void TakeoverRequester::log_takeover_changes(const relay::Relay& relay, unsigned
         sets = std::max(sets, there->listening_sockets / there->listen.size());
     }
     for (const TakeoverServer& there : offer_.servers) {
-        if (std::ranges::find(continued_, &there, &ContinuedServer::from) == continued_.end()) {
+        if (std::ranges::find(continued_, &there, &ContinuedServer::old_server) ==
+            continued_.end()) {
             log::warn("the server {} is no longer configured: its sessions end", there.name);
         }
     }

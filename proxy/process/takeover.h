@@ -96,7 +96,7 @@ class TakeoverResponder {
     boost::asio::steady_timer deadline_;
     std::optional<TakeoverLink> link_;
     Stage stage_ = Stage::idle;
-    std::vector<TakeoverServer> offered_;
+    std::vector<TakeoverServer> offered_servers_;
     std::vector<relay::ServerIndex> not_continued_;
     std::size_t ended_sessions_ = 0; ///< number of sessions of the servers in not_continued_
 };
@@ -127,13 +127,13 @@ class TakeoverRequester {
     void check_servers(const std::vector<ConfiguredServer>& wanted) const;
 
     struct PreparedServer {
-        relay::ServerOptions where;
+        relay::ServerOptions options;
         /// The running relay's listening sockets; empty: the new relay opens new sockets.
         std::vector<base::UniqueFd> listening{};
     };
 
     /// Returns the data with which a server starts. If the running relay has a server of this name,
-    /// its sessions continue at the new relay's server `number`. `served.where.listen` must be the
+    /// its sessions continue at the new relay's server `number`. `served.options.listen` must be the
     /// running relay's listening addresses for the server; port 0 stands for any port. After
     /// take_sessions(), the running relay's servers are ignored. Errors: relay::TakeoverError if
     /// the running relay has other listening addresses for this server.
@@ -141,7 +141,7 @@ class TakeoverRequester {
                                                 relay::ServerIndex number);
 
     struct ContinuedServer {
-        const TakeoverServer* from;
+        const TakeoverServer* old_server;
         relay::ServerIndex number; ///< the server's number in the new relay
         /// The host name and port in the new relay's configuration; empty for an IP address.
         std::string host_name;

@@ -18,9 +18,9 @@ namespace {
 constexpr mode_t kSocketMode = 0600;
 constexpr int kBacklog = 8;
 /// The longest message from a new relay to a running relay. Such messages have no descriptors.
-constexpr std::size_t kMaxRequest = 1024;
+constexpr std::size_t kMaxRequestBytes = 1024;
 /// A flag in a packet's first byte, besides the kind: further packets of the message follow.
-constexpr std::uint8_t kMore = 0x80;
+constexpr std::uint8_t kMorePacketsFlag = 0x80;
 
 void wait_for_events(int socket, short events, TakeoverLink::Time deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - base::Clock::now());
@@ -83,7 +83,7 @@ bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
         body = body.subspan(bytes.size());
         descriptors = descriptors.subspan(some.size());
         more = !body.empty() || !descriptors.empty();
-        const unsigned first_byte = static_cast<unsigned>(kind) | (more ? kMore : 0U);
+        const unsigned first_byte = static_cast<unsigned>(kind) | (more ? kMorePacketsFlag : 0U);
         sent = send_packet(static_cast<std::uint8_t>(first_byte), bytes, some, deadline);
     }
     return sent;
@@ -91,7 +91,7 @@ bool TakeoverLink::send(TakeoverMessage kind, std::span<const std::byte> body,
 
 /// Adds a packet to the message that is arriving. Returns whether the message is complete.
 bool TakeoverLink::add_packet(base::ReceivedPacket& packet, std::span<const std::byte> bytes) {
-    const auto kind = static_cast<TakeoverMessage>(packet.first_byte & ~unsigned{kMore});
+    const auto kind = static_cast<TakeoverMessage>(packet.first_byte & ~unsigned{kMorePacketsFlag});
     const bool continues = incomplete_.kind == TakeoverMessage{} || incomplete_.kind == kind;
     incomplete_.kind = kind;
     incomplete_.body.insert(incomplete_.body.end(), bytes.begin(), bytes.end());
@@ -99,7 +99,7 @@ bool TakeoverLink::add_packet(base::ReceivedPacket& packet, std::span<const std:
     const std::size_t length =
         incomplete_.body.size() + incomplete_.descriptors.size() * sizeof(int);
     closed_ = packet.truncated || !continues || length > max_message_;
-    return !closed_ && (packet.first_byte & kMore) == 0;
+    return !closed_ && (packet.first_byte & kMorePacketsFlag) == 0;
 }
 
 std::optional<TakeoverLink::Message> TakeoverLink::receive(Time deadline) {
@@ -174,7 +174,7 @@ std::optional<TakeoverLink> TakeoverSocket::accept() const {
     if (!socket.valid()) {
         return std::nullopt;
     }
-    return TakeoverLink{std::move(socket), kMaxRequest};
+    return TakeoverLink{std::move(socket), kMaxRequestBytes};
 }
 
 } // namespace tw::process

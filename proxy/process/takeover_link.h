@@ -48,7 +48,7 @@ class TakeoverLink {
     static constexpr std::size_t kMaxPacketBytes = 65'536;
     /// The longest message, in bytes. A session takes a few hundred bytes; a session that the
     /// observer was not told about takes up to 4 KiB.
-    static constexpr std::size_t kMaxMessage = std::size_t{256} << 20U;
+    static constexpr std::size_t kMaxMessageBytes = std::size_t{256} << 20U;
 
     struct Message {
         TakeoverMessage kind{};
@@ -58,7 +58,7 @@ class TakeoverLink {
 
     /// `max_message`: the longest message that the peer may send, in bytes; a descriptor counts as
     /// an int. A longer message ends the connection.
-    explicit TakeoverLink(base::UniqueFd socket, std::size_t max_message = kMaxMessage)
+    explicit TakeoverLink(base::UniqueFd socket, std::size_t max_message = kMaxMessageBytes)
         : socket_{std::move(socket)}, max_message_{max_message} {}
 
     /// Sends a message. Returns false if the peer is gone, or does not read until the deadline.

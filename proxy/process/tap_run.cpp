@@ -22,8 +22,8 @@ namespace tw::process {
 
 void KernelDropLocator::on_drop_count(Timestamp now, std::uint64_t total) {
     if (total > total_) {
-        begin_ = open_ ? begin_ : last_reading_;
-        open_ = true;
+        begin_ = has_interval_ ? begin_ : last_reading_;
+        has_interval_ = true;
         end_ = now;
         unreported_ += total - total_;
         total_ = total;
@@ -32,17 +32,17 @@ void KernelDropLocator::on_drop_count(Timestamp now, std::uint64_t total) {
 }
 
 std::optional<std::uint64_t> KernelDropLocator::take_missing_count(Timestamp time) {
-    if (!open_ || time <= begin_) {
+    if (!has_interval_ || time <= begin_) {
         return std::nullopt;
     }
     if (time > end_) {
-        open_ = entered_ = false;
+        has_interval_ = is_inside_interval_ = false;
         return std::exchange(unreported_, 0);
     }
-    if (entered_) {
+    if (is_inside_interval_) {
         return std::nullopt;
     }
-    entered_ = true;
+    is_inside_interval_ = true;
     return std::exchange(unreported_, 0);
 }
 
@@ -113,8 +113,8 @@ bool TapFeed::close_all_sessions(base::Timestamp now) {
         report_drops(std::max(now, drops_.interval_end() + 1));
     }
     std::vector<std::uint64_t> keys;
-    keys.reserve(open_.size());
-    for (const auto& [key, unused] : open_) {
+    keys.reserve(open_sessions_.size());
+    for (const auto& [key, unused] : open_sessions_) {
         keys.push_back(key);
     }
     std::ranges::sort(keys);
@@ -127,7 +127,7 @@ bool TapFeed::close_all_sessions(base::Timestamp now) {
 void TapFeed::on_session_open(std::uint64_t key, std::int64_t time,
                               const capture::CaptureEndpoint& client,
                               const capture::CaptureEndpoint& server) {
-    relay::ObservedSession& session = open_[key];
+    relay::ObservedSession& session = open_sessions_[key];
     session.id = static_cast<std::uint32_t>(key);
     session.client = endpoint_of(client);
     session.upstream = session.client; // no proxy is in between
@@ -138,8 +138,8 @@ void TapFeed::on_session_open(std::uint64_t key, std::int64_t time,
 
 void TapFeed::on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                           std::span<const std::byte> bytes, std::span<const std::byte> /*next*/) {
-    const auto found = open_.find(key);
-    if (found == open_.end()) {
+    const auto found = open_sessions_.find(key);
+    if (found == open_sessions_.end()) {
         return;
     }
     const bool to_server = direction == wire::Direction::c2s;
@@ -161,13 +161,13 @@ void TapFeed::on_session_end(std::uint64_t key, std::int64_t time, capture::Sess
 }
 
 void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::CloseReason reason) {
-    const auto found = open_.find(key);
-    if (found == open_.end()) {
+    const auto found = open_sessions_.find(key);
+    if (found == open_sessions_.end()) {
         return;
     }
     copier_.close_session(found->second, time, reason);
     counters_->sessions_closed.add(1);
-    open_.erase(found);
+    open_sessions_.erase(found);
 }
 
 TapRun::TapRun(TapRunOptions options)
@@ -175,10 +175,11 @@ TapRun::TapRun(TapRunOptions options)
       ring_{shared_.ring_memory(0)}, wake_event_{base::take_descriptor(
                                          ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")} {
     drop_privileges();
-    channel::RelayFacts& facts = shared_.block().facts;
+    channel::RelayFacts& facts = shared_.data().facts;
     facts.num_servers = 1; // all tapped servers share one entry
-    const std::size_t size = std::min(options_.description.size(), facts.tapped.size() - 1);
-    std::copy_n(options_.description.begin(), size, facts.tapped.begin());
+    const std::size_t size =
+        std::min(options_.description.size(), facts.tap_description.size() - 1);
+    std::copy_n(options_.description.begin(), size, facts.tap_description.begin());
     supervisor_.emplace(
         options_.supervision,
         Supervisor::Dependencies{.shared = &shared_, .rings = {&ring_, 1}, .run = this});
@@ -200,7 +201,7 @@ std::optional<ProcessExit> TapRun::start_observer() {
 }
 
 LiveRunResult TapRun::capture_until_stopped() {
-    feed_.emplace(ring_, shared_.block().observation, options_.servers, options_.limits,
+    feed_.emplace(ring_, shared_.data().observer_memory, options_.servers, options_.limits,
                   base::now_utc());
     thread_ = std::thread{[this] { capture_frames(); }};
     supervisor_->run_until_stopped(std::chrono::steady_clock::now());
@@ -265,7 +266,7 @@ void TapRun::read_last_frames() {
 }
 
 void TapRun::on_second() {
-    const relay::Counters counters = relay::totals(shared_.block().observation);
+    const relay::Counters counters = relay::totals(shared_.data().observer_memory);
     const std::uint64_t dropped = counters.kernel_dropped;
     if (dropped != reported_drops_) {
         log::warn("the kernel dropped {}: its buffer was full; sessions are verified again from "

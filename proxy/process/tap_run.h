@@ -4,7 +4,7 @@
 #include "proxy/base/descriptors.h"
 #include "proxy/capture/capture_sessions.h"
 #include "proxy/capture/live_capture.h"
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 #include "proxy/process/supervisor.h"
 #include "proxy/relay/counters.h"
 #include "proxy/relay/datagram_copier.h"
@@ -48,7 +48,7 @@ class KernelDropLocator {
     [[nodiscard]] std::optional<std::uint64_t> take_missing_count(Timestamp time);
 
     /// Returns whether there is an interval in which datagrams may be missing.
-    [[nodiscard]] bool has_interval() const noexcept { return open_; }
+    [[nodiscard]] bool has_interval() const noexcept { return has_interval_; }
 
     /// Precondition: has_interval().
     [[nodiscard]] Timestamp interval_end() const noexcept { return end_; }
@@ -59,8 +59,8 @@ class KernelDropLocator {
     Timestamp end_ = 0;
     std::uint64_t total_ = 0;
     std::uint64_t unreported_ = 0;
-    bool open_ = false;
-    bool entered_ = false; ///< a frame of the interval has been read
+    bool has_interval_ = false;
+    bool is_inside_interval_ = false; ///< true if a frame of the interval was read
 };
 
 /// Writes captured datagrams into the observer's ring and counts them, as a relay does with
@@ -99,7 +99,7 @@ class TapFeed final : public capture::SessionReceiver {
     KernelDropLocator drops_;
     /// The open sessions by key. The map does not move its elements; an ObservedSession must not be
     /// moved.
-    std::unordered_map<std::uint64_t, relay::ObservedSession> open_;
+    std::unordered_map<std::uint64_t, relay::ObservedSession> open_sessions_;
     std::uint64_t dropped_ = 0;
     std::uint64_t refused_ = 0;
     base::Timestamp last_retry_ = 0;

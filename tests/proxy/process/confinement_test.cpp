@@ -21,10 +21,10 @@ using test::TemporaryFolder;
 namespace {
 
 /// Runs `act` in a confined child process and returns its exit code.
-int confined(const process::ConfinedAccess& allowance, const std::function<int()>& act) {
+int run_confined(const process::ConfinedAccess& access, const std::function<int()>& act) {
     const pid_t child = ::fork();
     if (child == 0) {
-        static_cast<void>(process::confine(allowance));
+        static_cast<void>(process::confine(access));
         ::_exit(act());
     }
     int status = 0;
@@ -43,7 +43,7 @@ TEST_CASE("the confinement is described in one line") {
     CHECK(process::describe(process::Confinement{}) == "nothing");
     CHECK(process::describe(process::Confinement{.no_new_privileges = true,
                                                  .seccomp = true,
-                                                 .landlock = 3,
+                                                 .landlock_version = 3,
                                                  .memory_bytes = std::uint64_t{512} << 20U}) ==
           "no new privileges, seccomp, Landlock 3, 512 MiB of memory");
     CHECK(process::supported_confinement().no_new_privileges);
@@ -53,7 +53,7 @@ TEST_CASE("a confined process can still use memory, threads, time and open files
     const TemporaryFolder folder;
     const std::string path = folder.file("records");
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    CHECK(confined({}, [&] {
+    CHECK(run_confined({}, [&] {
               bool written = false;
               std::thread{[&] { written = ::write(file, "one\n", 4) == 4; }}.join();
               const std::string large(1U << 20U, 'x');
@@ -68,18 +68,19 @@ TEST_CASE("a confined process cannot start processes or open sockets other than 
         MESSAGE("not in this build: sanitizers need more system calls");
         return;
     }
-    CHECK(confined({}, [] { return ::fork() == -1 ? errno : 0; }) == EPERM);
-    CHECK(confined({}, [] { return ::execl("/bin/true", "true", nullptr) == -1 ? errno : 0; }) ==
+    CHECK(run_confined({}, [] { return ::fork() == -1 ? errno : 0; }) == EPERM);
+    CHECK(run_confined(
+              {}, [] { return ::execl("/bin/true", "true", nullptr) == -1 ? errno : 0; }) == EPERM);
+    CHECK(run_confined({}, [] { return ::socket(AF_PACKET, SOCK_RAW, 0) == -1 ? errno : 0; }) ==
           EPERM);
-    CHECK(confined({}, [] { return ::socket(AF_PACKET, SOCK_RAW, 0) == -1 ? errno : 0; }) == EPERM);
-    CHECK(confined({}, [] { return ::kill(::getppid(), 0) == -1 ? errno : 0; }) == EPERM);
-    CHECK(confined({}, [] { return ::socket(AF_INET, SOCK_DGRAM, 0) == -1 ? errno : 0; }) == 0);
+    CHECK(run_confined({}, [] { return ::kill(::getppid(), 0) == -1 ? errno : 0; }) == EPERM);
+    CHECK(run_confined({}, [] { return ::socket(AF_INET, SOCK_DGRAM, 0) == -1 ? errno : 0; }) == 0);
     const auto ask_here = [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) == -1 ? errno : 0; };
-    CHECK(confined({}, ask_here) == EPERM);
+    CHECK(run_confined({}, ask_here) == EPERM);
 }
 
 TEST_CASE("a confined process can only read its maps and write its cache") {
-    if (process::supported_confinement().landlock == 0) {
+    if (process::supported_confinement().landlock_version == 0) {
         MESSAGE("this kernel has no Landlock");
         return;
     }
@@ -90,8 +91,9 @@ TEST_CASE("a confined process can only read its maps and write its cache") {
     test::write_text(others.file("secret"), "secret");
     const TemporaryFolder outputs;
     test::write_text(outputs.file("records"), "records");
-    const process::ConfinedAccess allowance{
-        .readable = {maps.path()}, .writable = {cache.path()}, .reopened = {outputs.path()}};
+    const process::ConfinedAccess access{.readable = {maps.path()},
+                                         .writable = {cache.path()},
+                                         .writable_without_removal = {outputs.path()}};
 
     struct Row {
         std::filesystem::path path;
@@ -111,19 +113,19 @@ TEST_CASE("a confined process can only read its maps and write its cache") {
     for (const Row& row : rows) {
         CAPTURE(row.path.string());
         CAPTURE(row.flags);
-        CHECK(confined(allowance, [&] { return error_of_opening(row.path, row.flags); }) ==
+        CHECK(run_confined(access, [&] { return error_of_opening(row.path, row.flags); }) ==
               row.error);
     }
     const auto remove = [](const std::string& path) {
         return ::unlink(path.c_str()) == -1 ? errno : 0;
     };
-    CHECK(confined(allowance, [&] { return remove(outputs.file("records")); }) == EACCES);
-    CHECK(confined(allowance, [&] { return remove(cache.file("c.map")); }) == 0);
+    CHECK(run_confined(access, [&] { return remove(outputs.file("records")); }) == EACCES);
+    CHECK(run_confined(access, [&] { return remove(cache.file("c.map")); }) == 0);
 }
 
 TEST_CASE("a confined process has no capability beyond opening files and low ports") {
     // Not even root may change network settings or the owner of a file.
-    CHECK(confined({}, [] {
+    CHECK(run_confined({}, [] {
               const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
               const int on = 1;
               const int done = ::setsockopt(socket, SOL_IP, IP_TRANSPARENT, &on, sizeof on);
@@ -131,7 +133,7 @@ TEST_CASE("a confined process has no capability beyond opening files and low por
           }) == EPERM);
     const TemporaryFolder folder;
     test::write_text(folder.file("own"), "");
-    CHECK(confined({.writable = {folder.path()}}, [&] {
+    CHECK(run_confined({.writable = {folder.path()}}, [&] {
               return ::chown(folder.file("own").c_str(), 1, 1) == -1 ? errno : 0;
           }) == EPERM);
 }
@@ -146,6 +148,7 @@ TEST_CASE("memory beyond the limit is refused") {
         return taken ? 0 : 1;
     };
     const bool sanitized = !process::supported_confinement().seccomp;
-    CHECK(confined({.memory_bytes = kLimit}, [&] { return take(kMuch); }) == (sanitized ? 0 : 1));
-    CHECK(confined({.memory_bytes = kLimit}, [&] { return take(1000); }) == 0);
+    CHECK(run_confined({.memory_bytes = kLimit}, [&] { return take(kMuch); }) ==
+          (sanitized ? 0 : 1));
+    CHECK(run_confined({.memory_bytes = kLimit}, [&] { return take(1000); }) == 0);
 }

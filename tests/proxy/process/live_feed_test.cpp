@@ -54,12 +54,12 @@ struct Play : Sink {
         script.enter_game();
     }
 
-    void right(snapshot::Tick tick, snapshot::Tick base) {
+    void send_valid_snapshot(snapshot::Tick tick, snapshot::Tick base) {
         script.snap(tick, base, world_at(tick));
     }
 
     /// Sends a snapshot with a wrong checksum.
-    void wrong(snapshot::Tick tick, snapshot::Tick base) {
+    void send_invalid_snapshot(snapshot::Tick tick, snapshot::Tick base) {
         script.send(kS2c, {non_vital(snap_single(tick, base, 1,
                                                  delta_body(world_at(base), world_at(tick))))});
     }
@@ -91,16 +91,16 @@ using ViewedPlay = Play<LiveSink>;
 } // namespace
 
 TEST_CASE_FIXTURE(ViewedPlay, "nothing is collected while the page has no viewers") {
-    right(10, kNoBase);
+    send_valid_snapshot(10, kNoBase);
     CHECK(fetch().empty());
 }
 
 TEST_CASE_FIXTURE(ViewedPlay,
                   "all snapshots, valid or not, of a viewed session are passed to the page") {
     feed.interest.set_watched(kFirst, tw::web::ViewerTopic::none);
-    right(10, kNoBase);
-    right(12, 10);
-    wrong(14, 12);
+    send_valid_snapshot(10, kNoBase);
+    send_valid_snapshot(12, 10);
+    send_invalid_snapshot(14, 12);
     const web::ViewerBatch batch = fetch();
     REQUIRE(batch.snapshots.size() == 3);
     CHECK(batch.snapshots[1].tick == 12);
@@ -110,14 +110,14 @@ TEST_CASE_FIXTURE(ViewedPlay,
     CHECK(batch.lines.empty());
     const std::array<std::uint32_t, 1> another{2};
     feed.interest.set_watched(another, tw::web::ViewerTopic::none);
-    right(16, 12);
+    send_valid_snapshot(16, 12);
     CHECK(fetch().empty());
 }
 
 TEST_CASE_FIXTURE(ViewedPlay, "the log has a line for each record, and filters apply to lines") {
     feed.interest.set_watched({}, tw::web::ViewerTopic::log);
-    right(10, kNoBase);
-    right(12, 10);
+    send_valid_snapshot(10, kNoBase);
+    send_valid_snapshot(12, 10);
     const web::ViewerBatch batch = fetch();
     CHECK(batch.snapshots.empty());
     const auto filter = Page{}.make_filter("snapshot and tick == 12");
@@ -139,7 +139,7 @@ TEST_CASE_FIXTURE(
     ViewedPlay,
     "data that the page does not fetch takes bounded memory, and lost data is counted") {
     feed.interest.set_watched(kFirst, tw::web::ViewerTopic::log);
-    right(10, kNoBase);
+    send_valid_snapshot(10, kNoBase);
     sink.flush_to_page(now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
         script.snap(tick, kNoBase, world_at(tick));
@@ -153,9 +153,9 @@ TEST_CASE_FIXTURE(
 }
 
 TEST_CASE_FIXTURE(ViewedPlay, "bytes are counted from when a viewer opens their view") {
-    right(10, kNoBase);
+    send_valid_snapshot(10, kNoBase);
     feed.interest.set_watched({}, tw::web::ViewerTopic::traffic_totals);
-    right(12, 10);
+    send_valid_snapshot(12, 10);
     const web::ViewerBatch batch = fetch();
     const bool has_pickup = std::ranges::any_of(batch.ledger, [](const record::ByteLedgerRow& row) {
         return row.name == "pickup" && row.group == record::ByteGroup::item;
@@ -212,20 +212,20 @@ using InvalidPlay = Play<FindingSink>;
 } // namespace
 
 TEST_CASE_FIXTURE(InvalidPlay, "valid snapshots leave no context") {
-    right(10, kNoBase);
-    right(12, 10);
+    send_valid_snapshot(10, kNoBase);
+    send_valid_snapshot(12, 10);
     CHECK(contexts().empty());
 }
 
 TEST_CASE_FIXTURE(InvalidPlay,
                   "a context has the records from the last valid snapshot to the next one") {
-    right(10, kNoBase);
-    right(12, 10);
-    wrong(14, 12);
+    send_valid_snapshot(10, kNoBase);
+    send_valid_snapshot(12, 10);
+    send_invalid_snapshot(14, 12);
     REQUIRE(contexts().size() == 1);
     CHECK(contexts().front().lines->find(R"("id":"snapshot.crc_mismatch")") != std::string::npos);
-    right(16, 12);
-    right(18, 16);
+    send_valid_snapshot(16, 12);
+    send_valid_snapshot(18, 16);
     REQUIRE(contexts().size() == 1);
     const web::FindingContext account = contexts().front();
     CHECK(account.session == 1);
@@ -246,15 +246,15 @@ TEST_CASE_FIXTURE(InvalidPlay,
 
 TEST_CASE_FIXTURE(InvalidPlay,
                   "continuous findings keep a limited number of contexts, the latest ones") {
-    right(10, kNoBase);
+    send_valid_snapshot(10, kNoBase);
     constexpr snapshot::Tick kTicks = 100;
     for (snapshot::Tick tick = 12; tick < 12 + 2 * kTicks; tick += 2) {
-        wrong(tick, 10);
+        send_invalid_snapshot(tick, 10);
     }
     CHECK(contexts().size() == 2); // at most one context every half second
     for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
         script.pause(pipeline::FindingContextCollector::kMinInterval);
-        wrong(tick, 10);
+        send_invalid_snapshot(tick, 10);
     }
     const auto kept = contexts();
     REQUIRE(kept.size() == pipeline::FindingContextCollector::kMaxContexts + 1);
@@ -265,8 +265,8 @@ TEST_CASE_FIXTURE(InvalidPlay,
 }
 
 TEST_CASE_FIXTURE(InvalidPlay, "a context remains after its session has ended") {
-    right(10, kNoBase);
-    wrong(12, 10);
+    send_valid_snapshot(10, kNoBase);
+    send_invalid_snapshot(12, 10);
     script.close("idle");
     REQUIRE(contexts().size() == 1);
     CHECK(contexts().front().tick == 12);

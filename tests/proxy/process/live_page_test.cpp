@@ -57,8 +57,8 @@ class ImpairmentRecords final : public sink::Output {
 };
 
 /// A relay that carries out requested impairments, as the observer sees it.
-struct Bench {
-    explicit Bench(const relay::Impairment& impairment = {}, bool writes_records = true)
+struct ControlBench {
+    explicit ControlBench(const relay::Impairment& impairment = {}, bool writes_records = true)
         : facts{.impairment = impairment}, control{facts,
                                                    [this](const std::string& settings) {
                                                        asked.push_back(settings);
@@ -81,11 +81,11 @@ relay::Impairment parse(std::string_view text, std::uint64_t seed = 1) {
 } // namespace
 
 TEST_CASE("an impairment set at the start is recorded, the lack of one is not") {
-    Bench good;
+    ControlBench good;
     CHECK(good.control.settings_text() == "none");
     CHECK(good.records.text.empty());
 
-    Bench bad{parse("s2c:delay=40ms,loss=2%", 7)};
+    ControlBench bad{parse("s2c:delay=40ms,loss=2%", 7)};
     CHECK(bad.control.settings_text() == "s2c:delay=40ms,loss=2%");
     CHECK(bad.records.count() == 1);
     CHECK(bad.records.text.find(R"("type":"impairment")") != std::string::npos);
@@ -94,7 +94,7 @@ TEST_CASE("an impairment set at the start is recorded, the lack of one is not") 
 }
 
 TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
-    Bench bench{parse("loss=1%", 99)};
+    ControlBench bench{parse("loss=1%", 99)};
     ImpairmentControl& control = bench.control;
     std::size_t records = 1;
     for (const std::string text :
@@ -108,7 +108,7 @@ TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
 }
 
 TEST_CASE("each further segment begins with the current impairment") {
-    Bench bench{parse("loss=1%")};
+    ControlBench bench{parse("loss=1%")};
     ImpairmentControl& control = bench.control;
 
     struct Row {
@@ -127,7 +127,7 @@ TEST_CASE("each further segment begins with the current impairment") {
 }
 
 TEST_CASE("an invalid text changes nothing and writes nothing") {
-    Bench bench{parse("loss=1%")};
+    ControlBench bench{parse("loss=1%")};
     ImpairmentControl& control = bench.control;
     const std::string long_text(100'000, ',');
     for (const std::string& text : {std::string{}, std::string{"loss"}, std::string{"loss=200%"},
@@ -144,7 +144,7 @@ TEST_CASE("an invalid text changes nothing and writes nothing") {
 }
 
 TEST_CASE("if the relay cannot be reached, nothing changes and an error is returned") {
-    Bench bench{parse("loss=1%")};
+    ControlBench bench{parse("loss=1%")};
     ImpairmentControl& control = bench.control;
     bench.reachable = false;
     const auto done = control.set_impairment("loss=2%");
@@ -156,7 +156,7 @@ TEST_CASE("if the relay cannot be reached, nothing changes and an error is retur
 }
 
 TEST_CASE("after the end of the run, changes are rejected and not recorded") {
-    Bench bench;
+    ControlBench bench;
     ImpairmentControl& control = bench.control;
     control.reject_further_changes();
     const auto done = control.set_impairment("loss=1%");
@@ -167,7 +167,7 @@ TEST_CASE("after the end of the run, changes are rejected and not recorded") {
 }
 
 TEST_CASE("an impairment can be changed without a record output") {
-    Bench bench{parse("loss=1%"), false};
+    ControlBench bench{parse("loss=1%"), false};
     ImpairmentControl& control = bench.control;
     CHECK(control.set_impairment("dup=1%") == "dup=1%");
     CHECK(control.settings_text() == "dup=1%");
@@ -176,7 +176,7 @@ TEST_CASE("an impairment can be changed without a record output") {
 TEST_CASE("changes from several threads are recorded one after the other") {
     constexpr std::size_t kThreads = 4;
     constexpr std::size_t kChanges = 10;
-    Bench bench;
+    ControlBench bench;
     ImpairmentControl& control = bench.control;
     std::atomic<std::size_t> done{0};
     std::vector<std::thread> threads;

@@ -32,7 +32,7 @@ struct Worker {
         script.enter_game("dm1");
     }
 
-    void order(RecordingKind kind, bool on) {
+    void switch_recording(RecordingKind kind, bool on) {
         CHECK(recordings.switch_recording(kind, on).has_value());
         recorder.apply_current_recording_task(0);
     }
@@ -66,14 +66,14 @@ std::vector<std::string> snapshots_of(const std::filesystem::path& file) {
 TEST_CASE_FIXTURE(Worker<>,
                   "a capture from the page has the traffic between its start and its end") {
     script.snap(10, kNoBase, kOnePickup);
-    order(RecordingKind::capture, true);
+    switch_recording(RecordingKind::capture, true);
     CHECK(recordings.state().capture_since_ms.has_value());
     script.snap(12, kNoBase, kMovedPickup);
     script.snap(14, 12, kOnePickup);
-    order(RecordingKind::capture, false);
+    switch_recording(RecordingKind::capture, false);
     CHECK_FALSE(recordings.state().capture_since_ms.has_value());
     script.snap(16, kNoBase, kOnePickup);
-    order(RecordingKind::capture, true);
+    switch_recording(RecordingKind::capture, true);
     script.snap(18, kNoBase, kOnePickup);
     const auto files = end();
     REQUIRE(files.size() == 2);
@@ -97,10 +97,10 @@ TEST_CASE_FIXTURE(Worker<false>,
                   "demos from the page can begin in the middle of a game and end on request") {
     script.snap(10, kNoBase, kOnePickup);
     script.snap(12, 10, kMovedPickup);
-    order(RecordingKind::demos, true);
+    switch_recording(RecordingKind::demos, true);
     script.snap(14, 12, kOnePickup);
     script.snap(16, 14, kMovedPickup);
-    order(RecordingKind::demos, false);
+    switch_recording(RecordingKind::demos, false);
     script.snap(18, 16, kOnePickup);
     script.snap(20, 18, kMovedPickup);
     const auto files = end();
@@ -127,10 +127,10 @@ TEST_CASE_FIXTURE(
 TEST_CASE_FIXTURE(Worker<>,
                   "the next capture may begin while a worker still writes to the previous one") {
     pipeline::PageRecorder slow{recordings};
-    order(RecordingKind::capture, true);
+    switch_recording(RecordingKind::capture, true);
     slow.apply_current_recording_task(0);
-    order(RecordingKind::capture, false);
-    order(RecordingKind::capture, true);
+    switch_recording(RecordingKind::capture, false);
+    switch_recording(RecordingKind::capture, true);
     script.snap(10, kNoBase, kOnePickup);
     slow.end_recordings(0);
     const auto files = end();
@@ -142,8 +142,8 @@ using WorkerWithSmallFolder = Worker<true, 4096>;
 
 TEST_CASE_FIXTURE(WorkerWithSmallFolder,
                   "a full folder stops recordings with a reason, and new ones are rejected") {
-    order(RecordingKind::capture, true);
-    order(RecordingKind::demos, true);
+    switch_recording(RecordingKind::capture, true);
+    switch_recording(RecordingKind::demos, true);
     recordings.stop_if_failed_or_full();
     CHECK(recordings.state().stopped.empty());
     test::write_text(folder.file("old.pcapng"), std::string(5000, 'x'));
@@ -163,7 +163,7 @@ TEST_CASE_FIXTURE(WorkerWithSmallFolder,
 
 TEST_CASE_FIXTURE(Worker<>, "a write error stops recordings with a reason") {
     std::filesystem::remove_all(folder.path());
-    order(RecordingKind::capture, true);
+    switch_recording(RecordingKind::capture, true);
     for (int i = 0; i < 1000 && recordings.state().stopped.empty(); ++i) {
         std::this_thread::sleep_for(
             std::chrono::milliseconds{10}); // the writing thread notices the error

@@ -128,7 +128,7 @@ using pipeline::SessionCheckpoints;
 
 namespace {
 
-SessionCheckpoints some() {
+SessionCheckpoints sample_checkpoints() {
     inspect::SessionCheckpoint known{
         .map = inspect::MapAnnouncement{.name = "dm1", .crc = 7, .size = 9},
         .snapshots = {{.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}},
@@ -139,7 +139,7 @@ SessionCheckpoints some() {
     return {{3, known}, {8, {}}, {9, {.map = {}, .is_closed = true}}};
 }
 
-bool same(const SessionCheckpoints& left, const SessionCheckpoints& right) {
+bool are_equal(const SessionCheckpoints& left, const SessionCheckpoints& right) {
     return left.size() == right.size() && std::ranges::all_of(left, [&](const auto& entry) {
                const auto other = right.find(entry.first);
                return other != right.end() && other->second.is_closed == entry.second.is_closed &&
@@ -153,13 +153,13 @@ bool same(const SessionCheckpoints& left, const SessionCheckpoints& right) {
 TEST_CASE("checkpoints are read as they were written") {
     const auto file = pipeline::create_checkpoint_file();
     REQUIRE(file.valid());
-    pipeline::save_checkpoints(file, some());
-    CHECK(same(pipeline::read_checkpoints(file.get()), some()));
+    pipeline::save_checkpoints(file, sample_checkpoints());
+    CHECK(are_equal(pipeline::read_checkpoints(file.get()), sample_checkpoints()));
 }
 
 TEST_CASE("a truncated file gives only whole checkpoints") {
     const auto file = pipeline::create_checkpoint_file();
-    pipeline::save_checkpoints(file, some());
+    pipeline::save_checkpoints(file, sample_checkpoints());
     for (off_t size = ::lseek(file.get(), 0, SEEK_END); size-- > 0;) {
         CAPTURE(size);
         REQUIRE(::ftruncate(file.get(), size) == 0);
@@ -169,7 +169,7 @@ TEST_CASE("a truncated file gives only whole checkpoints") {
 
 TEST_CASE("a file with a changed byte gives only valid checkpoints") {
     const auto file = pipeline::create_checkpoint_file();
-    pipeline::save_checkpoints(file, some());
+    pipeline::save_checkpoints(file, sample_checkpoints());
     const off_t size = ::lseek(file.get(), 0, SEEK_END);
     for (off_t at = 0; at < size; ++at) {
         CAPTURE(at);

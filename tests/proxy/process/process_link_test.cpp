@@ -80,7 +80,7 @@ TEST_CASE("a descriptor arrives with its message, and only with that one") {
     auto [relay, observer] = ProcessLink::create_pair();
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);
-    CHECK(relay.send(ControlMessage::checkpoint, "with it", pipe[1]));
+    CHECK(relay.send(ControlMessage::save_checkpoint, "with it", pipe[1]));
     CHECK(relay.send(ControlMessage::write_summaries));
     ::close(pipe[1]);
     {
@@ -97,5 +97,5 @@ TEST_CASE("a descriptor arrives with its message, and only with that one") {
     CHECK(::read(pipe[0], read.data(), read.size()) == 1);
     CHECK(::read(pipe[0], read.data(), read.size()) == 0); // the copy is closed
     ::close(pipe[0]);
-    CHECK_FALSE(relay.send(ControlMessage::checkpoint, "", pipe[0])); // closed
+    CHECK_FALSE(relay.send(ControlMessage::save_checkpoint, "", pipe[0])); // closed
 }

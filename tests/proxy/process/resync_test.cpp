@@ -51,15 +51,15 @@ std::string without_acknowledgements(std::span<const std::byte> datagram,
     return text;
 }
 
-struct Sum {
+struct RewriteCounts {
     std::size_t written = 0;
     std::size_t inputs = 0;
     std::size_t whole = 0;
 };
 
-Sum rewrite_all(const std::string& capture) {
+RewriteCounts rewrite_all(const std::string& capture) {
     const relay::ResyncFunctions resync = pipeline::make_snapshot_resync_functions();
-    Sum sum;
+    RewriteCounts sum;
     for (const auto& datagram : tw::test::read_traffic(capture)) {
         if (datagram.direction == wire::Direction::s2c) {
             sum.whole += resync.find_full_snapshot(datagram.bytes) ? 1U : 0U;
@@ -89,7 +89,7 @@ TEST_CASE(
     for (const char* const capture :
          {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
         CAPTURE(capture);
-        const Sum sum = rewrite_all(capture);
+        const RewriteCounts sum = rewrite_all(capture);
         CHECK(sum.written > 100);
         CHECK(sum.inputs >= sum.written);
         CHECK(sum.whole > 0);

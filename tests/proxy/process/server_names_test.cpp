@@ -19,7 +19,7 @@ namespace {
 
 using Endpoints = std::vector<ServerNameResolver::Endpoint>;
 
-ServerNameResolver::Endpoint at(const char* address) {
+ServerNameResolver::Endpoint endpoint_at(const char* address) {
     return {boost::asio::ip::make_address(address), 8303};
 }
 
@@ -29,14 +29,14 @@ struct Resolver {
     std::condition_variable changed;
     Endpoints answer;
     bool fails = false;
-    bool held = false;
-    int asked = 0;
+    bool is_blocked = false;
+    int num_lookups = 0;
 
     [[nodiscard]] static tw::process::NameLookup lookup(const std::shared_ptr<Resolver>& self) {
         return [self] {
             std::unique_lock lock{self->mutex};
-            ++self->asked;
-            self->changed.wait(lock, [&] { return !self->held; });
+            ++self->num_lookups;
+            self->changed.wait(lock, [&] { return !self->is_blocked; });
             if (self->fails) {
                 throw std::runtime_error{"no such name"};
             }
@@ -44,37 +44,37 @@ struct Resolver {
         };
     }
 
-    int times_asked() {
+    int count_lookups() {
         const std::scoped_lock lock{mutex};
-        return asked;
+        return num_lookups;
     }
 
-    void say(Endpoints endpoints, bool fail = false) {
+    void set_answer(Endpoints endpoints, bool fail = false) {
         const std::scoped_lock lock{mutex};
         answer = std::move(endpoints);
         fails = fail;
-        held = false;
+        is_blocked = false;
         changed.notify_all();
     }
 
-    void hold() {
+    void block_lookups() {
         const std::scoped_lock lock{mutex};
-        held = true;
+        is_blocked = true;
     }
 };
 
-struct Watched {
+struct ResolverBench {
     std::shared_ptr<Resolver> resolver = std::make_shared<Resolver>();
     ServerNameResolver::Time now{};
-    ServerNameResolver name{resolver->lookup(resolver), at("192.0.2.1"), now};
+    ServerNameResolver name{resolver->lookup(resolver), endpoint_at("192.0.2.1"), now};
 
     /// Returns the result of the next lookup.
-    std::optional<ServerNameResolver::Endpoint> look(bool silent = false) {
+    std::optional<ServerNameResolver::Endpoint> next_lookup_result(bool silent = false) {
         now += silent ? ServerNameResolver::kSilentLookupInterval
                       : ServerNameResolver::kLookupInterval;
-        const int before = resolver->times_asked();
+        const int before = resolver->count_lookups();
         CHECK_FALSE(name.on_second(now, silent));
-        CHECK(within(10s, [&] { return resolver->times_asked() > before; }));
+        CHECK(within(10s, [&] { return resolver->count_lookups() > before; }));
         std::optional<ServerNameResolver::Endpoint> moved;
         // The lookup ends a moment later; the test's time does not advance until then.
         static_cast<void>(within(1s, [&] {
@@ -88,14 +88,14 @@ struct Watched {
 } // namespace
 
 TEST_CASE("a name is looked up at intervals, which are shorter while the server is silent") {
-    Watched watched;
-    watched.resolver->say({at("192.0.2.1")});
+    ResolverBench bench;
+    bench.resolver->set_answer({endpoint_at("192.0.2.1")});
     for (auto time = 0s; time < ServerNameResolver::kLookupInterval; time += 1s) {
-        CHECK_FALSE(watched.name.on_second(ServerNameResolver::Time{time}, false));
+        CHECK_FALSE(bench.name.on_second(ServerNameResolver::Time{time}, false));
     }
-    CHECK(watched.resolver->times_asked() == 0);
-    CHECK_FALSE(watched.name.on_second(ServerNameResolver::Time{7s}, true));
-    CHECK(within(10s, [&] { return watched.resolver->times_asked() == 1; }));
+    CHECK(bench.resolver->count_lookups() == 0);
+    CHECK_FALSE(bench.name.on_second(ServerNameResolver::Time{7s}, true));
+    CHECK(within(10s, [&] { return bench.resolver->count_lookups() == 1; }));
 }
 
 TEST_CASE("a server has moved if its name no longer has the current address") {
@@ -107,40 +107,43 @@ TEST_CASE("a server has moved if its name no longer has the current address") {
     };
 
     const Row rows[] = {
-        {"where it was", {at("192.0.2.1")}, false, std::nullopt},
-        {"there, too", {at("192.0.2.9"), at("192.0.2.1")}, false, std::nullopt},
+        {"where it was", {endpoint_at("192.0.2.1")}, false, std::nullopt},
+        {"there, too", {endpoint_at("192.0.2.9"), endpoint_at("192.0.2.1")}, false, std::nullopt},
         {"nowhere", {}, false, std::nullopt},
-        {"a resolver that fails", {at("192.0.2.9")}, true, std::nullopt},
-        {"elsewhere", {at("192.0.2.9"), at("192.0.2.8")}, false, at("192.0.2.9")},
+        {"a resolver that fails", {endpoint_at("192.0.2.9")}, true, std::nullopt},
+        {"elsewhere",
+         {endpoint_at("192.0.2.9"), endpoint_at("192.0.2.8")},
+         false,
+         endpoint_at("192.0.2.9")},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Watched watched;
-        watched.resolver->say(row.answer, row.fails);
-        CHECK(watched.look() == row.moved);
+        ResolverBench bench;
+        bench.resolver->set_answer(row.answer, row.fails);
+        CHECK(bench.next_lookup_result() == row.moved);
     }
-    Watched watched;
-    watched.resolver->say({at("192.0.2.9")});
-    CHECK(watched.look() == at("192.0.2.9"));
-    CHECK(watched.look() == at("192.0.2.9")); // the move was not confirmed
-    watched.name.set_current_address(at("192.0.2.9"));
-    CHECK_FALSE(watched.look());
-    watched.resolver->say({at("192.0.2.1")});
-    CHECK(watched.look(true) == at("192.0.2.1"));
+    ResolverBench bench;
+    bench.resolver->set_answer({endpoint_at("192.0.2.9")});
+    CHECK(bench.next_lookup_result() == endpoint_at("192.0.2.9"));
+    CHECK(bench.next_lookup_result() == endpoint_at("192.0.2.9")); // the move was not confirmed
+    bench.name.set_current_address(endpoint_at("192.0.2.9"));
+    CHECK_FALSE(bench.next_lookup_result());
+    bench.resolver->set_answer({endpoint_at("192.0.2.1")});
+    CHECK(bench.next_lookup_result(true) == endpoint_at("192.0.2.1"));
 }
 
 TEST_CASE("a slow resolver delays neither the run nor its end") {
     auto resolver = std::make_shared<Resolver>();
-    resolver->hold();
+    resolver->block_lookups();
     {
-        ServerNameResolver name{resolver->lookup(resolver), at("192.0.2.1"),
+        ServerNameResolver name{resolver->lookup(resolver), endpoint_at("192.0.2.1"),
                                 ServerNameResolver::Time{}};
         for (auto time = 0s; time < 10 * ServerNameResolver::kLookupInterval; time += 1s) {
             CHECK_FALSE(name.on_second(ServerNameResolver::Time{time}, true));
         }
-        CHECK(within(10s, [&] { return resolver->times_asked() == 1; }));
+        CHECK(within(10s, [&] { return resolver->count_lookups() == 1; }));
     }
-    resolver->say({at("192.0.2.9")}); // the ServerNameResolver is gone already
+    resolver->set_answer({endpoint_at("192.0.2.9")}); // the ServerNameResolver is gone already
 }
 
 namespace {
@@ -149,12 +152,12 @@ using tw::process::ConfiguredServer;
 using tw::process::UnresolvedServers;
 
 ConfiguredServer named(const std::string& name, const std::string& host) {
-    return {.name = name, .where = {.host = host, .port = 8303}};
+    return {.name = name, .options = {.host = host, .port = 8303}};
 }
 
 /// Servers whose names a resolver knows only if they begin with "known". It blocks until released.
-struct Pending {
-    Pending() { resolver->hold(); }
+struct PendingBench {
+    PendingBench() { resolver->block_lookups(); }
 
     std::shared_ptr<Resolver> resolver = std::make_shared<Resolver>();
     UnresolvedServers servers{[resolver = resolver](const tw::relay::ServerOptions& where) {
@@ -170,7 +173,7 @@ struct Pending {
 } // namespace
 
 TEST_CASE("servers are added once their names are resolved, without blocking") {
-    Pending pending;
+    PendingBench pending;
     const std::vector<ConfiguredServer> wanted{named("a", "known.test"), named("b", "fails.test"),
                                                named("c", "none.test")};
     for (int again = 0; again < 2; ++again) { // repeated calls start one lookup
@@ -178,10 +181,10 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
             pending.servers.add_server(each);
         }
     }
-    CHECK(within(10s, [&] { return pending.resolver->times_asked() == 3; }));
+    CHECK(within(10s, [&] { return pending.resolver->count_lookups() == 3; }));
     CHECK(pending.servers.take_resolved_servers().empty());
 
-    pending.resolver->say({at("192.0.2.7")});
+    pending.resolver->set_answer({endpoint_at("192.0.2.7")});
     std::vector<UnresolvedServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {
         for (auto& each : pending.servers.take_resolved_servers()) {
@@ -198,17 +201,17 @@ TEST_CASE("servers are added once their names are resolved, without blocking") {
         }
     }
     CHECK(pending.servers.take_resolved_servers().empty());
-    CHECK(pending.resolver->times_asked() == 3);
+    CHECK(pending.resolver->count_lookups() == 3);
 }
 
 TEST_CASE("a server that was removed while its name was resolved is not added") {
-    Pending pending;
+    PendingBench pending;
     const ConfiguredServer stays = named("a", "known.test");
     pending.servers.add_server(stays);
     pending.servers.add_server(named("b", "known.test"));
-    CHECK(within(10s, [&] { return pending.resolver->times_asked() == 2; }));
+    CHECK(within(10s, [&] { return pending.resolver->count_lookups() == 2; }));
     pending.servers.remove_unwanted_servers({stays});
-    pending.resolver->say({at("192.0.2.7")});
+    pending.resolver->set_answer({endpoint_at("192.0.2.7")});
     std::vector<UnresolvedServers::ResolvedServer> arrived;
     CHECK(within(10s, [&] {
         arrived = pending.servers.take_resolved_servers();

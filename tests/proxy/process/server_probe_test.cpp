@@ -97,7 +97,8 @@ class FakeServer {
 };
 
 /// Sends one request. Returns whether it was answered; nullopt if the callback was not called.
-std::optional<bool> ask(FakeServer::TokenAnswer answer, std::chrono::milliseconds deadline) {
+std::optional<bool> answers_request(FakeServer::TokenAnswer answer,
+                                    std::chrono::milliseconds deadline) {
     asio::io_context io;
     FakeServer server{io, std::move(answer)};
     ServerProbe probe{io, server.endpoint(), deadline};
@@ -131,8 +132,8 @@ TEST_CASE("a socket on the unspecified address is reached at loopback") {
 TEST_CASE("a server's information in any of its forms is an answer") {
     for (const std::string_view magic : {"inf3", "dtsf", "iext"}) {
         CAPTURE(magic);
-        CHECK(ask([&](int token) { return Datagrams{info(magic, token)}; }, kReplyDeadline) ==
-              true);
+        CHECK(answers_request([&](int token) { return Datagrams{info(magic, token)}; },
+                              kReplyDeadline) == true);
     }
 }
 
@@ -158,12 +159,13 @@ TEST_CASE("datagrams that only resemble an answer are ignored") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(ask([&](int token) { return Datagrams{row.answer(token)}; }, kShort) == false);
+        CHECK(answers_request([&](int token) { return Datagrams{row.answer(token)}; }, kShort) ==
+              false);
     }
 }
 
 TEST_CASE("an answer after invalid datagrams still counts") {
-    CHECK(ask(
+    CHECK(answers_request(
               [](int token) {
                   return Datagrams{Bytes(3), info("inf3", token + 1), info("inf3", token)};
               },
@@ -173,7 +175,8 @@ TEST_CASE("an answer after invalid datagrams still counts") {
 TEST_CASE("a lost request is repeated") {
     int number = 0;
     CHECK(
-        ask([&](int token) { return ++number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
+        answers_request(
+            [&](int token) { return ++number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
             kReplyDeadline) == true);
 }
 
@@ -406,19 +409,20 @@ namespace {
 using Change = SilenceDetector::Change;
 
 /// A relay whose totals are read once a second.
-class Script {
+class CounterScript {
   public:
-    Change second(std::uint64_t to_server, std::uint64_t from_server, std::uint64_t refused = 0) {
+    Change next_second(std::uint64_t to_server, std::uint64_t from_server,
+                       std::uint64_t refused = 0) {
         now_ += std::chrono::seconds{1};
         counters_.directions[0].datagrams += to_server;
         counters_.directions[1].datagrams += from_server;
         counters_.icmp_refused += refused;
-        return watch.on_second(now_, counters_);
+        return detector.on_second(now_, counters_);
     }
 
     [[nodiscard]] SilenceDetector::Time now() const { return now_; }
 
-    SilenceDetector watch;
+    SilenceDetector detector;
 
   private:
     SilenceDetector::Time now_{std::chrono::hours{1}};
@@ -428,62 +432,64 @@ class Script {
 } // namespace
 
 TEST_CASE("a silence and its end are reported once each") {
-    Script script;
-    CHECK(script.second(0, 0) == Change::none);
-    CHECK(script.second(2, 0, 2) == Change::none);
-    CHECK(script.second(2, 0, 2) == Change::none);
-    CHECK(script.second(2, 0, 2) == Change::none);
-    CHECK(script.second(2, 0, 2) == Change::began);
-    CHECK(script.watch.is_silent());
-    CHECK(describe_silence(Change::began, "127.0.0.1:8303", script.watch.silence(), script.now()) ==
+    CounterScript script;
+    CHECK(script.next_second(0, 0) == Change::none);
+    CHECK(script.next_second(2, 0, 2) == Change::none);
+    CHECK(script.next_second(2, 0, 2) == Change::none);
+    CHECK(script.next_second(2, 0, 2) == Change::none);
+    CHECK(script.next_second(2, 0, 2) == Change::began);
+    CHECK(script.detector.is_silent());
+    CHECK(describe_silence(Change::began, "127.0.0.1:8303", script.detector.silence(),
+                           script.now()) ==
           "the server 127.0.0.1:8303 does not answer: 8 datagrams in 3 seconds without an answer, "
           "8 refused: nothing listens there");
     for (int i = 0; i < 60; ++i) {
-        CHECK(script.second(2, 0) == Change::none);
+        CHECK(script.next_second(2, 0) == Change::none);
     }
-    CHECK(script.second(0, 0) == Change::none);
-    CHECK(script.watch.is_silent()); // the last request was not answered
-    CHECK(script.second(2, 1) == Change::ended);
-    CHECK_FALSE(script.watch.is_silent());
-    CHECK(describe_silence(Change::ended, "127.0.0.1:8303", script.watch.silence(), script.now()) ==
+    CHECK(script.next_second(0, 0) == Change::none);
+    CHECK(script.detector.is_silent()); // the last request was not answered
+    CHECK(script.next_second(2, 1) == Change::ended);
+    CHECK_FALSE(script.detector.is_silent());
+    CHECK(describe_silence(Change::ended, "127.0.0.1:8303", script.detector.silence(),
+                           script.now()) ==
           "the server 127.0.0.1:8303 answers again, after 65 seconds and 128 datagrams");
-    CHECK(script.second(50, 25) == Change::none);
-    CHECK(script.watch.silence().unanswered == 0);
+    CHECK(script.next_second(50, 25) == Change::none);
+    CHECK(script.detector.silence().unanswered == 0);
 }
 
 TEST_CASE("a server that stops during a game is reported within five seconds") {
-    Script script;
-    CHECK(script.second(50, 25) == Change::none);
+    CounterScript script;
+    CHECK(script.next_second(50, 25) == Change::none);
     int seconds = 1;
-    while (script.second(50, 0) != Change::began && seconds < 10) {
+    while (script.next_second(50, 0) != Change::began && seconds < 10) {
         ++seconds;
     }
     CHECK(seconds <= 5);
-    CHECK(script.watch.silence().refused == 0);
-    CHECK(script.second(50, 25) == Change::ended);
+    CHECK(script.detector.silence().refused == 0);
+    CHECK(script.next_second(50, 25) == Change::ended);
 }
 
 TEST_CASE("a server that is not silent is not reported") {
-    Script script;
+    CounterScript script;
     SUBCASE("no clients") {
         for (int i = 0; i < 100; ++i) {
-            CHECK(script.second(0, 0) == Change::none);
+            CHECK(script.next_second(0, 0) == Change::none);
         }
     }
     SUBCASE("another client gets answers") {
         for (int i = 0; i < 100; ++i) {
-            CHECK(script.second(50, i % 3 == 0 ? 1 : 0) == Change::none);
+            CHECK(script.next_second(50, i % 3 == 0 ? 1 : 0) == Change::none);
         }
     }
     SUBCASE("a client sends rarely") {
         for (int i = 0; i < 100; ++i) {
-            CHECK(script.second(i % 7 == 0 ? 1 : 0, 0) == Change::none);
+            CHECK(script.next_second(i % 7 == 0 ? 1 : 0, 0) == Change::none);
         }
     }
     SUBCASE("a single burst") {
-        CHECK(script.second(1000, 0) == Change::none);
+        CHECK(script.next_second(1000, 0) == Change::none);
         for (int i = 0; i < 10; ++i) {
-            CHECK(script.second(0, 0) == Change::none);
+            CHECK(script.next_second(0, 0) == Change::none);
         }
     }
 }
@@ -498,7 +504,7 @@ TEST_CASE("a silence is reported only if a probe is unanswered, too") {
         int seconds = 0;
         SilenceDetector::Time now{std::chrono::hours{1}};
         // A client sends requests that no server answers.
-        const auto second = [&] {
+        const auto next_second = [&] {
             counters.directions[0].datagrams += 2;
             now += std::chrono::seconds{1};
             report.report_changes(
@@ -511,11 +517,11 @@ TEST_CASE("a silence is reported only if a probe is unanswered, too") {
             ++seconds;
         };
         while (asked == 0 && seconds < 10) {
-            second();
+            next_second();
         }
         CHECK(asked == 1);
         CHECK(shown == 0);
-        second();
+        next_second();
         CHECK((shown > 0) == !answers);
     }
 }

@@ -34,7 +34,7 @@ class RestoredMask {
     sigset_t before_{};
 };
 
-TEST_CASE("signals are received in order, also those sent before listen()") {
+TEST_CASE("signals are received in order, also those sent before set_handler()") {
     const RestoredMask mask;
     boost::asio::io_context io{1};
     SignalReceiver signals{io, {SIGUSR1, SIGUSR2}};

@@ -94,7 +94,8 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     CHECK_FALSE(answering->send(TakeoverMessage::state, deadline));
 }
 
-TEST_CASE("what is too long, has too many descriptors, or does not go on ends the line") {
+TEST_CASE(
+    "a message that is too long, has too many descriptors or is interrupted ends the connection") {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
     constexpr std::size_t kLongest = 3 * TakeoverLink::kMaxPacketBytes;
@@ -157,7 +158,7 @@ TEST_CASE("what is too long, has too many descriptors, or does not go on ends th
     CHECK(link.is_closed());
 }
 
-TEST_CASE("nobody is kept waiting by one that takes nothing") {
+TEST_CASE("sending to a peer that reads nothing fails at the deadline") {
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends.data()) == 0);
     const TakeoverLink link{UniqueFd{ends[0]}};
@@ -166,13 +167,13 @@ TEST_CASE("nobody is kept waiting by one that takes nothing") {
                           Clock::now() + std::chrono::milliseconds{10}));
 }
 
-TEST_CASE("a file that a run left behind is no hindrance, one of another that runs is") {
+TEST_CASE("the socket file of an ended run is replaced, that of a running one is not") {
     const TemporaryFolder folder;
     const auto file = TakeoverSocket::path_of(folder.path(), "a");
     CHECK_FALSE(TakeoverSocket::connect(file));
     CHECK(errno == ENOENT);
     {
-        // One that ended without removing it.
+        // The socket of a relay that ended without removing the file.
         std::optional<TakeoverSocket> left = TakeoverSocket::open(file);
         REQUIRE(left);
         left->keep_socket_file();
@@ -191,7 +192,7 @@ TEST_CASE("a file that a run left behind is no hindrance, one of another that ru
     CHECK_FALSE(std::filesystem::exists(file));
 }
 
-TEST_CASE("a path longer than a socket's address has room for does, too") {
+TEST_CASE("a socket's path may be longer than a socket address") {
     const TemporaryFolder folder;
     const auto deep = std::filesystem::path{folder.path()} / std::string(100, 'd');
     std::filesystem::create_directory(deep);
@@ -212,7 +213,7 @@ TEST_CASE("a process of another user is not trusted") {
     const auto file = TakeoverSocket::path_of(folder.path(), "a");
     const auto door = TakeoverSocket::open(file);
     REQUIRE(door);
-    // Even where the file and its folder would let it ask.
+    // The file and its folder allow that user to connect.
     REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
     REQUIRE(::chmod(file.c_str(), 0666) == 0);
     REQUIRE(::pipe(pipe.data()) == 0);

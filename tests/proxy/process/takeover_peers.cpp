@@ -16,34 +16,35 @@ using relay::Relay;
 using relay::ServerIndex;
 using relay::ServerOptions;
 
-TakeoverLink::Time soon() {
-    return Clock::now() + kPatience;
+TakeoverLink::Time short_deadline() {
+    return Clock::now() + kMaxWait;
 }
 
-ServerOptions where_of(const Udp::endpoint& server) {
+ServerOptions server_options_for(const Udp::endpoint& server) {
     return options_for(server).server;
 }
 
-Running::Running(const std::vector<std::string>& names, const std::string& example_client) {
+RunningRelay::RunningRelay(const std::vector<std::string>& names,
+                           const std::string& example_client) {
     options.server.listen[0] = {boost::asio::ip::address_v4::loopback(), 0};
     relay = std::make_unique<Relay>(options);
     for (std::size_t i = 0; i < names.size(); ++i) {
         if (i > 0) {
-            others.push_back(std::make_unique<EchoServer>());
-            std::ignore = relay->add_server(where_of(others.back()->endpoint()));
+            other_servers.push_back(std::make_unique<EchoServer>());
+            std::ignore = relay->add_server(server_options_for(other_servers.back()->endpoint()));
         }
-        served.push_back({.number = static_cast<ServerIndex>(i),
-                          .name = names[i],
-                          .host_name = i == 0 ? kServerName : ""});
+        takeover_servers.push_back({.number = static_cast<ServerIndex>(i),
+                                    .name = names[i],
+                                    .host_name = i == 0 ? kServerName : ""});
     }
     relay->start();
     auto door = TakeoverSocket::open(file);
     REQUIRE(door);
     TakeoverResponder::Dependencies parts{.io = &io, .relay = relay.get()};
     parts.example_client = example_client;
-    parts.on_handed_over = [this] { given = true; };
+    parts.on_handed_over = [this] { is_handed_over = true; };
     parts.relay_status = [this]() -> TakeoverResponder::RelayStatus {
-        return {.servers = served,
+        return {.servers = takeover_servers,
                 .observer = 5,
                 .observer_process = observer_process,
                 .last_recorded_session = 9};
@@ -54,7 +55,7 @@ Running::Running(const std::vector<std::string>& names, const std::string& examp
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape)
-Running::~Running() {
+RunningRelay::~RunningRelay() {
     boost::asio::post(io, [this] {
         responder->stop();
         io.stop();
@@ -64,40 +65,40 @@ Running::~Running() {
     relay.reset();
 }
 
-TakeoverLink Running::ask() const {
+TakeoverLink RunningRelay::connect() const {
     auto link = TakeoverSocket::connect(file);
     REQUIRE(link);
     return std::move(*link);
 }
 
-TakeoverLink Running::ask_when_free() const {
+TakeoverLink RunningRelay::connect_when_free() const {
     constexpr std::chrono::milliseconds kAnswer{200};
     while (true) {
-        TakeoverLink link = ask();
+        TakeoverLink link = connect();
         if (!link.receive(Clock::now() + kAnswer)) {
-            return link; // nobody is told that another one is about to take over
+            return link; // no message `busy`: no other takeover is in progress
         }
     }
 }
 
-bool Running::echoes(Peer& client, ServerIndex server_index) const {
+bool RunningRelay::echoes(Peer& client, ServerIndex server_index) const {
     const Bytes sent = payload(40, 1);
     client.send(sent, relay->listen_endpoints(server_index)[0]);
     const auto echoed = client.receive();
     return echoed && *echoed == sent;
 }
 
-std::vector<ConfiguredServer> Running::configured() const {
+std::vector<ConfiguredServer> RunningRelay::configured() const {
     std::vector<ConfiguredServer> all;
-    for (const auto& each : served) {
+    for (const auto& each : takeover_servers) {
         const auto leads_to = to_asio(relay->server_endpoint(each.number));
-        all.push_back({.name = each.name, .where = where_of(leads_to)});
-        all.back().where.listen = relay->listen_endpoints(each.number);
+        all.push_back({.name = each.name, .options = server_options_for(leads_to)});
+        all.back().options.listen = relay->listen_endpoints(each.number);
     }
     return all;
 }
 
-void Running::change(const std::function<void()>& what) {
+void RunningRelay::run_on_io_thread(const std::function<void()>& what) {
     std::promise<void> done;
     boost::asio::post(io, [&] {
         what();
@@ -106,23 +107,23 @@ void Running::change(const std::function<void()>& what) {
     done.get_future().wait();
 }
 
-void Running::end() {
-    REQUIRE(eventually([&] { return given.load(); }));
+void RunningRelay::finish_after_takeover() {
+    REQUIRE(eventually([&] { return is_handed_over.load(); }));
     relay->stop_for_takeover(responder->servers_not_continued());
     relay->join();
 }
 
-std::unique_ptr<Relay> make_next(TakeoverRequester& requester, Options options,
-                                 const std::vector<ConfiguredServer>& servers) {
+std::unique_ptr<Relay> make_new_relay(TakeoverRequester& requester, Options options,
+                                      const std::vector<ConfiguredServer>& servers) {
     requester.check_servers(servers);
     std::unique_ptr<Relay> relay;
     for (std::size_t i = 0; i < servers.size(); ++i) {
         auto begun = requester.prepare_server(servers[i], static_cast<ServerIndex>(i));
         if (i > 0) {
-            std::ignore = relay->add_server(begun.where, std::move(begun.listening));
+            std::ignore = relay->add_server(begun.options, std::move(begun.listening));
             continue;
         }
-        options.server = begun.where;
+        options.server = begun.options;
         relay = std::make_unique<Relay>(options, std::span<relay::Ring* const>{}, nullptr,
                                         std::move(begun.listening));
     }
@@ -136,7 +137,7 @@ std::unique_ptr<TakeoverRequester> make_requester(const std::filesystem::path& f
             requester = std::make_unique<TakeoverRequester>(file);
             return true;
         } catch (const NoTakeoverPeerError&) {
-            return false; // the last one has not been seen to leave yet
+            return false; // the relay has not noticed yet that the previous connection ended
         }
     }));
     return requester;

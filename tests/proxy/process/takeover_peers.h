@@ -17,58 +17,60 @@
 
 namespace tw::process::peers {
 
-/// How long a word is waited for.
-[[nodiscard]] TakeoverLink::Time soon();
+/// Returns the deadline for a message that is expected at once.
+[[nodiscard]] TakeoverLink::Time short_deadline();
 
-/// A server as the options of a relay say it, which listens where the system chooses.
-[[nodiscard]] tw::relay::ServerOptions where_of(const tw::relay::test::Udp::endpoint& server);
+/// Returns a relay's options for this server, with a listening port that the system chooses.
+[[nodiscard]] tw::relay::ServerOptions
+server_options_for(const tw::relay::test::Udp::endpoint& server);
 
-/// A relay that runs and can be taken over from.
-class Running {
+/// A running relay from which another relay can take over.
+class RunningRelay {
   public:
     static constexpr const char* kServerName = "game.test:8303";
 
     /// One server without a name.
-    Running() : Running{{""}} {}
+    RunningRelay() : RunningRelay{{""}} {}
 
-    explicit Running(const std::vector<std::string>& names, const std::string& example_client = {});
-    // NOLINTNEXTLINE(bugprone-exception-escape): where a join fails there is no way on
-    ~Running();
-    Running(const Running&) = delete;
-    Running& operator=(const Running&) = delete;
+    explicit RunningRelay(const std::vector<std::string>& names,
+                          const std::string& example_client = {});
+    // NOLINTNEXTLINE(bugprone-exception-escape): a failing join ends the test program
+    ~RunningRelay();
+    RunningRelay(const RunningRelay&) = delete;
+    RunningRelay& operator=(const RunningRelay&) = delete;
 
-    [[nodiscard]] TakeoverLink ask() const;
-    /// Asks until the one that asked before has been seen to leave.
-    [[nodiscard]] TakeoverLink ask_when_free() const;
+    [[nodiscard]] TakeoverLink connect() const;
+    /// Connects repeatedly until the relay has noticed the end of the previous connection.
+    [[nodiscard]] TakeoverLink connect_when_free() const;
     [[nodiscard]] bool echoes(tw::relay::test::Peer& client,
                               tw::relay::ServerIndex server_index = 0) const;
-    /// The servers as a configuration has them.
+    /// Returns the servers in the form of a configuration.
     [[nodiscard]] std::vector<ConfiguredServer> configured() const;
-    /// Does it where the responder reads what it changes.
-    void change(const std::function<void()>& what);
-    /// The one that took over forwards: this one ends.
-    void end();
+    /// Runs `what` on the responder's thread and waits until it has returned.
+    void run_on_io_thread(const std::function<void()>& what);
+    /// Ends this relay after the new relay has reported that it forwards.
+    void finish_after_takeover();
 
     tw::test::TemporaryFolder folder;
     std::filesystem::path file = TakeoverSocket::path_of(folder.path(), "test");
     tw::relay::test::EchoServer server;
-    std::vector<std::unique_ptr<tw::relay::test::EchoServer>> others;
-    std::vector<TakeoverServer> served;
+    std::vector<std::unique_ptr<tw::relay::test::EchoServer>> other_servers;
+    std::vector<TakeoverServer> takeover_servers;
     tw::relay::Options options = tw::relay::test::options_for(server.endpoint());
     boost::asio::io_context io;
     std::unique_ptr<tw::relay::Relay> relay;
     std::optional<TakeoverResponder> responder;
-    std::atomic<bool> given{false};
+    std::atomic<bool> is_handed_over{false};
     std::atomic<pid_t> observer_process{0};
     std::thread thread;
 };
 
-/// A relay that begins with these servers, as RelayRun does.
+/// Constructs the new relay of a takeover with these servers, as RelayRun does.
 [[nodiscard]] std::unique_ptr<tw::relay::Relay>
-make_next(TakeoverRequester& requester, tw::relay::Options options,
-          const std::vector<ConfiguredServer>& servers);
+make_new_relay(TakeoverRequester& requester, tw::relay::Options options,
+               const std::vector<ConfiguredServer>& servers);
 
-/// A requester, once nobody else is one any more.
+/// Returns a requester, after the previous one's connection has ended.
 [[nodiscard]] std::unique_ptr<TakeoverRequester> make_requester(const std::filesystem::path& file);
 
 } // namespace tw::process::peers

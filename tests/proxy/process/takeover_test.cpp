@@ -36,22 +36,22 @@ std::size_t num_sessions(const TakeoverState& state) {
     return sum;
 }
 
-TEST_CASE("a relay takes over from another, and the next one can ask there") {
-    Running running;
+TEST_CASE("a relay takes over from another, and a third one from that relay") {
+    RunningRelay running;
     Peer client;
     REQUIRE(running.echoes(client));
     TakeoverRequester requester{running.file};
     CHECK(requester.offer().observer == 5);
     auto any_port = running.configured();
-    any_port[0].where.listen[0].port(0);
-    const auto next = make_next(requester, running.options, any_port);
+    any_port[0].options.listen[0].port(0);
+    const auto next = make_new_relay(requester, running.options, any_port);
     CHECK(next->listen_endpoints() == running.relay->listen_endpoints());
     const TakeoverState state = requester.take_sessions(*next);
     CHECK(num_sessions(state) == 1);
     CHECK(state.last_recorded_session == 9);
     next->start();
     requester.confirm_forwarding();
-    running.end();
+    running.finish_after_takeover();
     CHECK(running.echoes(client));
     CHECK(next->counters().sessions_opened == 1);
     CHECK_FALSE(requester.receive_end_report());
@@ -59,14 +59,13 @@ TEST_CASE("a relay takes over from another, and the next one can ask there") {
     std::optional<TakeoverRequester::EndReport> left;
     REQUIRE(eventually([&] { return (left = requester.receive_end_report()).has_value(); }));
     CHECK(left->last_recorded_session == 11);
-    const auto door = requester.take_takeover_socket();
+    const auto takeover_socket = requester.take_takeover_socket();
     const auto asking = TakeoverSocket::connect(running.file);
     CHECK(asking);
 }
 
-TEST_CASE(
-    "a server of the same name may have moved, and its players stay where they are answered") {
-    Running running;
+TEST_CASE("if a host name has a new address, players stay at the old server while it answers") {
+    RunningRelay running;
     Peer client;
     REQUIRE(running.echoes(client));
     EchoServer elsewhere;
@@ -76,11 +75,11 @@ TEST_CASE(
         requester.reset();
         requester = make_requester(running.file);
         auto servers = running.configured();
-        servers[0].where.host = host;
+        servers[0].options.host = host;
         auto begun = requester->prepare_server(servers[0], 0);
         Options options = running.options;
-        options.server.listen = begun.where.listen;
-        options.server.port = elsewhere.endpoint().port(); // as if the name led there
+        options.server.listen = begun.options.listen;
+        options.server.port = elsewhere.endpoint().port(); // as if the name had this address
         next = std::make_unique<Relay>(options, std::span<tw::relay::Ring* const>{}, nullptr,
                                        std::move(begun.listening));
         return requester->take_sessions(*next);
@@ -88,20 +87,20 @@ TEST_CASE(
     CHECK_THROWS_AS(std::ignore = take("other.test"), TakeoverError);
     CHECK_THROWS_AS(std::ignore = take("127.0.0.1"), TakeoverError);
     CHECK(running.echoes(client));
-    running.change([&] {
-        running.served[0].host_name = host_and_port(
-            {.host = "game.test", .port = running.configured()[0].where.port, .listen = {}});
+    running.run_on_io_thread([&] {
+        running.takeover_servers[0].host_name = host_and_port(
+            {.host = "game.test", .port = running.configured()[0].options.port, .listen = {}});
     });
     CHECK(num_sessions(take("game.test")) == 1);
     next->start();
     requester->confirm_forwarding();
-    running.end();
-    CHECK(running.echoes(client)); // still by the old server
+    running.finish_after_takeover();
+    CHECK(running.echoes(client)); // the old server still answers
     CHECK(next->server_endpoint() != running.relay->server_endpoint());
 }
 
-TEST_CASE("other addresses, another server or another mode are no upgrade") {
-    Running running;
+TEST_CASE("other listening addresses, another server or another address mode prevent a takeover") {
+    RunningRelay running;
     Peer client;
     const ConfiguredServer own = running.configured()[0];
     const std::function<void(ServerOptions&)> elsewheres[]{
@@ -116,49 +115,48 @@ TEST_CASE("other addresses, another server or another mode are no upgrade") {
         TakeoverRequester requester{running.file};
         for (const auto& change : elsewheres) {
             ConfiguredServer other = own;
-            change(other.where);
+            change(other.options);
             CHECK_THROWS_AS(std::ignore = requester.prepare_server(other, 0), TakeoverError);
         }
     }
     EchoServer elsewhere;
     const std::function<void(Options&, ConfiguredServer&)> changes[]{
-        [&](Options& /*options*/, ConfiguredServer& served) {
-            served.where.port = elsewhere.endpoint().port();
+        [&](Options& /*options*/, ConfiguredServer& named) {
+            named.options.port = elsewhere.endpoint().port();
         },
-        [](Options& options, ConfiguredServer& /*served*/) {
+        [](Options& options, ConfiguredServer& /*named*/) {
             options.client_address = tw::relay::ClientAddressMode::loopback;
         },
     };
     for (const auto& change : changes) {
         const auto requester = make_requester(running.file);
         Options options = running.options;
-        ConfiguredServer served = own;
-        change(options, served);
-        const auto next = make_next(*requester, options, {served});
+        ConfiguredServer takeover_servers = own;
+        change(options, takeover_servers);
+        const auto next = make_new_relay(*requester, options, {takeover_servers});
         CHECK_THROWS_AS(std::ignore = requester->take_sessions(*next), TakeoverError);
         CHECK(running.echoes(client));
     }
 }
 
-TEST_CASE(
-    "servers go on by their names; one that is not there any more ends, and a new one begins") {
-    Running running{{"ctf", "race", "dm"}};
+TEST_CASE("servers continue by name; a removed server ends, and a new server starts") {
+    RunningRelay running{{"ctf", "race", "dm"}};
     Peer client;
     for (const ServerIndex server : {ServerIndex{0}, ServerIndex{1}, ServerIndex{2}}) {
         REQUIRE(running.echoes(client, server));
     }
     EchoServer late;
     auto servers = running.configured();
-    servers[2] = {.name = "late", .where = where_of(late.endpoint())};
+    servers[2] = {.name = "late", .options = server_options_for(late.endpoint())};
     std::swap(servers[0], servers[1]);
     TakeoverRequester requester{running.file};
-    const auto next = make_next(requester, running.options, servers);
+    const auto next = make_new_relay(requester, running.options, servers);
     CHECK(requester.find_server("dm") != nullptr);
     CHECK(requester.find_server("late") == nullptr);
     CHECK(num_sessions(requester.take_sessions(*next)) == 2);
     next->start();
     requester.confirm_forwarding();
-    running.end();
+    running.finish_after_takeover();
     CHECK(running.responder->servers_not_continued() == std::vector<ServerIndex>{2});
     CHECK(running.echoes(client, 0));
     CHECK(running.echoes(client, 1));
@@ -169,21 +167,22 @@ TEST_CASE(
     CHECK(next->num_sessions() == 3);
     CHECK(next->server_endpoint(0) == running.relay->server_endpoint(1));
     CHECK(next->server_endpoint(1) == running.relay->server_endpoint(0));
-    // After the takeover a name is as any other: its server begins anew.
+    // After the takeover, the old relay's servers are ignored: the server starts anew.
     auto again = running.configured()[2];
-    again.where.listen[0].port(0);
+    again.options.listen[0].port(0);
     CHECK(requester.prepare_server(again, 3).listening.empty());
 }
 
-TEST_CASE("servers that have none in common, or swap names, are not handed over") {
-    const Running running{{"ctf", "race"}};
+TEST_CASE("relays without a common server, or with swapped names, reject a takeover") {
+    const RunningRelay running{{"ctf", "race"}};
     TakeoverRequester requester{running.file};
     const auto own = running.configured();
     CHECK_NOTHROW(requester.check_servers(own));
     CHECK_NOTHROW(requester.check_servers({own[1]}));
-    CHECK_THROWS_AS(requester.check_servers({{.name = "", .where = own[0].where}}), TakeoverError);
+    CHECK_THROWS_AS(requester.check_servers({{.name = "", .options = own[0].options}}),
+                    TakeoverError);
     auto renamed = own;
-    renamed[1].name = "racing"; // it would listen where the other one still does
+    renamed[1].name = "racing"; // would listen on an address of the old server "race"
     CHECK_THROWS_WITH_AS(requester.check_servers(renamed),
                          doctest::Contains("for race, which should now be racing"), TakeoverError);
     auto swapped = own;
@@ -191,24 +190,24 @@ TEST_CASE("servers that have none in common, or swap names, are not handed over"
     CHECK_THROWS_AS(requester.check_servers(swapped), TakeoverError);
 }
 
-TEST_CASE("servers that change while another one prepares are not handed over") {
-    Running running{{"ctf", "race"}};
+TEST_CASE("a change of servers during the preparation aborts the takeover") {
+    RunningRelay running{{"ctf", "race"}};
     Peer client;
     REQUIRE(running.echoes(client));
     TakeoverRequester requester{running.file};
-    const auto next = make_next(requester, running.options, running.configured());
-    running.change([&] { running.served.pop_back(); });
+    const auto next = make_new_relay(requester, running.options, running.configured());
+    running.run_on_io_thread([&] { running.takeover_servers.pop_back(); });
     CHECK_THROWS_WITH_AS(std::ignore = requester.take_sessions(*next),
                          doctest::Contains("have changed"), TakeoverError);
     CHECK(running.echoes(client));
-    CHECK_FALSE(running.given);
+    CHECK_FALSE(running.is_handed_over);
 }
 
-TEST_CASE("an old one that lies is not believed") {
-    const Running running; // whose offer is true
-    const auto file = TakeoverSocket::path_of(running.folder.path(), "liar");
-    const auto door = TakeoverSocket::open(file);
-    REQUIRE(door);
+TEST_CASE("an invalid offer or state of the old relay is rejected") {
+    const RunningRelay running; // whose offer is true
+    const auto file = TakeoverSocket::path_of(running.folder.path(), "false-relay");
+    const auto takeover_socket = TakeoverSocket::open(file);
+    REQUIRE(takeover_socket);
     const int own = running.relay->listening_sockets()[0];
 
     struct Said {
@@ -290,22 +289,23 @@ TEST_CASE("an old one that lies is not believed") {
         row.change(said);
         std::thread old{[&] {
             std::optional<TakeoverLink> link;
-            REQUIRE(eventually([&] { return (link = door->accept()).has_value(); }));
-            std::ignore = link->receive(soon());
+            REQUIRE(eventually([&] { return (link = takeover_socket->accept()).has_value(); }));
+            std::ignore = link->receive(short_deadline());
             Bytes offer = tw::base::to_archive(said.offer);
             offer.resize(offer.size() - (said.state ? 0 : said.cut));
-            std::ignore = link->send(said.kind, offer, std::vector<int>(said.sockets, own), soon());
+            std::ignore =
+                link->send(said.kind, offer, std::vector<int>(said.sockets, own), short_deadline());
             if (said.state) {
-                std::ignore = link->receive(soon());
+                std::ignore = link->receive(short_deadline());
                 Bytes state = tw::base::to_archive(*said.state);
                 state.resize(state.size() - said.cut);
                 std::ignore = link->send(TakeoverMessage::state, state,
-                                         std::vector<int>(said.upstreams, own), soon());
+                                         std::vector<int>(said.upstreams, own), short_deadline());
             }
         }};
         const auto take = [&] {
             TakeoverRequester requester{file};
-            const auto next = make_next(requester, running.options, running.configured());
+            const auto next = make_new_relay(requester, running.options, running.configured());
             std::ignore = requester.take_sessions(*next);
         };
         CHECK_THROWS_AS(take(), TakeoverError);
@@ -316,45 +316,46 @@ TEST_CASE("an old one that lies is not believed") {
 using tw::base::from_archive;
 using tw::base::to_archive;
 
-void greet(const TakeoverLink& link, std::uint32_t version = TakeoverHello::kVersion) {
+void send_hello(const TakeoverLink& link, std::uint32_t version = TakeoverHello::kVersion) {
     REQUIRE(link.send(TakeoverMessage::hello, to_archive(TakeoverHello{.version = version}), {},
-                      soon()));
+                      short_deadline()));
 }
 
-/// Says hello and hears the offer with its sockets.
-void hear_offer(TakeoverLink& link) {
-    greet(link);
-    const auto offered = link.receive(soon());
+/// Sends `hello` and receives the offer with its sockets.
+void receive_offer(TakeoverLink& link) {
+    send_hello(link);
+    const auto offered = link.receive(short_deadline());
     REQUIRE(offered);
     REQUIRE(offered->kind == TakeoverMessage::offer);
     const auto offer = from_archive<TakeoverOffer>(offered->body);
     REQUIRE(offer);
-    std::size_t sockets = 1; // the door
+    std::size_t sockets = 1; // the takeover socket
     for (const TakeoverServer& server : offer->servers) {
         sockets += server.listening_sockets;
     }
     CHECK(offered->descriptors.size() == sockets);
 }
 
-void say(const TakeoverLink& link, TakeoverMessage kind, const Bytes& body = {}) {
-    std::ignore = link.send(kind, body, {}, soon());
+void send_message(const TakeoverLink& link, TakeoverMessage kind, const Bytes& body = {}) {
+    std::ignore = link.send(kind, body, {}, short_deadline());
 }
 
-void wish_for(TakeoverLink& link, const std::vector<ServerIndex>& servers) {
-    hear_offer(link);
-    say(link, TakeoverMessage::ready, to_archive(servers));
+void send_ready(TakeoverLink& link, const std::vector<ServerIndex>& servers) {
+    receive_offer(link);
+    send_message(link, TakeoverMessage::ready, to_archive(servers));
 }
 
-/// Goes on until the old one has said all, and holds.
-TakeoverLink::Message hear_all(TakeoverLink& link, const std::vector<ServerIndex>& servers = {0}) {
-    wish_for(link, servers);
-    auto state = link.receive(soon());
+/// Sends `ready` and returns the old relay's state; the old relay then does not forward.
+TakeoverLink::Message receive_state(TakeoverLink& link,
+                                    const std::vector<ServerIndex>& servers = {0}) {
+    send_ready(link, servers);
+    auto state = link.receive(short_deadline());
     REQUIRE(state);
     CHECK(state->kind == TakeoverMessage::state);
     return std::move(*state);
 }
 
-TEST_CASE("whatever the one that takes over does, the players play on") {
+TEST_CASE("if the new relay misbehaves, the old relay resumes forwarding") {
     struct Row {
         const char* name;
         void (*act)(TakeoverLink&);
@@ -362,89 +363,91 @@ TEST_CASE("whatever the one that takes over does, the players play on") {
 
     const Row rows[]{
         {"leaves without a word", [](TakeoverLink&) {}},
-        {"says nonsense", [](TakeoverLink& link) { say(link, TakeoverMessage{77}); }},
-        {"does not greet", [](TakeoverLink& link) { say(link, TakeoverMessage::ready); }},
+        {"says nonsense", [](TakeoverLink& link) { send_message(link, TakeoverMessage{77}); }},
+        {"does not send_hello",
+         [](TakeoverLink& link) { send_message(link, TakeoverMessage::ready); }},
         {"greets with nonsense",
-         [](TakeoverLink& link) { say(link, TakeoverMessage::hello, Bytes(30)); }},
+         [](TakeoverLink& link) { send_message(link, TakeoverMessage::hello, Bytes(30)); }},
         {"sends descriptors",
          [](TakeoverLink& link) {
              const std::vector<int> descriptors(50, link.descriptor());
-             std::ignore = link.send(TakeoverMessage::hello, Bytes(3), descriptors, soon());
+             std::ignore =
+                 link.send(TakeoverMessage::hello, Bytes(3), descriptors, short_deadline());
          }},
         {"talks without an end",
-         [](TakeoverLink& link) { say(link, TakeoverMessage::hello, Bytes(5'000'000)); }},
-        {"leaves after the offer", [](TakeoverLink& link) { hear_offer(link); }},
+         [](TakeoverLink& link) { send_message(link, TakeoverMessage::hello, Bytes(5'000'000)); }},
+        {"leaves after the offer", [](TakeoverLink& link) { receive_offer(link); }},
         {"says that it forwards what it has not",
          [](TakeoverLink& link) {
-             hear_offer(link);
-             say(link, TakeoverMessage::forwarding);
+             receive_offer(link);
+             send_message(link, TakeoverMessage::forwarding);
          }},
         {"says that it is ready, and not for what",
          [](TakeoverLink& link) {
-             hear_offer(link);
-             say(link, TakeoverMessage::ready);
+             receive_offer(link);
+             send_message(link, TakeoverMessage::ready);
          }},
-        {"wishes for no server", [](TakeoverLink& link) { wish_for(link, {}); }},
+        {"wishes for no server", [](TakeoverLink& link) { send_ready(link, {}); }},
         {"wishes for a server that there is not",
          [](TakeoverLink& link) {
-             wish_for(link, {0, 60000});
+             send_ready(link, {0, 60000});
          }},
         {"wishes for one twice",
          [](TakeoverLink& link) {
-             wish_for(link, {0, 0});
+             send_ready(link, {0, 0});
          }},
-        {"leaves when it has all", [](TakeoverLink& link) { std::ignore = hear_all(link); }},
+        {"leaves when it has all", [](TakeoverLink& link) { std::ignore = receive_state(link); }},
         {"says another word when it has all",
          [](TakeoverLink& link) {
-             std::ignore = hear_all(link);
-             say(link, TakeoverMessage::ready, to_archive(std::vector<ServerIndex>{0}));
-             CHECK_FALSE(link.receive(soon()));
+             std::ignore = receive_state(link);
+             send_message(link, TakeoverMessage::ready, to_archive(std::vector<ServerIndex>{0}));
+             CHECK_FALSE(link.receive(short_deadline()));
          }},
         {"falls silent when it has all",
          [](TakeoverLink& link) {
-             std::ignore = hear_all(link);
-             CHECK_FALSE(link.receive(soon()));
+             std::ignore = receive_state(link);
+             CHECK_FALSE(link.receive(short_deadline()));
              CHECK(link.is_closed());
-             CHECK_FALSE(
-                 link.send(TakeoverMessage::forwarding, soon())); // so that it does not forward
+             CHECK_FALSE(link.send(TakeoverMessage::forwarding,
+                                   short_deadline())); // so that it does not forward
          }},
     };
-    Running running;
+    RunningRelay running;
     Peer client;
     REQUIRE(running.echoes(client));
     for (const Row& row : rows) {
         CAPTURE(row.name);
         {
-            TakeoverLink link = running.ask_when_free();
+            TakeoverLink link = running.connect_when_free();
             row.act(link);
         }
         CHECK(running.echoes(client));
-        CHECK_FALSE(running.given);
+        CHECK_FALSE(running.is_handed_over);
     }
     CHECK(running.relay->counters().sessions_opened == 1);
 }
 
-TEST_CASE("what another one holds of sockets it did not take over wakes nobody when their sessions "
-          "are gone") {
-    Running running{{"ctf", "race"}};
+TEST_CASE(
+    "sockets that a failed new relay keeps do not wake the old relay after their sessions ended") {
+    RunningRelay running{{"ctf", "race"}};
     Peer client;
     Peer other;
     REQUIRE(running.echoes(client));
     REQUIRE(running.echoes(other, 1));
-    TakeoverLink link = running.ask_when_free();
-    const auto kept = hear_all(link, {0, 1});
-    int held = -1; // the session's with the second server
+    TakeoverLink link = running.connect_when_free();
+    const auto kept = receive_state(link, {0, 1});
+    int held = -1; // the upstream socket of the session with the second server
     for (const auto& descriptor : kept.descriptors) {
         Udp::endpoint peer;
         auto length = static_cast<socklen_t>(peer.capacity());
         const bool connected = ::getpeername(descriptor.get(), peer.data(), &length) == 0;
-        held = connected && peer == running.others[0]->endpoint() ? descriptor.get() : held;
+        held = connected && peer == running.other_servers[0]->endpoint() ? descriptor.get() : held;
     }
     REQUIRE(held >= 0);
-    CHECK_FALSE(link.receive(soon())); // it is given up
+    CHECK_FALSE(link.receive(short_deadline())); // it is is_handed_over up
     REQUIRE(running.echoes(client));
-    running.change([&] { running.relay->remove_server(1); });
-    // The second server still talks to it: it echoes what is said by the socket that was kept.
+    running.run_on_io_thread([&] { running.relay->remove_server(1); });
+    // The second server still sends to the kept socket: it echoes what the socket sends.
     const Bytes late = payload(40, 2);
     REQUIRE(::send(held, late.data(), late.size(), 0) == static_cast<ssize_t>(late.size()));
     REQUIRE(eventually([&] {
@@ -455,44 +458,44 @@ TEST_CASE("what another one holds of sockets it did not take over wakes nobody w
     CHECK(running.echoes(client));
 }
 
-TEST_CASE("the process that reads what strangers send takes nothing over") {
-    Running running;
+TEST_CASE("the observer process cannot take over") {
+    RunningRelay running;
     running.observer_process = ::getpid();
-    TakeoverLink link = running.ask();
-    CHECK_FALSE(link.receive(soon()));
+    TakeoverLink link = running.connect();
+    CHECK_FALSE(link.receive(short_deadline()));
     CHECK(link.is_closed());
     running.observer_process = 0;
-    TakeoverLink another = running.ask_when_free();
-    hear_offer(another);
+    TakeoverLink another = running.connect_when_free();
+    receive_offer(another);
 }
 
-TEST_CASE("one of another version is told so, and one that asks while another does, too") {
-    Running running;
+TEST_CASE("another version, and a second relay during a takeover, are rejected with a reason") {
+    RunningRelay running;
     Peer client;
     for (const std::uint32_t version : {TakeoverHello::kVersion - 1, TakeoverHello::kVersion + 1}) {
-        TakeoverLink other = running.ask_when_free();
+        TakeoverLink other = running.connect_when_free();
         Bytes greeting = to_archive(TakeoverHello{.version = version});
-        greeting.resize(greeting.size() + 20); // what a later version may add
-        REQUIRE(other.send(TakeoverMessage::hello, greeting, {}, soon()));
-        const auto refusal = other.receive(soon());
+        greeting.resize(greeting.size() + 20); // a later version may add members
+        REQUIRE(other.send(TakeoverMessage::hello, greeting, {}, short_deadline()));
+        const auto refusal = other.receive(short_deadline());
         REQUIRE(refusal);
         CHECK(refusal->kind == TakeoverMessage::refusal);
         const std::string why{reinterpret_cast<const char*>(refusal->body.data()),
                               refusal->body.size()};
         CHECK_MESSAGE(why.find("restart it once") != why.npos, why);
-        CHECK_FALSE(other.receive(soon()));
+        CHECK_FALSE(other.receive(short_deadline()));
     }
-    TakeoverLink first = running.ask_when_free();
-    hear_offer(first);
-    TakeoverLink second = running.ask();
-    const auto busy = second.receive(soon());
+    TakeoverLink first = running.connect_when_free();
+    receive_offer(first);
+    TakeoverLink second = running.connect();
+    const auto busy = second.receive(short_deadline());
     REQUIRE(busy);
     CHECK(busy->kind == TakeoverMessage::busy);
     CHECK_THROWS_AS(TakeoverRequester{running.file}, NoTakeoverPeerError);
     CHECK(running.echoes(client));
 }
 
-TEST_CASE("one that would show clients in another way is rejected") {
+TEST_CASE("a relay that would show clients' addresses in another way is rejected") {
     const std::string plain{kExampleClient};
 
     struct Row {
@@ -504,7 +507,7 @@ TEST_CASE("one that would show clients in another way is rejected") {
     const Row rows[]{
         {plain, plain, nullptr},
         {"client-1:8303", "client-1:8303", nullptr},
-        {"client-1:8303", "", nullptr}, // an older version, or one without an observer
+        {"client-1:8303", "", nullptr}, // an older version, or a relay without an observer
         {"", "client-1:8303", nullptr},
         {"client-1:8303", plain, "but the new one has no secret for pseudonyms"},
         {plain, "client-1:8303", "the new one would replace them by pseudonyms"},
@@ -513,7 +516,7 @@ TEST_CASE("one that would show clients in another way is rejected") {
     for (const Row& row : rows) {
         CAPTURE(row.running);
         CAPTURE(row.next);
-        Running running{{""}, row.running};
+        RunningRelay running{{""}, row.running};
         Peer client;
         std::string refusal;
         try {
@@ -528,12 +531,12 @@ TEST_CASE("one that would show clients in another way is rejected") {
         }
         CHECK(running.echoes(client));
     }
-    Running running{{""}, "client-1:8303"};
-    TakeoverLink older = running.ask();
+    RunningRelay running{{""}, "client-1:8303"};
+    TakeoverLink older = running.connect();
     Bytes greeting = to_archive(TakeoverHello{});
     greeting.resize(greeting.size() - sizeof(std::uint32_t)); // without the example
-    REQUIRE(older.send(TakeoverMessage::hello, greeting, {}, soon()));
-    const auto offered = older.receive(soon());
+    REQUIRE(older.send(TakeoverMessage::hello, greeting, {}, short_deadline()));
+    const auto offered = older.receive(short_deadline());
     REQUIRE(offered);
     CHECK(offered->kind == TakeoverMessage::offer);
 }

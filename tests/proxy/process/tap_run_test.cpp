@@ -43,8 +43,8 @@ struct TapBench {
         feed.emplace(ring, *observation, recognised(), limits, 0);
     }
 
-    void see(std::int64_t time, const capture::CaptureEndpoint& source,
-             const capture::CaptureEndpoint& destination, const Bytes& payload) {
+    void capture_datagram(std::int64_t time, const capture::CaptureEndpoint& source,
+                          const capture::CaptureEndpoint& destination, const Bytes& payload) {
         feed->on_captured(
             {.time = time, .source = source, .destination = destination, .payload = payload});
     }
@@ -90,15 +90,15 @@ const Bytes kNonsense(20, std::byte{0xaa});
 
 TEST_CASE("the sessions of a tap give the same events and counts as those of a relay") {
     TapBench bench;
-    bench.see(1, kAnn, kServer, kConnect);
-    bench.see(2, kServer, kAnn, kAccepted);
-    bench.see(3, kBob, kServerSix, kConnect);
-    bench.see(4, kAnn, kServer, kNonsense);
+    bench.capture_datagram(1, kAnn, kServer, kConnect);
+    bench.capture_datagram(2, kServer, kAnn, kAccepted);
+    bench.capture_datagram(3, kBob, kServerSix, kConnect);
+    bench.capture_datagram(4, kAnn, kServer, kNonsense);
     bench.feed->on_frames_read(5, 0, false);
     CHECK(bench.events() == "open1 c2s1 s2c1 open2 c2s2 c2s1 ");
     CHECK(bench.feed->close_all_sessions(6));
     CHECK(bench.events() == "close1 close2 ");
-    const relay::Counters counters = relay::totals(*bench.observation);
+    const relay::Counters counters = relay::totals(*bench.observer_memory);
     CHECK(counters.sessions_opened == 2);
     CHECK(counters.sessions_closed == 2);
     CHECK(counters.directions[0].datagrams == 3);
@@ -109,7 +109,7 @@ TEST_CASE("the sessions of a tap give the same events and counts as those of a r
 
 TEST_CASE("an idle session is closed even if no frames arrive") {
     TapBench bench{{.idle_timeout = 10 * kSecond}};
-    bench.see(kSecond, kAnn, kServer, kConnect);
+    bench.capture_datagram(kSecond, kAnn, kServer, kConnect);
     bench.feed->on_frames_read(2 * kSecond, 0, false);
     CHECK(bench.events() == "open1 c2s1 ");
     bench.feed->on_frames_read(5 * kSecond, 0, true);
@@ -120,22 +120,22 @@ TEST_CASE("an idle session is closed even if no frames arrive") {
 
 TEST_CASE("datagrams that the kernel dropped are reported once, as a gap at their position") {
     TapBench bench;
-    bench.see(1, kAnn, kServer, kConnect);
+    bench.capture_datagram(1, kAnn, kServer, kConnect);
     bench.feed->on_frames_read(10, 0, false);
     bench.feed->on_frames_read(20, 42, false);
-    bench.see(9, kAnn, kServer, kNonsense); // captured before the drop
-    bench.see(15, kAnn, kServer, kNonsense);
-    bench.see(16, kServer, kAnn, kNonsense);
-    bench.see(21, kServer, kAnn, kNonsense);
+    bench.capture_datagram(9, kAnn, kServer, kNonsense); // captured before the drop
+    bench.capture_datagram(15, kAnn, kServer, kNonsense);
+    bench.capture_datagram(16, kServer, kAnn, kNonsense);
+    bench.capture_datagram(21, kServer, kAnn, kNonsense);
     bench.feed->on_frames_read(30, 42, false);
     CHECK(bench.events() == "open1 c2s1 c2s1 gap0:42 c2s1 s2c1 gap0:0 s2c1 ");
-    CHECK(relay::totals(*bench.observation).kernel_dropped == 42);
+    CHECK(relay::totals(*bench.observer_memory).kernel_dropped == 42);
 }
 
 TEST_CASE(
     "datagrams that the kernel dropped are also reported without further frames, and at the end") {
     TapBench bench;
-    bench.see(1, kAnn, kServer, kConnect);
+    bench.capture_datagram(1, kAnn, kServer, kConnect);
     bench.feed->on_frames_read(10, 5, false);
     CHECK(bench.events() == "open1 c2s1 ");
     bench.feed->on_frames_read(20, 5, true);
@@ -149,12 +149,12 @@ TEST_CASE(
 
 TEST_CASE("sessions beyond the limit are rejected and counted, and open ones continue") {
     TapBench bench{{.max_sessions = 1}};
-    bench.see(1, kAnn, kServer, kConnect);
-    bench.see(2, kBob, kServerSix, kConnect);
-    bench.see(3, kAnn, kServer, kNonsense);
+    bench.capture_datagram(1, kAnn, kServer, kConnect);
+    bench.capture_datagram(2, kBob, kServerSix, kConnect);
+    bench.capture_datagram(3, kAnn, kServer, kNonsense);
     bench.feed->on_frames_read(4, 0, false);
     CHECK(bench.events() == "open1 c2s1 c2s1 ");
-    CHECK(relay::totals(*bench.observation).sessions_refused == 1);
+    CHECK(relay::totals(*bench.observer_memory).sessions_refused == 1);
 }
 
 using tw::process::KernelDropLocator;
@@ -175,7 +175,7 @@ TEST_CASE("drops between two readings are reported before the first and after th
     CHECK_FALSE(drops.take_missing_count(302));
 }
 
-TEST_CASE("continuing drops make one window, and each drop is counted once") {
+TEST_CASE("continuing drops make one interval, and each drop is counted once") {
     KernelDropLocator drops{0};
     drops.on_drop_count(10, 5);
     CHECK(drops.take_missing_count(5) == 5);

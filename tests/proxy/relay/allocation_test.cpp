@@ -28,7 +28,7 @@ bool round_trip(int client, int server, std::span<std::byte> buffer) {
            ::recv(client, buffer.data(), buffer.size(), 0) >= 0;
 }
 
-TEST_CASE("forwarding allocates nothing once a session is there, also when impaired") {
+TEST_CASE("forwarding for an open session allocates nothing, also with an impairment") {
     struct Row {
         bool busy_poll;
         std::string_view impairment;
@@ -81,7 +81,7 @@ DatagramVerdict prove_by_answer(HandshakeMemory& /*memory*/, Direction direction
             .shows_player = true};
 }
 
-TEST_CASE("no memory for a new session costs that one, and nobody who is in") {
+TEST_CASE("if memory for a new session is missing, only that session is lost") {
     if (!tw::test::counts_allocations()) {
         return;
     }

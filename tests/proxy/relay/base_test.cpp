@@ -35,7 +35,7 @@ using tw::relay::test::copy_of;
 using tw::relay::test::Udp;
 using tw::test::TemporaryFolder;
 
-TEST_CASE("an endpoint keeps and prints the address it was made from") {
+TEST_CASE("an endpoint stores and prints the address from which it was made") {
     struct Row {
         std::string address;
         std::uint16_t port;
@@ -110,7 +110,7 @@ TEST_CASE("a log line has its level and values; lower levels are hidden") {
     CHECK(written.str() == "info 1 of two\ndebug {shown} 4\nerror a text with {}\n");
 }
 
-TEST_CASE("SipHash-2-4 is what its authors say it is") {
+TEST_CASE("SipHash-2-4 gives the hashes that its authors published") {
     SipKey key{};
     for (std::size_t i = 0; i < key.size(); ++i) {
         key[i] = static_cast<std::byte>(i);
@@ -125,7 +125,7 @@ TEST_CASE("SipHash-2-4 is what its authors say it is") {
     CHECK(hash(bytes) == 0xa129ca6149be45e5U);
 }
 
-TEST_CASE("both sides see the same bytes, zero at first") {
+TEST_CASE("both processes see the same shared memory, which is zeroed at first") {
     const SharedMemory one = SharedMemory::create(8192);
     const SharedMemory other = SharedMemory::attach(copy_of(one.descriptor()));
     CHECK(one.bytes().size() == 8192);
@@ -135,7 +135,7 @@ TEST_CASE("both sides see the same bytes, zero at first") {
     CHECK(other.bytes()[8191] == std::byte{7});
 }
 
-TEST_CASE("nobody changes its size") {
+TEST_CASE("the size of shared memory cannot be changed") {
     const SharedMemory memory = SharedMemory::create(8192);
     for (const off_t size : {off_t{0}, off_t{4096}, off_t{16384}}) {
         CHECK(::ftruncate(memory.descriptor(), size) != 0);
@@ -143,7 +143,7 @@ TEST_CASE("nobody changes its size") {
     CHECK(::fcntl(memory.descriptor(), F_ADD_SEALS, F_SEAL_WRITE) != 0);
 }
 
-TEST_CASE("a soft limit of file sizes, which is meant for records, does not count") {
+TEST_CASE("shared memory may exceed the soft limit of file sizes") {
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
     const rlimit low{.rlim_cur = 4096, .rlim_max = before.rlim_max};
@@ -155,7 +155,7 @@ TEST_CASE("a soft limit of file sizes, which is meant for records, does not coun
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
 }
 
-TEST_CASE("what is no such memory is refused") {
+TEST_CASE("a descriptor that is not sealed shared memory is rejected") {
     CHECK_THROWS_AS(static_cast<void>(SharedMemory::attach(UniqueFd{})), std::system_error);
     CHECK_THROWS_AS(
         static_cast<void>(SharedMemory::attach(UniqueFd{::memfd_create("x", MFD_CLOEXEC)})),

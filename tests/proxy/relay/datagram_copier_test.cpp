@@ -30,7 +30,7 @@ ObservedSession session(std::uint32_t id) {
 }
 
 /// Makes the copier push the `observer` event.
-void greet(DatagramCopier& copier) {
+void push_new_observer_event(DatagramCopier& copier) {
     REQUIRE(copier.retry_events(0));
 }
 
@@ -73,10 +73,10 @@ Texts take_texts(Ring& ring) {
 }
 
 TEST_CASE(
-    "an open that did not fit is reported with the first datagram that does, the gap behind it") {
+    "an `open` that did not fit is reported with the next datagram that fits, followed by a gap") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     DatagramCopier copier{&ring, kObserver};
-    greet(copier);
+    push_new_observer_event(copier);
     fill(ring);
     ObservedSession one = session(1);
     const Bytes bytes = payload(50, 1);
@@ -94,7 +94,8 @@ TEST_CASE(
           Texts{"1 open at 100", "1 c2s gap of 1", "1 s2c gap of 2", "1 c2s at 104"});
 }
 
-TEST_CASE("a close that did not fit is reported later, before anything else, with what was lost") {
+TEST_CASE(
+    "a `close` that did not fit is reported before other events, with the missing datagrams") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     DatagramCopier copier{&ring, kObserver};
     ObservedSession one = session(1);
@@ -111,10 +112,10 @@ TEST_CASE("a close that did not fit is reported later, before anything else, wit
     CHECK(copier.retry_events(6));
 }
 
-TEST_CASE("sessions that came and went while the ring was full appear as one gap of session 0") {
+TEST_CASE("sessions that began and ended while the ring was full are one gap of session 0") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     DatagramCopier copier{&ring, kObserver};
-    greet(copier);
+    push_new_observer_event(copier);
     fill(ring);
     for (std::uint32_t id = 1; id <= 100; ++id) {
         ObservedSession gone = session(id);
@@ -127,7 +128,7 @@ TEST_CASE("sessions that came and went while the ring was full appear as one gap
     CHECK(take_texts(ring) == Texts{"0 c2s gap of 100"});
 }
 
-TEST_CASE("without a ring nothing happens") {
+TEST_CASE("without a ring, a copier does nothing") {
     DatagramCopier copier{nullptr, kObserver};
     ObservedSession one = session(1);
     copier.open_session(one, 1);
@@ -137,7 +138,7 @@ TEST_CASE("without a ring nothing happens") {
     CHECK(copier.num_lost_datagrams() == 0);
 }
 
-TEST_CASE("an observer that comes later joins running sessions, and is told how much it missed") {
+TEST_CASE("a later observer gets running sessions with the number of datagrams that it missed") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     DatagramCopier copier{&ring, observer};
@@ -170,7 +171,7 @@ TEST_CASE("an observer that comes later joins running sessions, and is told how 
 }
 
 TEST_CASE(
-    "an observer that finds the ring full of another's events is greeted when there is room") {
+    "if the ring is full of old events, a new observer gets its first event when there is room") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     DatagramCopier copier{&ring, observer};
@@ -188,13 +189,13 @@ TEST_CASE(
 }
 
 /// Reads the events like an observer and checks the order that the copier guarantees.
-struct Account {
+struct EventChecker {
     std::map<std::uint32_t, bool> open; ///< false: the session was closed
     std::uint64_t datagrams = 0;
     std::uint64_t lost = 0;
     std::uint32_t violations = 0;
 
-    void take(const RelayEvent& event) {
+    void check(const RelayEvent& event) {
         if (event.kind == EventKind::new_observer) {
             return;
         }
@@ -214,7 +215,8 @@ struct Account {
     }
 };
 
-TEST_CASE("whatever happens when, every datagram is seen or counted and every open has its close") {
+TEST_CASE(
+    "in any order of calls, each datagram is copied or counted, and each `open` has a `close`") {
     constexpr std::size_t kSessions = 16;
     for (unsigned seed = 1; seed <= 20; ++seed) {
         CAPTURE(seed);
@@ -222,7 +224,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
         tw::test::LocalRing ring{Ring::kMinBytes};
         DatagramCopier copier{&ring, kObserver};
         std::list<ObservedSession> live; // a list, because a session must not be moved
-        Account account;
+        EventChecker checker;
         const Bytes bytes = payload(2000, seed);
         std::uint32_t next_id = 0;
         std::uint64_t offered = 0;
@@ -238,7 +240,7 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
                 live.erase(gone);
             } else if (dice < 85) {
                 static_cast<void>(copier.retry_events(step));
-                ring.consume_events([&](const RelayEvent& event) { account.take(event); },
+                ring.consume_events([&](const RelayEvent& event) { checker.check(event); },
                                     random() % 200);
             } else if (!live.empty()) {
                 ++offered;
@@ -251,23 +253,23 @@ TEST_CASE("whatever happens when, every datagram is seen or counted and every op
             copier.close_session(left, 0, CloseReason::shutdown);
         }
         for (int tries = 0; tries < 2; ++tries) {
-            ring.consume_events([&](const RelayEvent& event) { account.take(event); });
+            ring.consume_events([&](const RelayEvent& event) { checker.check(event); });
             static_cast<void>(copier.retry_events(0));
         }
-        ring.consume_events([&](const RelayEvent& event) { account.take(event); });
+        ring.consume_events([&](const RelayEvent& event) { checker.check(event); });
         CHECK(copier.retry_events(0));
-        CHECK(account.violations == 0);
-        CHECK(account.datagrams + account.lost == offered);
-        CHECK(account.lost == copier.num_lost_datagrams());
-        CHECK(account.lost > 0);
-        for (const auto& [id, is_open] : account.open) {
+        CHECK(checker.violations == 0);
+        CHECK(checker.datagrams + checker.lost == offered);
+        CHECK(checker.lost == copier.num_lost_datagrams());
+        CHECK(checker.lost > 0);
+        for (const auto& [id, is_open] : checker.open) {
             CHECK_FALSE(is_open);
         }
     }
 }
 
 /// The observer's knowledge of one session: the times of its datagrams, and its gaps.
-struct Seen {
+struct SeenSession {
     std::vector<Timestamp> times;
     std::uint64_t lost = 0;
     std::size_t gaps = 0;
@@ -275,9 +277,9 @@ struct Seen {
 
 /// Sessions that all send equally often, and an observer that reads a limited number of events per
 /// round.
-class Overload {
+class OverloadBench {
   public:
-    explicit Overload(std::uint32_t sessions) : copier_{&ring_, kObserver} {
+    explicit OverloadBench(std::uint32_t sessions) : copier_{&ring_, kObserver} {
         for (std::uint32_t id = 1; id <= sessions; ++id) {
             copier_.open_session(sessions_.emplace_back(session(id)), 0);
         }
@@ -285,20 +287,20 @@ class Overload {
 
     /// One round: each session sends a datagram, the observer reads `takes` events, and pending events are
     /// retried.
-    void round(std::size_t takes) {
+    void run_round(std::size_t takes) {
         ++round_;
         for (ObservedSession& each : sessions_) {
             copier_.copy_datagram(each, round_, Direction::s2c, bytes_);
         }
         copier_.commit_events();
-        take(takes);
+        consume(takes);
         static_cast<void>(copier_.retry_events(round_));
     }
 
-    void take(std::size_t events) {
+    void consume(std::size_t events) {
         ring_.consume_events(
             [&](const RelayEvent& event) {
-                Seen& seen = seen_[event.session];
+                SeenSession& seen = seen_[event.session];
                 if (event.kind == EventKind::datagram) {
                     seen.times.push_back(event.time);
                 } else if (event.kind == EventKind::gap) {
@@ -314,17 +316,17 @@ class Overload {
             copier_.close_session(each, round_, CloseReason::idle);
         }
         while (!copier_.retry_events(round_)) {
-            take(10'000);
+            consume(10'000);
         }
-        take(1'000'000);
+        consume(1'000'000);
     }
 
-    [[nodiscard]] std::size_t aside() const {
+    [[nodiscard]] std::size_t num_uncopied() const {
         return static_cast<std::size_t>(std::ranges::count_if(
             sessions_, [](const ObservedSession& each) { return each.is_copying_stopped; }));
     }
 
-    [[nodiscard]] const Seen& seen(std::uint32_t id) { return seen_[id]; }
+    [[nodiscard]] const SeenSession& seen(std::uint32_t id) { return seen_[id]; }
 
     [[nodiscard]] const std::list<ObservedSession>& sessions() const { return sessions_; }
 
@@ -336,94 +338,93 @@ class Overload {
     tw::test::LocalRing ring_{Ring::kMinBytes};
     DatagramCopier copier_;
     std::list<ObservedSession> sessions_;
-    std::map<std::uint32_t, Seen> seen_;
+    std::map<std::uint32_t, SeenSession> seen_;
     const Bytes bytes_ = payload(480, 1); // takes 512 bytes of the ring
     Timestamp round_ = 0;
 };
 
-TEST_CASE("an observer that can see a part of the sessions sees the oldest, and all of each") {
+TEST_CASE("a slow observer gets the oldest sessions, and all datagrams of each") {
     constexpr std::uint32_t kSessions = 50;
     for (const std::size_t sees : {5U, 20U, 30U, 45U, 49U}) {
         CAPTURE(sees);
-        Overload overload{kSessions};
+        OverloadBench bench{kSessions};
         for (int i = 0; i < 2000; ++i) {
-            overload.round(sees);
+            bench.run_round(sees);
         }
-        const std::size_t shown = kSessions - overload.aside();
+        const std::size_t shown = kSessions - bench.num_uncopied();
         CHECK(shown <= sees);
-        overload.close_all();
+        bench.close_all();
         std::uint64_t lost = 0;
         std::size_t whole = 0;
         for (std::uint32_t id = 1; id <= kSessions; ++id) {
             CAPTURE(id);
-            const Seen& seen = overload.seen(id);
-            CHECK(seen.times.size() + seen.lost == static_cast<std::size_t>(overload.rounds()));
+            const SeenSession& seen = bench.seen(id);
+            CHECK(seen.times.size() + seen.lost == static_cast<std::size_t>(bench.rounds()));
             CHECK((seen.lost == 0) == (seen.gaps == 0));
             lost += seen.lost;
             const bool is_whole = seen.lost == 0 && whole + 1 == id; // as all older sessions
             whole += is_whole ? 1 : 0;
         }
-        CHECK(lost == overload.copier().num_lost_datagrams());
+        CHECK(lost == bench.copier().num_lost_datagrams());
         // Events about the other sessions take a part of what the observer reads.
         CHECK(whole + 2 + sees / 10 >= sees);
     }
 }
 
-TEST_CASE("nothing is missing of a session while it is shown") {
-    Overload overload{40};
+TEST_CASE("no datagram is missing while a session is copied") {
+    OverloadBench bench{40};
     for (int i = 0; i < 1000; ++i) {
         // The observer falls behind and catches up repeatedly.
-        overload.round(i % 100 < 50 ? 5 : 60);
+        bench.run_round(i % 100 < 50 ? 5 : 60);
     }
-    overload.close_all();
+    bench.close_all();
     for (std::uint32_t id = 1; id <= 40; ++id) {
         CAPTURE(id);
-        const Seen& seen = overload.seen(id);
+        const SeenSession& seen = bench.seen(id);
         std::size_t holes = seen.times.front() == 1 ? 0 : 1;
         for (std::size_t i = 1; i < seen.times.size(); ++i) {
             holes += seen.times[i] != seen.times[i - 1] + 1 ? 1U : 0U;
         }
-        // Each time the session was set aside, there is one gap at the beginning and one at the end.
+        // Each time the session was not copied, there is a gap at its beginning and another at its end.
         CHECK(seen.gaps >= holes);
         CHECK(seen.gaps <= 2 * holes + 2);
     }
 }
 
-TEST_CASE("all are shown again when the observer keeps up, the oldest first") {
-    Overload overload{40};
+TEST_CASE("when the observer keeps up, all sessions are copied again, the oldest first") {
+    OverloadBench bench{40};
     for (int i = 0; i < 200; ++i) {
-        overload.round(4);
+        bench.run_round(4);
     }
-    const std::size_t aside = overload.aside();
-    CHECK(aside >= 30);
-    overload.take(1'000'000);
+    const std::size_t num_uncopied = bench.num_uncopied();
+    CHECK(num_uncopied >= 30);
+    bench.consume(1'000'000);
     for (int i = 0; i < 100; ++i) {
-        overload.round(1000);
+        bench.run_round(1000);
         bool before = false;
-        for (const ObservedSession& each : overload.sessions()) {
-            CHECK(before <= each.is_copying_stopped); // newer sessions are set aside, too
+        for (const ObservedSession& each : bench.sessions()) {
+            CHECK(before <= each.is_copying_stopped); // newer sessions are not copied either
             before = each.is_copying_stopped;
         }
     }
-    CHECK(overload.aside() == 0);
+    CHECK(bench.num_uncopied() == 0);
 }
 
-TEST_CASE(
-    "an observer that takes nothing costs each session, and is told of each when it goes on") {
-    Overload overload{10};
+TEST_CASE("an observer that pauses gets a gap of each session when it continues") {
+    OverloadBench bench{10};
     for (int i = 0; i < 1000; ++i) {
-        overload.round(0);
+        bench.run_round(0);
     }
-    CHECK(overload.aside() == 10);
-    overload.close_all();
+    CHECK(bench.num_uncopied() == 10);
+    bench.close_all();
     for (std::uint32_t id = 1; id <= 10; ++id) {
-        const Seen& seen = overload.seen(id);
+        const SeenSession& seen = bench.seen(id);
         CHECK(seen.times.size() + seen.lost == 1000);
         CHECK(seen.gaps >= 1);
     }
 }
 
-TEST_CASE("the next observer is shown all that the last one was too slow for") {
+TEST_CASE("a new observer gets the sessions for which the previous observer was too slow") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     DatagramCopier copier{&ring, observer};
@@ -452,11 +453,11 @@ TEST_CASE("the next observer is shown all that the last one was too slow for") {
     CHECK(std::ranges::count(kinds, EventKind::datagram) == 4);
 }
 
-TEST_CASE("the fuller the ring, the fewer sessions are shown") {
+TEST_CASE("the fuller the ring, the fewer sessions are copied") {
     std::list<ObservedSession> sessions(100);
-    LoadShedding watch;
+    LoadShedding shedding;
     for (ObservedSession& each : sessions) {
-        watch.add_session(each);
+        shedding.add_session(each);
     }
     constexpr std::size_t kCapacity = 1 << 20;
 
@@ -468,7 +469,7 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
     for (const Row row : {Row{0, 100}, Row{10, 100}, Row{11, 80}, Row{12, 60}, Row{14, 20},
                           Row{15, 0}, Row{16, 0}, Row{1000, 0}}) {
         CAPTURE(row.sixteenths);
-        CHECK(watch.max_copied_sessions(row.sixteenths * (kCapacity / 16), kCapacity) ==
+        CHECK(shedding.max_copied_sessions(row.sixteenths * (kCapacity / 16), kCapacity) ==
               row.max_copied_sessions);
     }
     // A single session is copied as long as there is room for it.
@@ -479,37 +480,38 @@ TEST_CASE("the fuller the ring, the fewer sessions are shown") {
     CHECK(alone.max_copied_sessions(15 * (kCapacity / 16), kCapacity) == 0);
 }
 
-TEST_CASE("sessions are set aside and brought back in the order of their age") {
+TEST_CASE(
+    "the newest session is the first whose copying stops and the last whose copying resumes") {
     std::list<ObservedSession> sessions(5);
-    LoadShedding watch;
+    LoadShedding shedding;
     std::uint32_t id = 0;
     for (ObservedSession& each : sessions) {
         each.id = ++id;
-        watch.add_session(each);
+        shedding.add_session(each);
     }
     for (std::uint32_t newest = 5; newest > 2; --newest) {
-        REQUIRE(watch.newest_copied_session()->id == newest);
-        watch.stop_copying_session(*watch.newest_copied_session());
+        REQUIRE(shedding.newest_copied_session()->id == newest);
+        shedding.stop_copying_session(*shedding.newest_copied_session());
     }
     ObservedSession late;
     late.id = 6;
-    watch.add_session(late);
+    shedding.add_session(late);
     CHECK(late.is_copying_stopped);
-    CHECK(watch.num_copied_sessions() == 2);
-    CHECK(watch.num_uncopied_sessions() == 4);
+    CHECK(shedding.num_copied_sessions() == 2);
+    CHECK(shedding.num_uncopied_sessions() == 4);
     // Removing a session does not change the others.
-    watch.remove_session(*std::next(sessions.begin(), 3));
-    watch.remove_session(*std::next(sessions.begin(), 3));
-    watch.remove_session(sessions.front());
+    shedding.remove_session(*std::next(sessions.begin(), 3));
+    shedding.remove_session(*std::next(sessions.begin(), 3));
+    shedding.remove_session(sessions.front());
     for (const std::uint32_t next : {3U, 5U, 6U}) {
-        watch.resume_copying_oldest_sessions(1);
-        CHECK(watch.newest_copied_session()->id == next);
+        shedding.resume_copying_oldest_sessions(1);
+        CHECK(shedding.newest_copied_session()->id == next);
     }
-    watch.resume_copying_oldest_sessions(7);
-    CHECK(watch.num_copied_sessions() == 4);
-    CHECK(watch.num_uncopied_sessions() == 0);
+    shedding.resume_copying_oldest_sessions(7);
+    CHECK(shedding.num_copied_sessions() == 4);
+    CHECK(shedding.num_uncopied_sessions() == 0);
     ObservedSession after;
-    watch.add_session(after);
+    shedding.add_session(after);
     CHECK_FALSE(after.is_copying_stopped);
 }
 

@@ -65,22 +65,22 @@ Run run(std::string_view text, std::uint32_t count) {
     return done;
 }
 
-TEST_CASE("the observer sees what the receiver gets, and the counters account for the rest") {
+TEST_CASE("the observer gets the datagrams that the receiver gets, and the others are counted") {
     constexpr std::uint32_t kCount = 5000;
     const Run got = run("c2s:delay=3ms,loss=10%,dup=5%,reorder=2%", kCount);
     CHECK((got.seen == got.received));
-    const auto& fates = got.counters.impairment[kC2sIndex];
-    CHECK(fates.datagrams == kCount);
-    CHECK(got.received.size() == kCount - fates.dropped_by_chance + fates.duplicated);
-    CHECK(std::abs(static_cast<double>(fates.dropped_by_chance) / kCount - 0.1) < 0.02);
-    CHECK(fates.duplicated > kCount / 40);
-    CHECK(fates.reordered > kCount / 100);
-    CHECK(fates.dropped_by_full_queue == 0);
+    const auto& totals = got.counters.impairment[kC2sIndex];
+    CHECK(totals.datagrams == kCount);
+    CHECK(got.received.size() == kCount - totals.dropped_by_chance + totals.duplicated);
+    CHECK(std::abs(static_cast<double>(totals.dropped_by_chance) / kCount - 0.1) < 0.02);
+    CHECK(totals.duplicated > kCount / 40);
+    CHECK(totals.reordered > kCount / 100);
+    CHECK(totals.dropped_by_full_queue == 0);
     CHECK(got.counters.impairment[kS2cIndex].datagrams == 0);
     CHECK(got.counters.directions[kC2sIndex].dropped == 0);
 }
 
-TEST_CASE("the same seed and the same traffic twice: the same arrives") {
+TEST_CASE("with the same seed and traffic, the same datagrams arrive") {
     const Run first = run("c2s:loss=10%,dup=5%", 2000);
     CHECK((run("c2s:loss=10%,dup=5%", 2000).received == first.received));
     CHECK((run("c2s:loss=11%,dup=5%", 2000).received != first.received));
@@ -102,7 +102,7 @@ std::vector<Clock::duration> round_trips(TestRelay& relay, std::uint32_t count) 
 
 // There is no upper bound here, because other processes may delay the test. impairment_test checks exact
 // delays with simulated time.
-TEST_CASE("a delay is never shorter than asked") {
+TEST_CASE("a delay is never shorter than its setting") {
     constexpr std::uint32_t kCount = 41;
     for (const bool busy_poll : {false, true}) {
         CAPTURE(busy_poll);
@@ -118,7 +118,7 @@ TEST_CASE("a delay is never shorter than asked") {
     }
 }
 
-TEST_CASE("an impairment can change while datagrams wait: they are sent on at once") {
+TEST_CASE("if the impairment changes, waiting datagrams are sent at once") {
     EchoServer server;
     TestRelay relay{impaired_options(server.endpoint(), "s2c:delay=10s")};
     CHECK(to_string(relay.impairment()) == "s2c:delay=10s");
@@ -140,7 +140,7 @@ TEST_CASE("an impairment can change while datagrams wait: they are sent on at on
     }));
 }
 
-TEST_CASE("what waits when the relay is stopped is sent on, and a waiting session does not end") {
+TEST_CASE("a stopping relay sends waiting datagrams, and their session does not time out") {
     Peer server;
     Options options = impaired_options(server.endpoint(), "c2s:delay=10s");
     options.idle_timeout = 50ms;

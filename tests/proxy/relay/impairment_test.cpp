@@ -19,9 +19,10 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t kPercent = DirectionImpairment::kCertainPpm / 100;
 
-DirectionImpairment line(std::chrono::microseconds delay, std::chrono::microseconds jitter = {},
-                         std::uint64_t loss = 0, std::uint64_t duplicate = 0,
-                         std::uint64_t reorder = 0) {
+DirectionImpairment impaired_direction(std::chrono::microseconds delay,
+                                       std::chrono::microseconds jitter = {},
+                                       std::uint64_t loss = 0, std::uint64_t duplicate = 0,
+                                       std::uint64_t reorder = 0) {
     return {.delay_us = static_cast<std::uint64_t>(delay.count()),
             .jitter_us = static_cast<std::uint64_t>(jitter.count()),
             .loss_ppm = loss,
@@ -29,7 +30,7 @@ DirectionImpairment line(std::chrono::microseconds delay, std::chrono::microseco
             .reorder_ppm = reorder};
 }
 
-TEST_CASE("what impairs a line is read from text, and written as text that reads the same") {
+TEST_CASE("an impairment is parsed from text, and written as text that gives the same impairment") {
     struct Row {
         std::string_view text;
         DirectionImpairment c2s;
@@ -37,7 +38,7 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
         std::string_view written;
     };
 
-    DirectionImpairment bursts = line({}, {}, 5 * kPercent);
+    DirectionImpairment bursts = impaired_direction({}, {}, 5 * kPercent);
     bursts.burst_thousandths = 2500;
     DirectionImpairment slow;
     slow.bits_per_second = 1'500'000;
@@ -47,22 +48,27 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
         {"none", {}, {}, "none"},
         {" none ", {}, {}, "none"},
         {"s2c:delay=0ms", {}, {}, "none"},
-        {"delay=40ms", line(40ms), line(40ms), "delay=40ms"},
-        {"delay=10s", line(10s), line(10s), "delay=10s"},
-        {"delay=0.25s", line(250ms), line(250ms), "delay=250ms"},
-        {"delay=1.5ms", line(1500us), line(1500us), "delay=1500us"},
+        {"delay=40ms", impaired_direction(40ms), impaired_direction(40ms), "delay=40ms"},
+        {"delay=10s", impaired_direction(10s), impaired_direction(10s), "delay=10s"},
+        {"delay=0.25s", impaired_direction(250ms), impaired_direction(250ms), "delay=250ms"},
+        {"delay=1.5ms", impaired_direction(1500us), impaired_direction(1500us), "delay=1500us"},
         {"s2c:delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=0.5%",
          {},
-         line(40ms, 10ms, 2 * kPercent, kPercent, kPercent / 2),
+         impaired_direction(40ms, 10ms, 2 * kPercent, kPercent, kPercent / 2),
          "s2c:delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=0.5%"},
-        {"c2s:loss=100%", line({}, {}, DirectionImpairment::kCertainPpm), {}, "c2s:loss=100%"},
-        {"loss=0.0001%", line({}, {}, 1), line({}, {}, 1), "loss=0.0001%"},
-        {"c2s:delay=1ms;s2c:delay=2ms", line(1ms), line(2ms), "c2s:delay=1ms;s2c:delay=2ms"},
+        {"c2s:loss=100%",
+         impaired_direction({}, {}, DirectionImpairment::kCertainPpm),
+         {},
+         "c2s:loss=100%"},
+        {"loss=0.0001%", impaired_direction({}, {}, 1), impaired_direction({}, {}, 1),
+         "loss=0.0001%"},
+        {"c2s:delay=1ms;s2c:delay=2ms", impaired_direction(1ms), impaired_direction(2ms),
+         "c2s:delay=1ms;s2c:delay=2ms"},
         {" c2s : delay = 1 ms , loss = 1 % ; ",
-         line(1ms, {}, kPercent),
+         impaired_direction(1ms, {}, kPercent),
          {},
          "c2s:delay=1ms,loss=1%"},
-        {"delay=5ms;s2c:loss=1%", line(5ms), line(5ms, {}, kPercent),
+        {"delay=5ms;s2c:loss=1%", impaired_direction(5ms), impaired_direction(5ms, {}, kPercent),
          "c2s:delay=5ms;s2c:delay=5ms,loss=1%"},
         {"s2c:loss=5%,burst=2.5", {}, bursts, "s2c:loss=5%,burst=2.5"},
         {"c2s:rate=1.5mbit", slow, {}, "c2s:rate=1500kbit"},
@@ -81,7 +87,7 @@ TEST_CASE("what impairs a line is read from text, and written as text that reads
     }
 }
 
-TEST_CASE("what cannot be meant is refused with one line that helps") {
+TEST_CASE("an invalid impairment is rejected with one helpful line") {
     struct Row {
         std::string text;
         std::string_view says;
@@ -151,7 +157,7 @@ TEST_CASE("what cannot be meant is refused with one line that helps") {
     }
 }
 
-TEST_CASE("any impairment reads as it was written") {
+TEST_CASE("any impairment that is written as text is parsed as the same impairment") {
     std::mt19937_64 random{1};
     const auto up_to = [&](std::uint64_t max) { return random() % (max + 1); };
     for (int i = 0; i < 2000; ++i) {
@@ -177,7 +183,7 @@ TEST_CASE("any impairment reads as it was written") {
 }
 
 using Time = ImpairmentQueue::Time;
-using Fates = std::array<ImpairmentTotals<Counter>, 2>;
+using ImpairmentTotalsPair = std::array<ImpairmentTotals<Counter>, 2>;
 
 constexpr std::uint32_t kDatagrams = 20'000;
 
@@ -189,11 +195,11 @@ struct Arrival {
 };
 
 /// Sends numbered datagrams through an ImpairmentQueue at given times, and records when they leave.
-class Script {
+class QueueBench {
   public:
-    explicit Script(const Impairment& impairment, std::uint32_t session = 1,
-                    Direction direction = Direction::s2c)
-        : queue_{impairment, fates_}, direction_{direction} {
+    explicit QueueBench(const Impairment& impairment, std::uint32_t session = 1,
+                        Direction direction = Direction::s2c)
+        : queue_{impairment, totals_}, direction_{direction} {
         session_.restart(impairment, session);
     }
 
@@ -227,14 +233,14 @@ class Script {
         return arrivals_;
     }
 
-    [[nodiscard]] const ImpairmentTotals<Counter>& fates() const {
-        return fates_[static_cast<std::size_t>(direction_)];
+    [[nodiscard]] const ImpairmentTotals<Counter>& totals() const {
+        return totals_[static_cast<std::size_t>(direction_)];
     }
 
     [[nodiscard]] ImpairmentQueue& queue() { return queue_; }
 
   private:
-    Fates fates_{};
+    ImpairmentTotalsPair totals_{};
     ImpairmentQueue queue_;
     SessionImpairment session_;
     Direction direction_;
@@ -244,12 +250,13 @@ class Script {
 };
 
 /// Sends `count` datagrams at a constant rate. Returns the arrivals.
-std::vector<Arrival> paced(Script& script, std::uint32_t count, std::chrono::nanoseconds step,
-                           std::size_t size = sizeof(std::uint32_t)) {
+std::vector<Arrival> send_paced(QueueBench& bench, std::uint32_t count,
+                                std::chrono::nanoseconds step,
+                                std::size_t size = sizeof(std::uint32_t)) {
     for (std::uint32_t i = 0; i < count; ++i) {
-        script.send(i * step, size);
+        bench.send(i * step, size);
     }
-    return script.finish();
+    return bench.finish();
 }
 
 std::set<std::uint32_t> numbers(const std::vector<Arrival>& arrivals) {
@@ -260,7 +267,7 @@ std::set<std::uint32_t> numbers(const std::vector<Arrival>& arrivals) {
     return found;
 }
 
-TEST_CASE("as many are lost and doubled as asked, within half a percent of all") {
+TEST_CASE("the shares of lost and duplicated datagrams are those of the settings") {
     struct Row {
         std::string_view text;
         double loss;
@@ -281,24 +288,24 @@ TEST_CASE("as many are lost and doubled as asked, within half a percent of all")
         for (const std::uint64_t seed : {1U, 2U, 3U}) {
             CAPTURE(row.text);
             CAPTURE(seed);
-            Script script{impairment_of(row.text, seed)};
-            const auto arrivals = paced(script, kDatagrams, 20ms);
+            QueueBench bench{impairment_of(row.text, seed)};
+            const auto arrivals = send_paced(bench, kDatagrams, 20ms);
             const auto share = [](std::uint64_t count) {
                 return static_cast<double>(count) / kDatagrams;
             };
             const double tolerance = row.loss >= 0.2 ? 0.015 : 0.005;
-            CHECK(std::abs(share(script.fates().dropped_by_chance.value()) - row.loss) < tolerance);
-            CHECK(std::abs(share(script.fates().duplicated.value()) - row.duplicate) < tolerance);
-            CHECK(script.fates().datagrams.value() == kDatagrams);
-            CHECK(arrivals.size() == kDatagrams - script.fates().dropped_by_chance.value() +
-                                         script.fates().duplicated.value());
+            CHECK(std::abs(share(bench.totals().dropped_by_chance.value()) - row.loss) < tolerance);
+            CHECK(std::abs(share(bench.totals().duplicated.value()) - row.duplicate) < tolerance);
+            CHECK(bench.totals().datagrams.value() == kDatagrams);
+            CHECK(arrivals.size() == kDatagrams - bench.totals().dropped_by_chance.value() +
+                                         bench.totals().duplicated.value());
             CHECK(numbers(arrivals).size() ==
-                  kDatagrams - script.fates().dropped_by_chance.value());
+                  kDatagrams - bench.totals().dropped_by_chance.value());
         }
     }
 }
 
-TEST_CASE("losses come in bursts as long as asked, and alone when not asked") {
+TEST_CASE("the mean length of loss bursts is that of the setting") {
     struct Row {
         std::string_view text;
         double mean;
@@ -310,22 +317,22 @@ TEST_CASE("losses come in bursts as long as asked, and alone when not asked") {
                         {"loss=10%,burst=8", 8}};
     for (const Row& row : rows) {
         CAPTURE(row.text);
-        Script script{impairment_of(row.text)};
-        const auto passed = numbers(paced(script, 5 * kDatagrams, 20ms));
+        QueueBench bench{impairment_of(row.text)};
+        const auto passed = numbers(send_paced(bench, 5 * kDatagrams, 20ms));
         std::uint32_t bursts = 0;
         for (std::uint32_t i = 1; i < 5 * kDatagrams; ++i) {
             bursts += !passed.contains(i) && passed.contains(i - 1) ? 1U : 0U;
         }
-        const double mean = static_cast<double>(script.fates().dropped_by_chance.value()) / bursts;
+        const double mean = static_cast<double>(bench.totals().dropped_by_chance.value()) / bursts;
         CHECK(std::abs(mean - row.mean) < row.mean * 0.1);
     }
 }
 
-TEST_CASE("the same seed and traffic have the same fate; another seed, session or direction not") {
+TEST_CASE("results depend on seed, session, direction and traffic only") {
     const std::string_view text = "delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=1%,rate=1mbit";
     const auto run = [&](std::uint64_t seed, std::uint32_t session, Direction direction) {
-        Script script{impairment_of(text, seed), session, direction};
-        return paced(script, 5000, 7ms, 500);
+        QueueBench bench{impairment_of(text, seed), session, direction};
+        return send_paced(bench, 5000, 7ms, 500);
     };
     const auto first = run(1, 1, Direction::s2c);
     CHECK((run(1, 1, Direction::s2c) == first));
@@ -334,10 +341,10 @@ TEST_CASE("the same seed and traffic have the same fate; another seed, session o
     CHECK((run(1, 1, Direction::c2s) != first));
 }
 
-TEST_CASE("what chance decides depends neither on time nor on other settings") {
+TEST_CASE("random decisions depend neither on time nor on other settings") {
     const auto passed = [](std::string_view text, std::chrono::nanoseconds step) {
-        Script script{impairment_of(text)};
-        return numbers(paced(script, 5000, step));
+        QueueBench bench{impairment_of(text)};
+        return numbers(send_paced(bench, 5000, step));
     };
     const auto wanted = passed("loss=10%", 20ms);
     CHECK((passed("loss=10%", 1us) == wanted));
@@ -345,10 +352,9 @@ TEST_CASE("what chance decides depends neither on time nor on other settings") {
     CHECK((passed("loss=11%", 20ms) != wanted));
 }
 
-TEST_CASE(
-    "each datagram takes the delay, evenly spread by the jitter, and none overtakes another") {
-    Script script{impairment_of("delay=40ms,jitter=10ms")};
-    const auto arrivals = paced(script, kDatagrams, 25ms);
+TEST_CASE("delays are evenly distributed within the jitter, and no datagram overtakes another") {
+    QueueBench bench{impairment_of("delay=40ms,jitter=10ms")};
+    const auto arrivals = send_paced(bench, kDatagrams, 25ms);
     REQUIRE(arrivals.size() == kDatagrams);
     std::vector<std::chrono::nanoseconds> delays;
     for (std::uint32_t i = 0; i < kDatagrams; ++i) {
@@ -365,49 +371,49 @@ TEST_CASE(
     CHECK(std::chrono::abs(quantile(50) - 40ms) < 1ms);
     CHECK(std::chrono::abs(quantile(75) - 45ms) < 1ms);
 
-    Script dense{impairment_of("delay=40ms,jitter=40ms")};
-    const auto in_order = paced(dense, 1000, 1ms);
+    QueueBench dense{impairment_of("delay=40ms,jitter=40ms")};
+    const auto in_order = send_paced(dense, 1000, 1ms);
     CHECK(std::is_sorted(in_order.begin(), in_order.end(), [](const auto& left, const auto& right) {
         return left.number < right.number;
     }));
 }
 
-TEST_CASE("a copy comes right behind its original") {
-    Script script{impairment_of("delay=5ms,dup=100%")};
-    const auto arrivals = paced(script, 3, 1ms);
+TEST_CASE("a duplicate arrives directly after its original") {
+    QueueBench bench{impairment_of("delay=5ms,dup=100%")};
+    const auto arrivals = send_paced(bench, 3, 1ms);
     const std::vector<Arrival> wanted{{0, 5ms}, {0, 5ms}, {1, 6ms}, {1, 6ms}, {2, 7ms}, {2, 7ms}};
     CHECK((arrivals == wanted));
 }
 
-TEST_CASE("a reordered datagram comes right behind the next one, or late when nothing follows") {
-    Script swapped{impairment_of("delay=5ms,reorder=100%")};
+TEST_CASE("a reordered datagram is sent directly after the next one, or late if none follows") {
+    QueueBench swapped{impairment_of("delay=5ms,reorder=100%")};
     const std::vector<Arrival> pairs{{1, 15ms}, {0, 15ms}, {3, 35ms}, {2, 35ms}};
-    CHECK((paced(swapped, 4, 10ms) == pairs));
-    CHECK(swapped.fates().reordered.value() == 2);
+    CHECK((send_paced(swapped, 4, 10ms) == pairs));
+    CHECK(swapped.totals().reordered.value() == 2);
 
-    Script alone{impairment_of("delay=5ms,reorder=100%")};
+    QueueBench alone{impairment_of("delay=5ms,reorder=100%")};
     const std::vector<Arrival> late{{0, 5ms + ImpairmentQueue::kMaxReorderHold}};
-    CHECK((paced(alone, 1, 10ms) == late));
+    CHECK((send_paced(alone, 1, 10ms) == late));
 
-    Script slow{impairment_of("delay=5ms,reorder=100%")};
+    QueueBench slow{impairment_of("delay=5ms,reorder=100%")};
     const std::vector<Arrival> apart{{0, 85ms}, {1, 585ms}};
-    CHECK((paced(slow, 2, 500ms) == apart));
+    CHECK((send_paced(slow, 2, 500ms) == apart));
 
-    Script some{impairment_of("reorder=1%")};
-    const auto arrivals = paced(some, kDatagrams, 20ms);
+    QueueBench some{impairment_of("reorder=1%")};
+    const auto arrivals = send_paced(some, kDatagrams, 20ms);
     std::uint32_t behind = 0;
     for (std::size_t i = 1; i < arrivals.size(); ++i) {
         behind += arrivals[i].number < arrivals[i - 1].number ? 1U : 0U;
     }
-    CHECK(behind == some.fates().reordered.value());
+    CHECK(behind == some.totals().reordered.value());
     CHECK(std::abs(static_cast<double>(behind) / kDatagrams - 0.01) < 0.005);
 }
 
-TEST_CASE("a rate lets through what it says, and drops what would wait too long") {
+TEST_CASE("a rate limit forwards its rate, and drops datagrams that would wait too long") {
     // At 1 Mbit/s, 121.6 datagrams of 1000 bytes and headers pass per second.
     constexpr double kWanted = 1e6 / 8 / 1028;
-    Script script{impairment_of("rate=1mbit")};
-    const auto arrivals = paced(script, 10'000, 1ms, 1000); // 1000 a second for ten seconds
+    QueueBench bench{impairment_of("rate=1mbit")};
+    const auto arrivals = send_paced(bench, 10'000, 1ms, 1000); // 1000 a second for ten seconds
     std::size_t in_time = 0;
     std::chrono::nanoseconds longest{};
     for (const Arrival& arrival : arrivals) {
@@ -417,16 +423,16 @@ TEST_CASE("a rate lets through what it says, and drops what would wait too long"
     CHECK(std::abs(static_cast<double>(in_time) / 10 - kWanted) < kWanted * 0.02);
     CHECK(longest <= ImpairedDirection::kMaxRateWait + 10ms);
     CHECK(longest > ImpairedDirection::kMaxRateWait - 20ms);
-    CHECK(script.fates().dropped_by_rate.value() == 10'000 - arrivals.size());
+    CHECK(bench.totals().dropped_by_rate.value() == 10'000 - arrivals.size());
 
-    Script idle{impairment_of("rate=1mbit")};
-    for (const Arrival& arrival : paced(idle, 100, 20ms, 1000)) { // 50 a second: nothing waits
+    QueueBench idle{impairment_of("rate=1mbit")};
+    for (const Arrival& arrival : send_paced(idle, 100, 20ms, 1000)) { // 50 a second: nothing waits
         CHECK(arrival.time == arrival.number * 20ms);
     }
-    CHECK(idle.fates().dropped_by_rate.value() == 0);
+    CHECK(idle.totals().dropped_by_rate.value() == 0);
 }
 
-TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and counted") {
+TEST_CASE("waiting datagrams are limited in number and bytes; others are dropped and counted") {
     struct Row {
         std::size_t size;
         std::size_t fits;
@@ -436,21 +442,21 @@ TEST_CASE("what waits is bounded, by number and by bytes; more is dropped and co
                         {65'507, ImpairmentQueue::kMaxBytes / 65'507}};
     for (const Row& row : rows) {
         CAPTURE(row.size);
-        Script script{impairment_of("delay=10s")};
+        QueueBench bench{impairment_of("delay=10s")};
         constexpr std::size_t kMore = 100;
         for (std::size_t i = 0; i < row.fits + kMore; ++i) {
-            script.send(0s, row.size);
+            bench.send(0s, row.size);
         }
-        CHECK(script.queue().num_waiting() == row.fits);
-        CHECK(script.fates().dropped_by_full_queue.value() == kMore);
-        CHECK(script.finish().size() == row.fits);
+        CHECK(bench.queue().num_waiting() == row.fits);
+        CHECK(bench.totals().dropped_by_full_queue.value() == kMore);
+        CHECK(bench.finish().size() == row.fits);
     }
 }
 
-TEST_CASE("sessions share the queue but not their lines") {
-    Fates fates{};
+TEST_CASE("sessions share the queue, but not the simulated network") {
+    ImpairmentTotalsPair totals{};
     const Impairment impairment = impairment_of("delay=10ms;s2c:reorder=100%");
-    ImpairmentQueue queue{impairment, fates};
+    ImpairmentQueue queue{impairment, totals};
     SessionImpairment first;
     SessionImpairment second;
     first.restart(impairment, 1);
@@ -473,7 +479,7 @@ TEST_CASE("sessions share the queue but not their lines") {
     queue.release_due_datagrams(Time::max(), note);
     CHECK((owners == std::vector<void*>{&second, &first}));
     CHECK_FALSE(queue.next_due_time());
-    CHECK(fates[kS2cIndex].reordered.value() == 1);
+    CHECK(totals[kS2cIndex].reordered.value() == 1);
 }
 
 } // namespace

@@ -18,33 +18,33 @@ Endpoint client(std::uint32_t address, std::uint16_t port = 1000) {
     return tw::relay::test::v4(address, port);
 }
 
-std::vector<std::byte> saying(std::uint8_t what) {
+std::vector<std::byte> datagram_with(std::uint8_t what) {
     return std::vector<std::byte>(12, std::byte{what});
 }
 
 constexpr std::uint32_t kStart = 10'000; ///< in ms
 
-/// Whether a datagram that says `what` may begin a session.
-bool enters(NewClientFilter& gate, const Endpoint& who, ClientStanding standing, std::uint8_t what,
-            std::uint32_t now, bool is_first = true) {
-    return gate.decide_new_client(who, standing, is_first, saying(what), now).refusal ==
+/// Returns whether a datagram that consists of bytes `what` may begin a session.
+bool is_admitted(NewClientFilter& filter, const Endpoint& who, ClientStanding standing,
+                 std::uint8_t what, std::uint32_t now, bool is_first = true) {
+    return filter.decide_new_client(who, standing, is_first, datagram_with(what), now).refusal ==
            NewClientRefusal::none;
 }
 
 /// Admits new clients until there are too many.
-void fill(NewClientFilter& gate, std::uint32_t who, std::uint32_t now) {
+void admit_until_full(NewClientFilter& filter, std::uint32_t who, std::uint32_t now) {
     for (std::uint32_t i = 0; i < 100'000; ++i) {
-        static_cast<void>(
-            enters(gate, client(0x0a000000 + who * 4096 + i), ClientStanding::unverified, 1, now));
+        static_cast<void>(is_admitted(filter, client(0x0a000000 + who * 4096 + i),
+                                      ClientStanding::unverified, 1, now));
     }
 }
 
-void fill(NewClientFilter& gate, std::uint32_t now) {
-    fill(gate, now, now);
+void admit_until_full(NewClientFilter& filter, std::uint32_t now) {
+    admit_until_full(filter, now, now);
 }
 
-bool is_answered(RequestDecision passage) {
-    return passage == RequestDecision::forward || passage == RequestDecision::repeat_answer;
+bool is_answered(RequestDecision decision) {
+    return decision == RequestDecision::forward || decision == RequestDecision::repeat_answer;
 }
 
 /// Returns one of 60,000 ports.
@@ -52,23 +52,24 @@ std::uint16_t port_of(std::uint32_t i) {
     return static_cast<std::uint16_t>(2000 + i % 60'000);
 }
 
-TEST_CASE("one address begins so many sessions a second, and takes nothing from others") {
+TEST_CASE(
+    "an address can begin a limited number of sessions a second, and others are not affected") {
     const NewClientLimits limits;
-    NewClientFilter gate{limits, SessionPoolSizes{1024, 1}, kHash};
+    NewClientFilter filter{limits, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 100'000; ++i) { // from changing ports, for a second
-        passed +=
-            enters(gate, client(1, port_of(i)), ClientStanding::unverified, 1, kStart + i / 100)
-                ? 1U
-                : 0U;
+        passed += is_admitted(filter, client(1, port_of(i)), ClientStanding::unverified, 1,
+                              kStart + i / 100)
+                      ? 1U
+                      : 0U;
     }
     CHECK(passed <= 2 * limits.new_client_rate);
     CHECK(passed > limits.new_client_rate);
-    CHECK(enters(gate, client(2), ClientStanding::unverified, 1, kStart + 1000));
-    CHECK(enters(gate, client(1), ClientStanding::unverified, 1, kStart + 3000));
+    CHECK(is_admitted(filter, client(2), ClientStanding::unverified, 1, kStart + 1000));
+    CHECK(is_admitted(filter, client(1), ClientStanding::unverified, 1, kStart + 3000));
 }
 
-TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they are in") {
+TEST_CASE("each IPv6 network has a limit, and so has each network that contains it") {
     const NewClientLimits limits;
 
     struct Row {
@@ -80,25 +81,25 @@ TEST_CASE("of the networks of IPv6 each has a limit, and so have those that they
     for (const Row& row : {Row{"hosts of one /64", 15, 1}, Row{"/64s of one /56", 7, 4},
                            Row{"/56s of one /48", 6, 16}}) {
         CAPTURE(row.name);
-        NewClientFilter gate{limits, SessionPoolSizes{1 << 16, 1}, kHash};
+        NewClientFilter filter{limits, SessionPoolSizes{1 << 16, 1}, kHash};
         Endpoint v6;
         v6.v6 = true;
         v6.address[0] = std::byte{0x20};
         std::uint32_t passed = 0;
         for (std::uint32_t i = 0; i < 10'000; ++i) {
             v6.address[row.varied] = static_cast<std::byte>(i);
-            passed += is_answered(gate.decide_request(v6, RequestKind::server_info, true, kStart))
+            passed += is_answered(filter.decide_request(v6, RequestKind::server_info, true, kStart))
                           ? 1U
                           : 0U;
         }
         CHECK(passed <= row.times * limits.request_burst);
         CHECK(passed > row.times * limits.request_burst / 4);
         v6.address[1] = std::byte{1};
-        CHECK(is_answered(gate.decide_request(v6, RequestKind::server_info, true, kStart)));
+        CHECK(is_answered(filter.decide_request(v6, RequestKind::server_info, true, kStart)));
     }
 }
 
-TEST_CASE("while many ask, those who ask for little are answered") {
+TEST_CASE("during a flood of requests, clients with few requests are answered") {
     struct Row {
         std::string_view name;
         std::uint32_t sources;
@@ -113,35 +114,35 @@ TEST_CASE("while many ask, those who ask for little are answered") {
                      {"3,000 a second from 200 addresses", 200, false, 110}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+        NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
         const std::uint32_t rate = row.sources == 1 ? 1000 : 3000;
         std::uint32_t answered = 0;
         for (std::uint32_t i = 0; i < 5 * rate; ++i) {
             const std::uint32_t now = kStart + i * 1000 / rate;
             static_cast<void>(
-                gate.decide_request(client(0x0a000000 + i * 7919 % row.sources, port_of(i)),
-                                    RequestKind::server_info, row.has_answer, now));
+                filter.decide_request(client(0x0a000000 + i * 7919 % row.sources, port_of(i)),
+                                      RequestKind::server_info, row.has_answer, now));
             if (i % (rate / 40) == 0) {
-                const auto passage =
-                    gate.decide_request(client(0x14000000 + i / (rate / 40) % 40),
-                                        RequestKind::server_info, row.has_answer, now);
-                answered += i >= 2 * rate && is_answered(passage) ? 1U : 0U;
+                const auto decision =
+                    filter.decide_request(client(0x14000000 + i / (rate / 40) % 40),
+                                          RequestKind::server_info, row.has_answer, now);
+                answered += i >= 2 * rate && is_answered(decision) ? 1U : 0U;
             }
         }
         CHECK(answered >= row.least);
     }
 }
 
-TEST_CASE("who is asked by many for what is common still hears what is reserved") {
-    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE("a flood of common requests does not use up the rate of reserved requests") {
+    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 30'000; ++i) { // for ten seconds
         const std::uint32_t now = kStart + i / 3;
-        static_cast<void>(gate.decide_request(
+        static_cast<void>(filter.decide_request(
             client(0x0a000000 + i), i % 2 == 0 ? RequestKind::server_info : RequestKind::other,
             false, now));
         if (i % 3000 == 0) {
-            passed += gate.decide_request(client(2), RequestKind::rare, false, now) ==
+            passed += filter.decide_request(client(2), RequestKind::rare, false, now) ==
                               RequestDecision::forward
                           ? 1U
                           : 0U;
@@ -150,47 +151,47 @@ TEST_CASE("who is asked by many for what is common still hears what is reserved"
     CHECK(passed == 10);
 }
 
-TEST_CASE("few requests are passed on, though there is an answer to be repeated") {
+TEST_CASE("few requests are forwarded while a stored answer can be repeated") {
     const NewClientLimits limits;
-    NewClientFilter gate{limits, SessionPoolSizes{1024, 1}, kHash};
+    NewClientFilter filter{limits, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed_on = 0;
     std::uint32_t repeated = 0;
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
-        const auto passage =
-            gate.decide_request(client(0x0a000000 + i), RequestKind::server_info, true, kStart + i);
-        passed_on += passage == RequestDecision::forward ? 1U : 0U;
-        repeated += passage == RequestDecision::repeat_answer ? 1U : 0U;
+        const auto decision = filter.decide_request(client(0x0a000000 + i),
+                                                    RequestKind::server_info, true, kStart + i);
+        passed_on += decision == RequestDecision::forward ? 1U : 0U;
+        repeated += decision == RequestDecision::repeat_answer ? 1U : 0U;
         if (i < limits.forwarded_rate) {
-            CHECK(passage == RequestDecision::forward);
+            CHECK(decision == RequestDecision::forward);
         }
     }
     CHECK(passed_on <= 11 * limits.forwarded_rate);
     CHECK(passed_on + repeated == 10'000);
 }
 
-TEST_CASE("this host's own clients share no limit") {
-    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE("clients with loopback addresses have no network limit") {
+    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 30; ++i) {
-        CHECK(gate.decide_request(client(0x7f000001), RequestKind::server_info, false, kStart) ==
+        CHECK(filter.decide_request(client(0x7f000001), RequestKind::server_info, false, kStart) ==
               RequestDecision::forward);
     }
 }
 
-TEST_CASE("without a crowd everyone gets in at once") {
-    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE("without too many new clients, each client is admitted at once") {
+    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 100; ++i) {
-        CHECK(enters(gate, client(i), ClientStanding::unverified, 1, kStart));
-        CHECK(enters(gate, client(i, 2), ClientStanding::unrecognised, 2, kStart + 1000));
+        CHECK(is_admitted(filter, client(i), ClientStanding::unverified, 1, kStart));
+        CHECK(is_admitted(filter, client(i, 2), ClientStanding::unrecognised, 2, kStart + 1000));
     }
 }
 
-TEST_CASE("in a crowd only who repeats itself as a waiting client does gets in") {
+TEST_CASE("with too many new clients, only those that repeat like real clients are admitted") {
     struct Row {
         std::string_view name;
         std::uint32_t after;
         std::uint8_t says;
         ClientStanding standing;
-        bool enters;
+        bool is_admitted;
     };
 
     const Row rows[] = {
@@ -202,86 +203,91 @@ TEST_CASE("in a crowd only who repeats itself as a waiting client does gets in")
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-        fill(gate, kStart);
-        CHECK_FALSE(enters(gate, client(1), ClientStanding::unverified, 7, kStart));
-        fill(gate, kStart + row.after);
-        CHECK(enters(gate, client(1), row.standing, row.says, kStart + row.after) == row.enters);
+        NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+        admit_until_full(filter, kStart);
+        CHECK_FALSE(is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart));
+        admit_until_full(filter, kStart + row.after);
+        CHECK(is_admitted(filter, client(1), row.standing, row.says, kStart + row.after) ==
+              row.is_admitted);
     }
 }
 
-TEST_CASE("where many repeat themselves, who has done so longest stands out") {
-    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE("if many clients repeat, those with the most repetitions are admitted") {
+    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t now = kStart;
     bool entered = false;
-    fill(gate, now);
+    admit_until_full(filter, now);
     int tries = 0;
     for (; tries < 6 && !entered; ++tries, now += 500) {
         // The same new clients twice, then others: each repeats its datagram once.
-        fill(gate, kStart + (now - kStart) / 1000 * 1000, now);
-        entered = enters(gate, client(1), ClientStanding::unverified, 7, now);
+        admit_until_full(filter, kStart + (now - kStart) / 1000 * 1000, now);
+        entered = is_admitted(filter, client(1), ClientStanding::unverified, 7, now);
     }
     CHECK(entered);
     CHECK(tries <= 4); // within two seconds
 }
 
-TEST_CASE("a repetition that is lost costs a waiting client one interval, no more") {
-    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-    fill(gate, kStart);
-    CHECK_FALSE(enters(gate, client(1), ClientStanding::unverified, 7, kStart));
-    const NewClientDecision second = gate.decide_new_client(client(1), ClientStanding::unrecognised,
-                                                            true, saying(7), kStart + 500);
-    const NewClientDecision fourth = gate.decide_new_client(client(1), ClientStanding::unrecognised,
-                                                            true, saying(7), kStart + 1500);
-    const NewClientDecision fifth = gate.decide_new_client(client(1), ClientStanding::unrecognised,
-                                                           true, saying(7), kStart + 2000);
+TEST_CASE("a lost repetition delays a waiting client by one interval only") {
+    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+    admit_until_full(filter, kStart);
+    CHECK_FALSE(is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart));
+    const NewClientDecision second = filter.decide_new_client(
+        client(1), ClientStanding::unrecognised, true, datagram_with(7), kStart + 500);
+    const NewClientDecision fourth = filter.decide_new_client(
+        client(1), ClientStanding::unrecognised, true, datagram_with(7), kStart + 1500);
+    const NewClientDecision fifth = filter.decide_new_client(
+        client(1), ClientStanding::unrecognised, true, datagram_with(7), kStart + 2000);
     CHECK(second.num_repeats == 1);
     CHECK(fourth.num_repeats == 1);
     CHECK(fifth.num_repeats == 2);
 }
 
-TEST_CASE("many ports of few addresses keep no other address out, even in the same rhythm") {
-    NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE(
+    "many ports of few addresses keep no other address out, even if they repeat like clients") {
+    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t now = kStart;
     bool entered = false;
     int tries = 0;
     for (; tries < 6 && !entered; ++tries, now += 500) {
         for (std::uint32_t i = 0; i < 17 * 64; ++i) {
-            static_cast<void>(enters(gate, client(2 + i / 64, static_cast<std::uint16_t>(i % 64)),
-                                     ClientStanding::unverified, 7, now,
-                                     tries == 0 && i % 64 == 0));
+            static_cast<void>(
+                is_admitted(filter, client(2 + i / 64, static_cast<std::uint16_t>(i % 64)),
+                            ClientStanding::unverified, 7, now, tries == 0 && i % 64 == 0));
         }
-        entered = enters(gate, client(1), ClientStanding::unverified, 7, now);
+        entered = is_admitted(filter, client(1), ClientStanding::unverified, 7, now);
     }
     CHECK(entered);
     CHECK(tries <= 3); // within one and a half seconds
 }
 
-TEST_CASE("who was let in and proved nothing is not let into a crowd again, who did is") {
+TEST_CASE("with too many new clients, a client that was not verified is not admitted again") {
     for (const bool proves : {false, true}) {
         CAPTURE(proves);
-        NewClientFilter gate{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-        REQUIRE(enters(gate, client(1), ClientStanding::unverified, 7, kStart));
+        NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+        REQUIRE(is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart));
         if (proves) {
-            gate.remember_verified_client(client(1));
+            filter.remember_verified_client(client(1));
         }
-        fill(gate, kStart + 4000);
-        static_cast<void>(enters(gate, client(1), ClientStanding::unverified, 7, kStart + 4000));
-        fill(gate, kStart + 4500);
-        CHECK(enters(gate, client(1), ClientStanding::unverified, 7, kStart + 4500) == proves);
+        admit_until_full(filter, kStart + 4000);
+        static_cast<void>(
+            is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart + 4000));
+        admit_until_full(filter, kStart + 4500);
+        CHECK(is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart + 4500) ==
+              proves);
     }
 }
 
-TEST_CASE("strangers get in at a rate that leaves each the time of a round trip") {
+TEST_CASE("new clients are admitted at a rate that leaves each the time of a round trip") {
     const NewClientLimits limits;
     const SessionPoolSizes pools{1024, 1};
-    NewClientFilter gate{limits, pools, kHash};
+    NewClientFilter filter{limits, pools, kHash};
     std::size_t entered = 0;
     for (std::uint32_t ms = 0; ms < 10'000; ++ms) {
         for (std::uint32_t i = 0; i < 100; ++i) {
-            entered +=
-                enters(gate, client(ms * 100 + i), ClientStanding::unverified, 1, kStart + ms) ? 1U
-                                                                                               : 0U;
+            entered += is_admitted(filter, client(ms * 100 + i), ClientStanding::unverified, 1,
+                                   kStart + ms)
+                           ? 1U
+                           : 0U;
         }
     }
     const std::size_t rounds =
@@ -293,14 +299,15 @@ TEST_CASE("strangers get in at a rate that leaves each the time of a round trip"
 constexpr std::uint8_t kKind = 1;
 constexpr auto kFirst = AnswerPart::first;
 constexpr auto kMore = AnswerPart::later;
-constexpr std::uint32_t kWhole = AnswerCache::kMaxPartSpanMs;
+constexpr std::uint32_t kCompleteAfterMs = AnswerCache::kMaxPartSpanMs;
 
 std::vector<std::byte> part(std::uint8_t what, std::size_t size = 10) {
     return std::vector<std::byte>(size, std::byte{what});
 }
 
 /// Returns the first byte of each part of the answer that would be repeated.
-std::vector<int> found(AnswerCache& answers, std::uint32_t now, std::uint8_t kind = kKind) {
+std::vector<int> first_bytes_of_answer(AnswerCache& answers, std::uint32_t now,
+                                       std::uint8_t kind = kKind) {
     std::vector<int> parts;
     if (const AnswerCache::Answer* const answer = answers.find_answer(kind, now)) {
         for (std::size_t i = 0; i < answer->num_parts; ++i) {
@@ -310,36 +317,36 @@ std::vector<int> found(AnswerCache& answers, std::uint32_t now, std::uint8_t kin
     return parts;
 }
 
-TEST_CASE("an answer is repeated once all of its parts must have come, for a second") {
+TEST_CASE("an answer is repeated for a second after all of its parts must have arrived") {
     AnswerCache answers;
-    CHECK(found(answers, 0).empty());
+    CHECK(first_bytes_of_answer(answers, 0).empty());
     answers.add_part(kKind, 7, kFirst, part(1), 100);
     answers.add_part(kKind, 7, kMore, part(2), 110);
-    CHECK(found(answers, 100 + kWhole - 1).empty());
-    CHECK(found(answers, 100 + kWhole) == std::vector{1, 2});
-    CHECK(found(answers, 100 + AnswerCache::kMaxAgeMs - 1) == std::vector{1, 2});
-    CHECK(found(answers, 100 + AnswerCache::kMaxAgeMs).empty());
-    CHECK(found(answers, 200, 2).empty());
+    CHECK(first_bytes_of_answer(answers, 100 + kCompleteAfterMs - 1).empty());
+    CHECK(first_bytes_of_answer(answers, 100 + kCompleteAfterMs) == std::vector{1, 2});
+    CHECK(first_bytes_of_answer(answers, 100 + AnswerCache::kMaxAgeMs - 1) == std::vector{1, 2});
+    CHECK(first_bytes_of_answer(answers, 100 + AnswerCache::kMaxAgeMs).empty());
+    CHECK(first_bytes_of_answer(answers, 200, 2).empty());
 }
 
-TEST_CASE("a newer answer takes its place, and none is mixed with another") {
+TEST_CASE("a newer answer replaces the older one, and their parts are not mixed") {
     AnswerCache answers;
     answers.add_part(kKind, 7, kFirst, part(1), 100);
     answers.add_part(kKind, 8, kFirst, part(2), 101); // another session's answer at the same time
     answers.add_part(kKind, 8, kMore, part(3), 102);
     answers.add_part(kKind, 7, kMore, part(4), 103);
-    CHECK(found(answers, 140) == std::vector{1, 4});
+    CHECK(first_bytes_of_answer(answers, 140) == std::vector{1, 4});
     answers.add_part(kKind, 9, kMore, part(5), 150); // the first part of this answer was lost
     answers.add_part(kKind, 9, kFirst, part(6), 151);
-    CHECK(found(answers, 160) == std::vector{1, 4});
-    CHECK(found(answers, 190) == std::vector{6});
+    CHECK(first_bytes_of_answer(answers, 160) == std::vector{1, 4});
+    CHECK(first_bytes_of_answer(answers, 190) == std::vector{6});
 }
 
 TEST_CASE("an answer that is too long is not repeated") {
     SUBCASE("in one part") {
         AnswerCache answers;
         answers.add_part(kKind, 7, kFirst, part(1, AnswerCache::kMaxPartBytes + 1), 100);
-        CHECK(found(answers, 200).empty());
+        CHECK(first_bytes_of_answer(answers, 200).empty());
     }
     SUBCASE("in all") {
         AnswerCache answers;
@@ -347,9 +354,9 @@ TEST_CASE("an answer that is too long is not repeated") {
         for (std::size_t i = 0; i < AnswerCache::kMaxParts; ++i) {
             answers.add_part(kKind, 7, kMore, part(2), 100);
         }
-        CHECK(found(answers, 200).empty());
+        CHECK(first_bytes_of_answer(answers, 200).empty());
         answers.add_part(kKind, 8, kFirst, part(3), 300);
-        CHECK(found(answers, 400) == std::vector{3});
+        CHECK(first_bytes_of_answer(answers, 400) == std::vector{3});
     }
 }
 

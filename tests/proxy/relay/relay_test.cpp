@@ -63,7 +63,7 @@ TEST_CASE("datagrams of every size pass both ways unchanged and in order") {
     }
 }
 
-TEST_CASE("where one relay listens no other does, with however many threads") {
+TEST_CASE("no second relay can listen on the same address, with any number of threads") {
     const EchoServer server;
     Options options = options_for(server.endpoint());
     options.threads = 2;
@@ -75,7 +75,7 @@ TEST_CASE("where one relay listens no other does, with however many threads") {
     }
 }
 
-TEST_CASE("each client has a session of its own in one thread, and gets its datagrams in order") {
+TEST_CASE("each client has one session in one thread, and gets its datagrams in order") {
     for (const unsigned threads : {1U, 2U}) {
         CAPTURE(threads);
         EchoServer server;
@@ -118,7 +118,7 @@ TEST_CASE("each client has a session of its own in one thread, and gets its data
     }
 }
 
-TEST_CASE("an idle session is closed and its place is free again") {
+TEST_CASE("an idle session is closed, and another session can be opened") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.max_sessions = 1;
@@ -139,7 +139,7 @@ TEST_CASE("an idle session is closed and its place is free again") {
     CHECK(close->event.reason == CloseReason::idle);
 }
 
-TEST_CASE("a server that refuses ends nothing: the session works when it is back") {
+TEST_CASE("a session survives a server that refuses datagrams until it is restarted") {
     std::uint16_t port = 0;
     {
         const Peer reserved;
@@ -164,7 +164,7 @@ TEST_CASE("a server that refuses ends nothing: the session works when it is back
     CHECK(relay.counters().sessions_closed == 0);
 }
 
-TEST_CASE("a client that is gone ends nothing for the others") {
+TEST_CASE("a client that is gone does not affect other clients") {
     Peer server;
     TestRelay relay{options_for(server.endpoint())};
     Peer stays;
@@ -187,7 +187,7 @@ TEST_CASE("a client that is gone ends nothing for the others") {
     }
 }
 
-TEST_CASE("what was received before a stop is still passed on") {
+TEST_CASE("datagrams that arrived before stop() are forwarded") {
     Peer server;
     TestRelay relay{options_for(server.endpoint()), TestRelay::kRingBytes, false};
     Peer client;
@@ -206,7 +206,7 @@ TEST_CASE("what was received before a stop is still passed on") {
     CHECK(events.back().event.kind == EventKind::close);
 }
 
-TEST_CASE("a full ring harms nothing: datagrams pass, and a gap counts the missing copies") {
+TEST_CASE("with a full ring, datagrams are forwarded, and a gap counts the missing copies") {
     EchoServer server;
     TestRelay relay{options_for(server.endpoint()), Ring::kMinBytes};
     Peer client;
@@ -235,7 +235,7 @@ TEST_CASE("a full ring harms nothing: datagrams pass, and a gap counts the missi
     CHECK(relay.counters().directions[kC2sIndex].copies_lost > 0);
 }
 
-TEST_CASE("busy polling relays the same, and wakes again after sleeping") {
+TEST_CASE("a busy-polling relay forwards the same, also after its thread slept") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.busy_poll = true;
@@ -249,7 +249,7 @@ TEST_CASE("busy polling relays the same, and wakes again after sleeping") {
     }
 }
 
-TEST_CASE("with loopback addresses each client address has its own, the same in the next run") {
+TEST_CASE("each client address has its own loopback address, also in the next run") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.client_address = ClientAddressMode::automatic;
@@ -280,7 +280,7 @@ TEST_CASE("with loopback addresses each client address has its own, the same in 
     CHECK((seen[0] == seen[1]));
 }
 
-TEST_CASE("a relay on all addresses answers from the one it was asked at, also when impaired") {
+TEST_CASE("a relay on all addresses replies from the address that the client used") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.server.listen = {Udp::endpoint{address_v6::any(), 0}};
@@ -299,7 +299,7 @@ TEST_CASE("a relay on all addresses answers from the one it was asked at, also w
     }
 }
 
-TEST_CASE("a relay that cannot start says why in one line") {
+TEST_CASE("a relay that cannot start gives the reason in one line") {
     Peer taken;
     const auto good = options_for(Udp::endpoint{address_v4::loopback(), 8303});
 
@@ -347,7 +347,7 @@ TEST_CASE("a relay that cannot start says why in one line") {
     }
 }
 
-TEST_CASE("a server that moves gets the sessions that begin, and keeps those it has") {
+TEST_CASE("after a change of the server's address, only new sessions use the new address") {
     Peer first;
     Peer second;
     TestRelay relay{options_for(first.endpoint())};
@@ -367,7 +367,7 @@ TEST_CASE("a server that moves gets the sessions that begin, and keeps those it 
     CHECK(relay.server_endpoint().port == second.endpoint().port());
 }
 
-TEST_CASE("clients with loopback addresses of their own cannot follow a server off this host") {
+TEST_CASE("with loopback addresses, the server's new address must be on this host") {
     Peer server;
     Options options = options_for(server.endpoint());
     options.client_address = ClientAddressMode::loopback;

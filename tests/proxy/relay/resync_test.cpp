@@ -16,89 +16,90 @@ using namespace tw::relay::test;
 
 constexpr std::uint32_t kBeforeWrap = 4'294'967'000; // the clock wraps during the test
 
-TEST_CASE("the client knows nothing until the server says everything, and from then on that") {
-    ResyncState turn;
-    CHECK_FALSE(turn.is_in_progress());
-    CHECK_FALSE(turn.next_acknowledgement(kBeforeWrap));
-    REQUIRE(turn.begin_resync(kBeforeWrap, kBeforeWrap - 10));
-    CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kBeforeWrap + 10) == ResyncFunctions::kNoSnapshot);
-    CHECK(turn.on_datagram_rewritten());
-    CHECK(turn.next_acknowledgement(kBeforeWrap + 30) == ResyncFunctions::kNoSnapshot);
-    CHECK_FALSE(turn.on_datagram_rewritten());
-    turn.on_full_snapshot(kBeforeWrap + 40, 4711);
-    turn.on_full_snapshot(kBeforeWrap + 80,
-                          4713); // a later full snapshot that was already in transit
-    CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kBeforeWrap + 400) == 4711);
-    CHECK_FALSE(turn.on_datagram_rewritten());
-    CHECK(turn.next_acknowledgement(kBeforeWrap + 40 + ResyncState::kRewriteTimeMs) == 4711);
-    CHECK_FALSE(turn.next_acknowledgement(kBeforeWrap + 41 + ResyncState::kRewriteTimeMs));
-    CHECK_FALSE(turn.is_in_progress());
+TEST_CASE("datagrams acknowledge no snapshot until a full snapshot comes, then that snapshot") {
+    ResyncState resync;
+    CHECK_FALSE(resync.is_in_progress());
+    CHECK_FALSE(resync.next_acknowledgement(kBeforeWrap));
+    REQUIRE(resync.begin_resync(kBeforeWrap, kBeforeWrap - 10));
+    CHECK(resync.is_in_progress());
+    CHECK(resync.next_acknowledgement(kBeforeWrap + 10) == ResyncFunctions::kNoSnapshot);
+    CHECK(resync.on_datagram_rewritten());
+    CHECK(resync.next_acknowledgement(kBeforeWrap + 30) == ResyncFunctions::kNoSnapshot);
+    CHECK_FALSE(resync.on_datagram_rewritten());
+    resync.on_full_snapshot(kBeforeWrap + 40, 4711);
+    resync.on_full_snapshot(kBeforeWrap + 80,
+                            4713); // a later full snapshot that was already in transit
+    CHECK(resync.is_in_progress());
+    CHECK(resync.next_acknowledgement(kBeforeWrap + 400) == 4711);
+    CHECK_FALSE(resync.on_datagram_rewritten());
+    CHECK(resync.next_acknowledgement(kBeforeWrap + 40 + ResyncState::kRewriteTimeMs) == 4711);
+    CHECK_FALSE(resync.next_acknowledgement(kBeforeWrap + 41 + ResyncState::kRewriteTimeMs));
+    CHECK_FALSE(resync.is_in_progress());
 }
 
-TEST_CASE("who sends little is left alone") {
+TEST_CASE("no resync begins for a client that sends rarely") {
     ResyncState slow;
     REQUIRE(slow.begin_resync(kBeforeWrap, kBeforeWrap - 900));
     for (std::uint32_t ms = 100; ms <= 1000; ms += 300) {
         CHECK_FALSE(slow.next_acknowledgement(kBeforeWrap + ms));
     }
     // A pause during a request: no datagram is rewritten until the client sends regularly again.
-    ResyncState opens_menu;
-    REQUIRE(opens_menu.begin_resync(kBeforeWrap, kBeforeWrap));
-    CHECK(opens_menu.next_acknowledgement(kBeforeWrap + 10) == ResyncFunctions::kNoSnapshot);
-    opens_menu.on_full_snapshot(kBeforeWrap + 20, 4711);
-    CHECK(opens_menu.next_acknowledgement(kBeforeWrap + 1010) == 4711);
+    ResyncState paused;
+    REQUIRE(paused.begin_resync(kBeforeWrap, kBeforeWrap));
+    CHECK(paused.next_acknowledgement(kBeforeWrap + 10) == ResyncFunctions::kNoSnapshot);
+    paused.on_full_snapshot(kBeforeWrap + 20, 4711);
+    CHECK(paused.next_acknowledgement(kBeforeWrap + 1010) == 4711);
 }
 
-TEST_CASE(
-    "no session is asked for more often than every five seconds, and no wish lasts for ever") {
-    ResyncState turn;
-    REQUIRE(turn.begin_resync(kBeforeWrap, kBeforeWrap));
-    CHECK(turn.next_acknowledgement(kBeforeWrap + 10));
-    CHECK(turn.on_datagram_rewritten());
-    CHECK_FALSE(turn.begin_resync(kBeforeWrap + 4999, kBeforeWrap));
-    CHECK_FALSE(turn.next_acknowledgement(kBeforeWrap + ResyncState::kSnapshotTimeoutMs + 1));
-    CHECK_FALSE(turn.is_in_progress());
-    turn.on_full_snapshot(kBeforeWrap + 1100, 4711); // too late
-    CHECK_FALSE(turn.is_in_progress());
-    CHECK(turn.begin_resync(kBeforeWrap + 5000, kBeforeWrap + 4990));
-    CHECK(turn.is_in_progress());
-    CHECK(turn.next_acknowledgement(kBeforeWrap + 5001) == ResyncFunctions::kNoSnapshot);
-    CHECK(turn.on_datagram_rewritten());
+TEST_CASE("resync requests are at least five seconds apart, and end after a timeout") {
+    ResyncState resync;
+    REQUIRE(resync.begin_resync(kBeforeWrap, kBeforeWrap));
+    CHECK(resync.next_acknowledgement(kBeforeWrap + 10));
+    CHECK(resync.on_datagram_rewritten());
+    CHECK_FALSE(resync.begin_resync(kBeforeWrap + 4999, kBeforeWrap));
+    CHECK_FALSE(resync.next_acknowledgement(kBeforeWrap + ResyncState::kSnapshotTimeoutMs + 1));
+    CHECK_FALSE(resync.is_in_progress());
+    resync.on_full_snapshot(kBeforeWrap + 1100, 4711); // too late
+    CHECK_FALSE(resync.is_in_progress());
+    CHECK(resync.begin_resync(kBeforeWrap + 5000, kBeforeWrap + 4990));
+    CHECK(resync.is_in_progress());
+    CHECK(resync.next_acknowledgement(kBeforeWrap + 5001) == ResyncFunctions::kNoSnapshot);
+    CHECK(resync.on_datagram_rewritten());
 }
 
 /// The byte that marks a full snapshot between these peers; the next byte is its tick.
-constexpr std::byte kEverything{0xee};
-constexpr std::int32_t kNumber = 7;
+constexpr std::byte kFullSnapshotMark{0xee};
+constexpr std::int32_t kTick = 7;
 
-ResyncFunctions marked() {
+ResyncFunctions mark_functions() {
     return {.rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
                           std::span<std::byte> out) -> std::size_t {
-                if (datagram.size() < 10 || datagram[0] == kEverything) {
+                if (datagram.size() < 10 || datagram[0] == kFullSnapshotMark) {
                     return 0;
                 }
                 std::ranges::copy(datagram.subspan(2), out.begin());
-                out[0] = kEverything;
+                out[0] = kFullSnapshotMark;
                 out[1] = static_cast<std::byte>(known);
                 return datagram.size() - 2;
             },
             .find_full_snapshot =
                 [](std::span<const std::byte> datagram) -> std::optional<std::int32_t> {
-                return !datagram.empty() && datagram[0] == kEverything ? std::optional{kNumber}
-                                                                       : std::nullopt;
+                return !datagram.empty() && datagram[0] == kFullSnapshotMark ? std::optional{kTick}
+                                                                             : std::nullopt;
             }};
 }
 
-TEST_CASE("the session that is blind is asked for, and the observer sees what came") {
+TEST_CASE(
+    "a full snapshot is requested for one session, and the observer gets original datagrams") {
     EchoServer server;
     Options options = options_for(server.endpoint());
-    options.resync_functions = marked();
+    options.resync_functions = mark_functions();
     TestRelay relay{options, Ring::kMinBytes};
-    Peer blind;
+    Peer undecoded;
     Peer other;
-    /// What the server was told that the client knows, if not what the client said.
-    const auto plays = [&](Peer& peer, const Bytes& sent) -> std::optional<std::byte> {
+    /// Returns the tick that the server sees acknowledged; nullopt if the datagram is unchanged.
+    const auto acknowledged_at_server = [&](Peer& peer,
+                                            const Bytes& sent) -> std::optional<std::byte> {
         peer.send(sent, relay.address());
         const auto answer = peer.receive();
         REQUIRE(answer);
@@ -106,23 +107,23 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
     };
     std::uint32_t round = 0;
     for (; round < 5; ++round) {
-        CHECK_FALSE(plays(blind, payload(100, round)));
-        CHECK_FALSE(plays(other, payload(100, round)));
+        CHECK_FALSE(acknowledged_at_server(undecoded, payload(100, round)));
+        CHECK_FALSE(acknowledged_at_server(other, payload(100, round)));
     }
     relay.request_full_snapshot(1);
     relay.request_full_snapshot(1);
     relay.request_full_snapshot(99);
     std::optional<std::byte> told;
     for (const auto end = Clock::now() + std::chrono::seconds{5}; !told && Clock::now() < end;) {
-        told = plays(blind, payload(100, ++round));
-        CHECK_FALSE(plays(other, payload(100, round)));
+        told = acknowledged_at_server(undecoded, payload(100, ++round));
+        CHECK_FALSE(acknowledged_at_server(other, payload(100, round)));
     }
     CHECK(told == std::byte{0xff} /* kNoSnapshot */);
-    CHECK(plays(blind, payload(100, ++round)) == std::byte{kNumber});
+    CHECK(acknowledged_at_server(undecoded, payload(100, ++round)) == std::byte{kTick});
     Bytes knows = payload(100, ++round);
-    knows[0] = kEverything;
-    CHECK_FALSE(plays(blind, knows));
-    CHECK_FALSE(plays(blind, payload(9, ++round))); // cannot be rewritten
+    knows[0] = kFullSnapshotMark;
+    CHECK_FALSE(acknowledged_at_server(undecoded, knows));
+    CHECK_FALSE(acknowledged_at_server(undecoded, payload(9, ++round))); // cannot be rewritten
     const auto events = relay.finish();
     CHECK(relay.counters().rewritten_datagrams == 2);
     const auto is_resync = [](const KeptEvent& each) {
@@ -139,7 +140,7 @@ TEST_CASE("the session that is blind is asked for, and the observer sees what ca
     }));
 }
 
-TEST_CASE("a relay that was handed nothing to ask with touches nothing") {
+TEST_CASE("without resync functions, a relay changes no datagram") {
     EchoServer server;
     TestRelay relay{options_for(server.endpoint())};
     Peer client;

@@ -30,7 +30,7 @@ RelayEvent datagram(std::uint32_t session, std::span<const std::byte> bytes, Tim
     return event;
 }
 
-TEST_CASE("every kind of event comes out as it went in") {
+TEST_CASE("events of every kind are consumed as they were pushed") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     const Bytes bytes = payload(1400, 1);
     std::vector<RelayEvent> sent(5);
@@ -66,7 +66,7 @@ TEST_CASE("every kind of event comes out as it went in") {
     }
 }
 
-TEST_CASE("what is pushed shows only when committed") {
+TEST_CASE("pushed events are visible only after commit_events()") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     REQUIRE(ring.try_push(datagram(1, {})));
     CHECK(take_all(ring).empty());
@@ -75,7 +75,7 @@ TEST_CASE("what is pushed shows only when committed") {
     CHECK(take_all(ring).empty());
 }
 
-TEST_CASE("a consumer takes no more than it asks for") {
+TEST_CASE("a consumer gets at most as many events as it requests") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     for (std::uint32_t i = 0; i < 10; ++i) {
         REQUIRE(ring.try_push(datagram(i, {})));
@@ -88,7 +88,7 @@ TEST_CASE("a consumer takes no more than it asks for") {
     CHECK((seen == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
-TEST_CASE("an event comes with the bytes of the datagram behind it, where that is there already") {
+TEST_CASE("an event contains the payload of the next event if that is already visible") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     const Bytes one = payload(100, 1);
     const Bytes two = payload(200, 2);
@@ -112,7 +112,7 @@ TEST_CASE("an event comes with the bytes of the datagram behind it, where that i
     CHECK((nexts() == std::vector<Bytes>{{}}));
 }
 
-TEST_CASE("what comes next is right at the end of the ring, too") {
+TEST_CASE("the next payload is correct at the end of the ring, too") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::size_t right = 0;
     for (std::uint8_t round = 0; round < 200; ++round) {
@@ -135,7 +135,7 @@ TEST_CASE("what comes next is right at the end of the ring, too") {
     CHECK(right > 200 * 6 - 10);
 }
 
-TEST_CASE("a full ring refuses, and takes again what fits once there is room") {
+TEST_CASE("a full ring rejects events, and accepts events again when there is room") {
     tw::test::LocalRing ring{1};
     CHECK(ring.capacity() == Ring::kMinBytes);
     const Bytes bytes = payload(1000, 1);
@@ -215,14 +215,14 @@ using namespace std::chrono_literals;
 /// A time that never comes, so a missed wake-up makes the test time out.
 const Clock::time_point kNever = Clock::now() + 24h;
 
-TEST_CASE("who has something to do does not sleep") {
+TEST_CASE("a thread with work does not sleep") {
     ThreadWaker waker;
     int asked = 0;
     waker.sleep_until(kNever, [&] { return ++asked == 1; });
     CHECK(asked == 1);
 }
 
-TEST_CASE("a sleeper wakes when its time has come, also when that is over") {
+TEST_CASE("a sleeping thread wakes at its time, also if that time is over") {
     ThreadWaker waker;
     const auto begin = Clock::now();
     for (const auto time : {begin - 1h, begin, begin + 5ms}) {
@@ -234,7 +234,7 @@ TEST_CASE("a sleeper wakes when its time has come, also when that is over") {
     CHECK(Clock::now() >= begin + 5ms);
 }
 
-TEST_CASE("every call is heard, whenever it comes") {
+TEST_CASE("no call of wake() is lost") {
     ThreadWaker waker;
     std::atomic<int> said{0};
     std::atomic<int> heard{0};
@@ -262,8 +262,7 @@ TEST_CASE("every call is heard, whenever it comes") {
     CHECK(heard == kCalls);
 }
 
-TEST_CASE(
-    "a consumer of another process is woken by what is committed, and by nothing else to do") {
+TEST_CASE("a consumer in another process is woken by commit_events()") {
     const SharedMemory memory = SharedMemory::create(Ring::shared_memory_size(Ring::kMinBytes));
     constexpr std::uint32_t kEvents = 2000;
     const pid_t child = ::fork();
@@ -296,7 +295,7 @@ TEST_CASE(
     CHECK(WEXITSTATUS(status) == 42);
 }
 
-TEST_CASE("wake lets a consumer look at what is no event") {
+TEST_CASE("wake_consumer() wakes a consumer without an event") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<bool> ending{false};
     std::thread consumer{[&] {

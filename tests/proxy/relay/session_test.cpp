@@ -25,7 +25,7 @@ std::unique_ptr<Session> session_at(std::uint16_t port, ClientStanding standing)
     return made;
 }
 
-TEST_CASE("who only asks takes no place from the players of its address") {
+TEST_CASE("connectionless sessions do not count against the limit of their address") {
     SessionIndex sessions{8};
     Session& asking = sessions.insert(session_at(1, ClientStanding::connless));
     Session& leaving = sessions.insert(session_at(2, ClientStanding::connless));
@@ -47,7 +47,7 @@ TEST_CASE("who only asks takes no place from the players of its address") {
     CHECK(sessions.find(left->observed.client, kListener) == nullptr);
 }
 
-TEST_CASE("a session counts for each network that it is in, under its standing") {
+TEST_CASE("a session is counted for each network that contains its client, by standing") {
     SessionIndex sessions{8};
     const auto made = [](std::uint8_t last_of_56, std::uint16_t port) {
         auto session = session_at(port, ClientStanding::unverified);

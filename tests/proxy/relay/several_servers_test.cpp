@@ -20,7 +20,7 @@ ServerOptions another(const Udp::endpoint& server) {
     return options_for(server).server;
 }
 
-TEST_CASE("each server has its own clients, and the observer hears whose a session is") {
+TEST_CASE("each server has its own clients, and the observer gets each session's server") {
     for (const unsigned threads : {1U, 2U}) {
         CAPTURE(threads);
         EchoServer first;
@@ -49,7 +49,7 @@ TEST_CASE("each server has its own clients, and the observer hears whose a sessi
     }
 }
 
-TEST_CASE("servers come and go while others are played on") {
+TEST_CASE("servers are added and removed while others are in use") {
     EchoServer server;
     EchoServer other;
     TestRelay relay{options_for(server.endpoint())};
@@ -77,7 +77,7 @@ TEST_CASE("servers come and go while others are played on") {
     CHECK(count_of(events, EventKind::gap) == 0);
 }
 
-TEST_CASE("a server with many sessions is taken out in steps, all of it") {
+TEST_CASE("a server with many sessions is removed in several steps") {
     constexpr std::size_t kSessions = 100;
     EchoServer server;
     EchoServer other;
@@ -99,7 +99,7 @@ TEST_CASE("a server with many sessions is taken out in steps, all of it") {
     CHECK(relay.num_sessions() == 0);
 }
 
-TEST_CASE("a server that is taken out leaves nothing on a bad line") {
+TEST_CASE("no delayed datagram remains after its server was removed") {
     EchoServer server;
     EchoServer other;
     Options options = options_for(server.endpoint());
@@ -115,7 +115,7 @@ TEST_CASE("a server that is taken out leaves nothing on a bad line") {
     CHECK(relay.impairment() == options.impairment);
 }
 
-TEST_CASE("limits hold for each server, and the others play on") {
+TEST_CASE("each server has its own session limit") {
     EchoServer server;
     EchoServer other;
     Options options = options_for(server.endpoint());
@@ -134,7 +134,7 @@ TEST_CASE("limits hold for each server, and the others play on") {
     CHECK(relay.num_sessions() == 3);
 }
 
-TEST_CASE("a server that cannot be there changes nothing") {
+TEST_CASE("a server that cannot be added changes nothing") {
     EchoServer server;
     EchoServer other;
     TestRelay relay{options_for(server.endpoint())};
@@ -155,7 +155,7 @@ TEST_CASE("a server that cannot be there changes nothing") {
     CHECK_THROWS_AS(relay.set_server_address(relay.address(), index), StartError);
 }
 
-TEST_CASE("a relay has so many servers in its life") {
+TEST_CASE("the number of servers in a relay's lifetime is limited") {
     EchoServer server;
     EchoServer other;
     TestRelay relay{options_for(server.endpoint()), TestRelay::kRingBytes, false};

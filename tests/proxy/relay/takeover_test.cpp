@@ -24,10 +24,10 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 
-constexpr std::chrono::milliseconds kHold{2000};
-constexpr std::chrono::milliseconds kNotLong{50};
+constexpr std::chrono::milliseconds kPauseTimeout{2000};
+constexpr std::chrono::milliseconds kNoDatagramWait{50};
 
-TakeoverState sample() {
+TakeoverState sample_state() {
     HandedOverSession session;
     session.client.address[0] = std::byte{127};
     session.client.port = 4000;
@@ -55,20 +55,20 @@ TakeoverState sample() {
             .servers = {server}};
 }
 
-TEST_CASE("a state that is written is read as the same") {
-    const auto bytes = to_archive(sample());
+TEST_CASE("a takeover state is read as it was written") {
+    const auto bytes = to_archive(sample_state());
     const auto same = from_archive<TakeoverState>(bytes);
     REQUIRE(same);
     CHECK((to_archive(*same) == bytes));
     const HandedOverServer& server = same->servers.at(0);
-    CHECK(server.sessions.at(1).client == sample().servers[0].sessions[1].client);
+    CHECK(server.sessions.at(1).client == sample_state().servers[0].sessions[1].client);
     CHECK((server.sessions[1].held_copies.at(0).bytes == Bytes(10, std::byte{2})));
     CHECK(server.counters.kernel_dropped == 5);
     CHECK(same->impairment == "delay=3ms");
 }
 
-TEST_CASE("a state that was cut, or goes on behind its end, is refused") {
-    auto bytes = to_archive(sample());
+TEST_CASE("a takeover state that is truncated or too long is rejected") {
+    auto bytes = to_archive(sample_state());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
         CHECK_FALSE(from_archive<TakeoverState>(std::span{bytes}.first(size)));
@@ -77,7 +77,7 @@ TEST_CASE("a state that was cut, or goes on behind its end, is refused") {
     CHECK_FALSE(from_archive<TakeoverState>(bytes));
 }
 
-TEST_CASE("a length that lies makes nothing large") {
+TEST_CASE("a wrong length in a takeover state allocates little memory") {
     const auto bytes = to_archive(std::uint32_t{0xffffffff});
     std::string text;
     std::vector<HandedOverSession> sessions;
@@ -91,7 +91,7 @@ TEST_CASE("a length that lies makes nothing large") {
     CHECK(sessions.size() <= 1);
 }
 
-std::vector<UniqueFd> copies_of(const std::vector<int>& sockets) {
+std::vector<UniqueFd> duplicates_of(const std::vector<int>& sockets) {
     std::vector<UniqueFd> copies;
     std::ranges::transform(sockets, std::back_inserter(copies), copy_of);
     return copies;
@@ -110,7 +110,7 @@ std::unique_ptr<TestRelay> make_relay(Options options, const TestRelay* from = n
     std::vector<UniqueFd> listening;
     if (from != nullptr) {
         options.server.listen = from->listen_endpoints();
-        listening = copies_of(from->listening_sockets());
+        listening = duplicates_of(from->listening_sockets());
     }
     auto made = std::make_unique<TestRelay>(options, std::size_t{1} << 20U, from == nullptr,
                                             std::move(listening));
@@ -120,15 +120,15 @@ std::unique_ptr<TestRelay> make_relay(Options options, const TestRelay* from = n
         listening.clear();
         if (from != nullptr) {
             other.listen = from->listen_endpoints(there);
-            listening = copies_of(from->listening_sockets(there));
+            listening = duplicates_of(from->listening_sockets(there));
         }
         CHECK(made->add_server(other, std::move(listening)) == i);
     }
     return made;
 }
 
-/// Lets `next` go on with what `old`, which is paused, did.
-void go_on(TestRelay& old, TestRelay& next) {
+/// Lets `next` continue the sessions of `old`, which is paused.
+void hand_over(TestRelay& old, TestRelay& next) {
     std::vector<ServerIndex> here;
     std::vector<ServerIndex> there;
     for (std::size_t i = 0; i < next.next_server_index(); ++i) {
@@ -138,7 +138,7 @@ void go_on(TestRelay& old, TestRelay& next) {
     const auto given = old.takeover_state(there);
     const auto state = from_archive<TakeoverState>(to_archive(given.state));
     REQUIRE(state);
-    next.take_over(*state, here, copies_of(given.sockets));
+    next.take_over(*state, here, duplicates_of(given.sockets));
     old.stop_for_takeover();
     old.join();
     next.start();
@@ -150,7 +150,7 @@ std::uint16_t port_at_server(Peer& client, const TestRelay& relay, Peer& server)
     return server.receive() ? server.sender().port() : std::uint16_t{0};
 }
 
-TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
+TEST_CASE("sessions continue in another relay with any number of threads") {
     struct Row {
         unsigned before;
         unsigned after;
@@ -171,12 +171,12 @@ TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
         }
         options.threads = row.after;
         const auto next = make_relay(options, old.get());
-        REQUIRE(old->pause_threads(kHold));
+        REQUIRE(old->pause_threads(kPauseTimeout));
         // Datagrams that arrive in between wait in the sockets.
         for (std::uint32_t i = 0; i < 20; ++i) {
             clients[i]->send(payload(32, 100 + i), next->address());
         }
-        go_on(*old, *next);
+        hand_over(*old, *next);
         CHECK(next->num_sessions() == 20);
         for (std::uint32_t i = 0; i < 20; ++i) {
             const auto waited = clients[i]->receive();
@@ -202,7 +202,7 @@ TEST_CASE("sessions go on in another relay, whatever the numbers of threads") {
     }
 }
 
-TEST_CASE("sessions of several servers go on with theirs, whatever their numbers are there") {
+TEST_CASE("sessions of several servers continue, even if the servers' numbers change") {
     struct Row {
         unsigned before;
         unsigned after;
@@ -229,8 +229,8 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
         }
         options.threads = row.after;
         const auto next = make_relay(options, old.get(), others);
-        REQUIRE(old->pause_threads(kHold));
-        go_on(*old, *next);
+        REQUIRE(old->pause_threads(kPauseTimeout));
+        hand_over(*old, *next);
         CHECK(next->num_sessions() == 12 * kServers);
         for (ServerIndex server = 0; server < kServers; ++server) {
             CHECK(next->listen_endpoints(server) ==
@@ -261,7 +261,7 @@ TEST_CASE("sessions of several servers go on with theirs, whatever their numbers
     }
 }
 
-TEST_CASE("a server that nobody goes on with is taken out, and others are handed over") {
+TEST_CASE("only the sessions of a server that is not continued are closed") {
     EchoServer first;
     EchoServer second;
     const auto old =
@@ -269,7 +269,7 @@ TEST_CASE("a server that nobody goes on with is taken out, and others are handed
     Peer client;
     REQUIRE(old->echoes(client, 1));
     REQUIRE(old->echoes(client, 2, 1));
-    REQUIRE(old->pause_threads(kHold));
+    REQUIRE(old->pause_threads(kPauseTimeout));
     constexpr ServerIndex kLetGo[]{1};
     old->stop_for_takeover(kLetGo);
     old->join();
@@ -286,7 +286,7 @@ TEST_CASE("a server that nobody goes on with is taken out, and others are handed
                                                      {1, CloseReason::removed}});
 }
 
-TEST_CASE("the server sees no new address, with loopback addresses of clients' own, too") {
+TEST_CASE("after a takeover, the server sees the same addresses, also loopback addresses") {
     for (const auto mode : {ClientAddressMode::shared, ClientAddressMode::loopback}) {
         Peer server;
         Options options = options_for(server.endpoint());
@@ -296,8 +296,8 @@ TEST_CASE("the server sees no new address, with loopback addresses of clients' o
         const std::uint16_t port = port_at_server(client, *old, server);
         const auto address = server.sender().address();
         const auto next = make_relay(options, old.get());
-        REQUIRE(old->pause_threads(kHold));
-        go_on(*old, *next);
+        REQUIRE(old->pause_threads(kPauseTimeout));
+        hand_over(*old, *next);
         CHECK(port_at_server(client, *next, server) == port);
         CHECK(server.sender().address() == address);
         // Another session of the same client address gets the same loopback address.
@@ -307,7 +307,7 @@ TEST_CASE("the server sees no new address, with loopback addresses of clients' o
     }
 }
 
-TEST_CASE("a relay that held goes on, its impaired lines, too") {
+TEST_CASE("a paused relay resumes, with its impairment") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.impairment = *parse_impairment("delay=1ms");
@@ -316,18 +316,18 @@ TEST_CASE("a relay that held goes on, its impaired lines, too") {
         TestRelay relay{options};
         Peer client;
         REQUIRE(relay.echoes(client));
-        REQUIRE(relay.pause_threads(kHold));
+        REQUIRE(relay.pause_threads(kPauseTimeout));
         client.send(payload(8, 5), relay.address());
-        CHECK_FALSE(client.receive(kNotLong));
+        CHECK_FALSE(client.receive(kNoDatagramWait));
         relay.resume_threads();
         CHECK(client.receive());
         CHECK(relay.echoes(client, 2));
         CHECK(relay.counters().impairment[0].datagrams >= 2);
-        REQUIRE(relay.pause_threads(kHold)); // a paused relay can be destroyed
+        REQUIRE(relay.pause_threads(kPauseTimeout)); // a paused relay can be destroyed
     }
 }
 
-TEST_CASE("what was said before a session was proven is handed over, too") {
+TEST_CASE("stored datagrams of unannounced sessions are handed over") {
     EchoServer server;
     Options options = options_for(server.endpoint());
     options.judge_datagram = [](HandshakeMemory& memory, Direction direction,
@@ -346,21 +346,21 @@ TEST_CASE("what was said before a session was proven is handed over, too") {
     REQUIRE(old->echoes(client, 1));
     REQUIRE(old->echoes(client, 2));
     const auto next = make_relay(options, old.get());
-    REQUIRE(old->pause_threads(kHold));
-    go_on(*old, *next);
+    REQUIRE(old->pause_threads(kPauseTimeout));
+    hand_over(*old, *next);
     CHECK(next->echoes(client, 3));
     CHECK(old->events().empty());
     CHECK(count_of(next->finish(), EventKind::datagram) == 6);
 }
 
-TEST_CASE("sockets and sessions that do not fit are refused") {
+TEST_CASE("invalid sockets and sessions are rejected") {
     EchoServer server;
     EchoServer other;
     Options options = options_for(server.endpoint());
     const auto old = make_relay(options);
     Peer client;
     REQUIRE(old->echoes(client, 1));
-    REQUIRE(old->pause_threads(kHold));
+    REQUIRE(old->pause_threads(kPauseTimeout));
     constexpr ServerIndex kServers[]{0};
     const auto given = old->takeover_state(kServers);
     REQUIRE(given.sockets.size() == 1);
@@ -424,7 +424,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
         row.change(state, state.servers[0].sessions[0]);
         const int socket = row.socket.value_or(given.sockets[0]);
         const std::vector<int> sockets(static_cast<std::size_t>(row.sockets), socket);
-        next->take_over(state, kServers, copies_of(sockets));
+        next->take_over(state, kServers, duplicates_of(sockets));
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -439,7 +439,7 @@ TEST_CASE("sockets and sessions that do not fit are refused") {
     options.server.listen = old->listen_endpoints();
     options.server.listen.push_back(options.server.listen[0]);
     const auto start_with = [&](int descriptor) {
-        const TestRelay next{options, Ring::kMinBytes, false, copies_of({descriptor})};
+        const TestRelay next{options, Ring::kMinBytes, false, duplicates_of({descriptor})};
     };
     const int own = old->listening_sockets()[0];
     CHECK_THROWS_AS(start_with(own), TakeoverError);

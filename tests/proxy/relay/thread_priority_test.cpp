@@ -17,7 +17,7 @@ int niceness() {
     return ::getpriority(PRIO_PROCESS, 0);
 }
 
-TEST_CASE("who looks goes behind with all threads it starts, and who forwards keeps its share") {
+TEST_CASE("analysing threads get a lower priority, forwarding threads keep theirs") {
     const int before = niceness();
     int forwarding = 0;
     int looking = 0;

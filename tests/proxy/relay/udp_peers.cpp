@@ -11,7 +11,7 @@
 namespace tw::relay::test {
 
 bool eventually(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kMaxWait;
     while (!condition()) {
         if (std::chrono::steady_clock::now() > deadline) {
             return false;

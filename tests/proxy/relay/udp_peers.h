@@ -22,12 +22,12 @@ using Udp = boost::asio::ip::udp;
 using Bytes = std::vector<std::byte>;
 
 /// How long a test waits for an expected event; it goes on as soon as the event happens.
-inline constexpr std::chrono::seconds kPatience{10};
+inline constexpr std::chrono::seconds kMaxWait{10};
 
 inline constexpr auto kC2sIndex = static_cast<std::size_t>(Direction::c2s);
 inline constexpr auto kS2cIndex = static_cast<std::size_t>(Direction::s2c);
 
-/// Waits up to kPatience until the condition holds. Returns whether it holds.
+/// Waits up to kMaxWait until the condition holds. Returns whether it holds.
 bool eventually(const std::function<bool()>& condition);
 
 /// Returns `size` bytes, which differ for each `number`.
@@ -49,9 +49,9 @@ class Peer {
 
     void send(const Bytes& bytes, const Udp::endpoint& to);
     /// Returns the next datagram; nullopt if none arrives in time.
-    std::optional<Bytes> receive(std::chrono::milliseconds patience = kPatience);
+    std::optional<Bytes> receive(std::chrono::milliseconds patience = kMaxWait);
 
-    /// Whom the last datagram came from.
+    /// Returns the sender of the latest received datagram.
     [[nodiscard]] const Udp::endpoint& sender() const { return sender_; }
 
     [[nodiscard]] Udp::socket& socket() { return socket_; }
@@ -62,7 +62,7 @@ class Peer {
     Udp::endpoint sender_;
 };
 
-/// Sends back what it gets, until destroyed.
+/// Sends each received datagram back to its sender, until destroyed.
 class EchoServer {
   public:
     explicit EchoServer(
@@ -73,7 +73,7 @@ class EchoServer {
 
     [[nodiscard]] Udp::endpoint endpoint() const { return peer_.endpoint(); }
 
-    /// What begins with this byte is not answered from now on.
+    /// From now on, does not answer datagrams that begin with this byte.
     void ignore(std::byte first) { ignored_ = std::to_integer<int>(first); }
 
   private:

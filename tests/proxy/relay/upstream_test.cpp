@@ -29,7 +29,7 @@ SipKey key_of(std::uint8_t number) {
     return key;
 }
 
-TEST_CASE("each client address has one loopback address, whatever the ports") {
+TEST_CASE("each client address has one loopback address for all ports") {
     LoopbackAddresses addresses{key_of(1)};
     std::set<std::uint32_t> taken;
     for (std::uint32_t i = 0; i < 70'000; ++i) {
@@ -49,7 +49,7 @@ TEST_CASE("each client address has one loopback address, whatever the ports") {
 }
 
 TEST_CASE(
-    "a loopback address is free when its last session has ended, and comes back to its owner") {
+    "a loopback address is free after its last session, and is assigned again to its client") {
     LoopbackAddresses addresses{key_of(1)};
     const auto first = addresses.assign_address(client_at(1));
     CHECK(addresses.assign_address(client_at(1)) == first);
@@ -65,7 +65,7 @@ TEST_CASE(
     CHECK(other.assign_address(client_at(1)) != first);
 }
 
-TEST_CASE("an upstream socket is connected to the server, from the address its mode says") {
+TEST_CASE("an upstream socket is connected to the server, with the local address of its mode") {
     Peer server;
     for (const auto mode : {ClientAddressMode::shared, ClientAddressMode::loopback}) {
         UpstreamFactory factory{server.endpoint(), mode, 65'536, SipKey{}};

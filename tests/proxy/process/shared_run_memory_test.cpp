@@ -1,5 +1,5 @@
-// Covers: proxy/relay/counters.cpp, proxy/channel/shared_block.cpp
-#include "proxy/channel/shared_block.h"
+// Covers: proxy/relay/counters.cpp, proxy/channel/shared_run_memory.cpp
+#include "proxy/channel/shared_run_memory.h"
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <algorithm>
@@ -21,14 +21,14 @@ using base::UniqueFd;
 using channel::SharedRunMemory;
 using relay::test::copy_of;
 
-TEST_CASE("the observer reads the data that the relay writes into block and rings") {
+TEST_CASE("the observer reads the data that the relay writes into the shared memory") {
     const SharedRunMemory relay_side{2, relay::Ring::kMinBytes};
-    relay_side.block().facts.servers[0].addresses[0].port = 8304;
-    relay_side.block().observation.counters[1].sessions_opened.add(3);
+    relay_side.data().facts.servers[0].addresses[0].port = 8304;
+    relay_side.data().observer_memory.counters[1].sessions_opened.add(3);
     const SharedRunMemory observer_side{copy_of(relay_side.descriptor())};
     CHECK(observer_side.num_threads() == 2);
-    CHECK(observer_side.block().facts.servers[0].address().port == 8304);
-    CHECK(relay::totals(observer_side.block().observation).sessions_opened == 3);
+    CHECK(observer_side.data().facts.servers[0].address().port == 8304);
+    CHECK(relay::totals(observer_side.data().observer_memory).sessions_opened == 3);
     for (unsigned thread = 0; thread < 2; ++thread) {
         CAPTURE(thread);
         relay::Ring in{relay_side.ring_memory(thread)};
@@ -101,7 +101,7 @@ TEST_CASE("the facts show each server and its current address") {
     CHECK(facts.server_address(0) == "0.0.0.0:8304");
     CHECK(facts.servers[0].listen_endpoints().empty());
     facts.servers[0].listen[0].port = 8303;
-    facts.servers[0].num_listen = 1;
+    facts.servers[0].num_listen_endpoints = 1;
     REQUIRE(facts.servers[0].listen_endpoints().size() == 1);
     CHECK(facts.servers[0].listen_endpoints()[0].port == 8303);
     facts.num_servers = 1'000'000; // a misbehaving relay

@@ -28,7 +28,7 @@ struct ServerFacts {
     /// The server's name in the configuration, null-terminated; empty: the server has no name.
     std::array<char, kMaxNameBytes + 1> name{};
     std::array<base::Endpoint, relay::kMaxListeners> listen{};
-    std::uint32_t num_listen = 0;
+    std::uint32_t num_listen_endpoints = 0;
     /// The server's address is addresses[current_address], where current_address is 0 or 1. A new
     /// address is written into the unused element before current_address changes, so that the
     /// observer never reads an address while it is written.
@@ -51,7 +51,7 @@ struct ServerFacts {
     }
 
     [[nodiscard]] std::span<const base::Endpoint> listen_endpoints() const noexcept {
-        return std::span{listen}.first(num_listen);
+        return std::span{listen}.first(num_listen_endpoints);
     }
 };
 
@@ -64,12 +64,12 @@ struct RelayFacts {
     std::uint32_t threads = 0;
     base::Timestamp started = 0; ///< when the relay's process started (UTC)
     /// For a tap: where the traffic is captured, as null-terminated text. Empty for a relay.
-    std::array<char, 256> tapped{};
+    std::array<char, 256> tap_description{};
     relay::Impairment impairment{}; ///< the current impairment
 
     /// Returns whether the run is a tap, which captures traffic instead of forwarding it. A tap has
     /// no listening addresses and no impairment.
-    [[nodiscard]] bool is_tap() const noexcept { return tapped.front() != 0; }
+    [[nodiscard]] bool is_tap() const noexcept { return tap_description.front() != 0; }
 
     /// Returns the servers that have been added, including removed servers.
     [[nodiscard]] std::span<const ServerFacts> added_servers() const noexcept {
@@ -83,7 +83,7 @@ struct RelayFacts {
 
 /// The memory that the relay's process and the observer's process share, without the rings.
 struct SharedProcessData {
-    relay::ObserverSharedMemory observation;
+    relay::ObserverSharedMemory observer_memory;
     RelayFacts facts; ///< written by the relay's process and read by the observer
     /// The highest session number that an observer has written into records. A later observer
     /// assigns greater numbers.
@@ -108,7 +108,7 @@ class SharedRunMemory {
     /// std::runtime_error if the memory is too small or its number of threads is invalid.
     explicit SharedRunMemory(base::UniqueFd memory);
 
-    [[nodiscard]] SharedProcessData& block() const noexcept { return *block_; }
+    [[nodiscard]] SharedProcessData& data() const noexcept { return *data_; }
 
     [[nodiscard]] unsigned num_threads() const noexcept { return threads_; }
 
@@ -119,12 +119,12 @@ class SharedRunMemory {
 
   private:
     base::SharedMemory memory_;
-    SharedProcessData* block_;
+    SharedProcessData* data_;
     unsigned threads_;
 };
 
 [[nodiscard]] inline std::uint64_t num_open_sessions(const relay::Counters& counters) noexcept {
-    // The counters are not read at the same time, so more sessions can be closed than opened.
+    // The counters are not read at the same time, so sessions_closed can be the greater one.
     return counters.sessions_opened - std::min(counters.sessions_closed, counters.sessions_opened);
 }
 

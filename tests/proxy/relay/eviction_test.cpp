@@ -25,7 +25,7 @@ constexpr std::uint16_t kListenPort = 8303;
 
 /// A game with datagrams of one letter. From the client: 'c' begins, 'v' verifies at once, 'i' is a
 /// request. From the server: 'm' shows play, and 'k' keeps the client's slot.
-DatagramVerdict prove_by_letter(HandshakeMemory& memory, Direction direction,
+DatagramVerdict judge_by_letter(HandshakeMemory& memory, Direction direction,
                                 std::span<const std::byte> datagram) {
     const char letter = static_cast<char>(datagram[0]);
     std::byte& verified = memory.bytes[0];
@@ -56,19 +56,19 @@ Endpoint v6(std::array<std::uint8_t, 3> networks, std::uint16_t port) {
 }
 
 /// A session table without a relay. The test sets the time.
-class Scene {
+class TableBench {
   public:
-    explicit Scene(std::size_t max_sessions)
+    explicit TableBench(std::size_t max_sessions)
         : options_{options_of(max_sessions)}, shared_{options_, numbers_, 0,
                                                       to_asio(v4(0x7f000001, kServerPort)),
                                                       ClientAddressMode::shared},
-          table_{shared_, listeners_, ready_.get(), copier_, observation_.counters[0], rounds_} {
-        wait(milliseconds{10'000});
+          table_{shared_, listeners_, epoll_.get(), copier_, observation_.counters[0], timers_} {
+        advance_time(milliseconds{10'000});
     }
 
     /// Sends a datagram of a client. Returns whether the client then has a session.
-    bool says(const Endpoint& client, char letter) {
-        rounds_.begin_batch(now_);
+    bool send_from_client(const Endpoint& client, char letter) {
+        timers_.begin_batch(now_);
         SocketAddress name{};
         const auto asio = to_asio(client);
         std::memcpy(&name, asio.data(), asio.size());
@@ -81,48 +81,48 @@ class Scene {
             session->is_active = true;
             table_.examine_datagram(*session, Direction::c2s, datagram);
         }
-        rounds_.end_batch();
+        timers_.end_batch();
         copier_.commit_events();
         return session != nullptr;
     }
 
     /// Sends a datagram of the server to a client that has a session.
-    void answers(const Endpoint& client, char letter) {
-        rounds_.begin_batch(now_);
+    void send_from_server(const Endpoint& client, char letter) {
+        timers_.begin_batch(now_);
         if (Session* const session = table_.sessions().find(client, 0)) {
             const std::array datagram{static_cast<std::byte>(letter)};
             table_.note_server_answer(*session);
             table_.examine_datagram(*session, Direction::s2c, datagram);
         }
-        rounds_.end_batch();
+        timers_.end_batch();
         copier_.commit_events();
     }
 
-    void answers(const std::vector<Endpoint>& clients, char letter) {
+    void send_from_server(const std::vector<Endpoint>& clients, char letter) {
         for (const Endpoint& each : clients) {
-            answers(each, letter);
+            send_from_server(each, letter);
         }
     }
 
     /// Lets `number` players join one after another, while the other players go on playing.
-    std::vector<Endpoint> play(std::uint32_t first, std::size_t number,
-                               const std::vector<Endpoint>& others = {}) {
+    std::vector<Endpoint> join_players(std::uint32_t first, std::size_t number,
+                                       const std::vector<Endpoint>& others = {}) {
         std::vector<Endpoint> players;
         for (std::uint32_t i = 0; i < number; ++i) {
             players.push_back(v4(first + i, 1000));
-            REQUIRE(joins(players.back()));
-            wait(milliseconds{300});
-            answers(others, 'm');
-            answers(players, 'm');
+            REQUIRE(join(players.back()));
+            advance_time(milliseconds{300});
+            send_from_server(others, 'm');
+            send_from_server(players, 'm');
         }
         return players;
     }
 
     /// Performs the whole handshake of a client that the server accepts.
-    bool joins(const Endpoint& client) {
-        const bool begun = says(client, 'c');
-        says(client, 'v');
-        answers(client, 'm');
+    bool join(const Endpoint& client) {
+        const bool begun = send_from_client(client, 'c');
+        send_from_client(client, 'v');
+        send_from_server(client, 'm');
         return begun && is_player(client);
     }
 
@@ -144,9 +144,9 @@ class Scene {
         return count;
     }
 
-    void wait(milliseconds time) {
+    void advance_time(milliseconds time) {
         now_ += time;
-        while (!rounds_.check_due_sessions(
+        while (!timers_.check_due_sessions(
             now_, [this](Session& each) { table_.check_timeout(each, now_); })) {
         }
         copier_.commit_events();
@@ -158,7 +158,7 @@ class Scene {
     static Options options_of(std::size_t max_sessions) {
         Options options;
         options.max_sessions = max_sessions;
-        options.judge_datagram = prove_by_letter;
+        options.judge_datagram = judge_by_letter;
         return options;
     }
 
@@ -167,12 +167,12 @@ class Scene {
     ObserverSharedMemory observation_{.observer{1}};
     SharedServerData shared_;
     Clock::time_point now_ = Clock::now();
-    UniqueFd ready_{::epoll_create1(EPOLL_CLOEXEC)};
+    UniqueFd epoll_{::epoll_create1(EPOLL_CLOEXEC)};
     std::vector<Listener> listeners_{
         Listener{.socket = -1, .is_any_address = true, .local = v4(0, kListenPort)}};
     tw::test::LocalRing ring_{Ring::kMinBytes};
     DatagramCopier copier_{&ring_, observation_.observer};
-    SessionTimers rounds_{milliseconds{2000}, now_};
+    SessionTimers timers_{milliseconds{2000}, now_};
     SessionTable table_;
 };
 
@@ -182,137 +182,138 @@ constexpr std::uint32_t kHonest = 0x14000000;
 /// Lets a client of another network join: it repeats its datagram twice a second and answers after a
 /// round trip of 100 ms. Returns the milliseconds until it plays. `meanwhile`: called every 100 ms.
 template <typename Meanwhile>
-milliseconds time_to_join(Scene& scene, const Endpoint& client, Meanwhile&& meanwhile) {
+milliseconds time_to_join(TableBench& bench, const Endpoint& client, Meanwhile&& meanwhile) {
     constexpr milliseconds kTrip{100};
-    constexpr int kTripsBetweenKnocks = 5;
+    constexpr int kTripsPerRepetition = 5;
     milliseconds waited{0};
     bool in = false;
     for (int trip = 0; waited < std::chrono::seconds{20}; ++trip, waited += kTrip) {
         if (in) {
-            scene.says(client, 'v');
-            scene.answers(client, 'm');
-            if (scene.is_player(client)) {
+            bench.send_from_client(client, 'v');
+            bench.send_from_server(client, 'm');
+            if (bench.is_player(client)) {
                 break;
             }
         }
-        in = (trip % kTripsBetweenKnocks == 0 && scene.says(client, 'c')) ||
-             scene.count({client}) == 1;
+        in = (trip % kTripsPerRepetition == 0 && bench.send_from_client(client, 'c')) ||
+             bench.count({client}) == 1;
         meanwhile();
-        scene.wait(kTrip);
+        bench.advance_time(kTrip);
     }
     return waited;
 }
 
-TEST_CASE("a proof of an address takes no player's place") {
+TEST_CASE("verified clients without a server slot evict no player") {
     for (const std::size_t max_sessions : {std::size_t{64}, std::size_t{1024}}) {
         CAPTURE(max_sessions);
-        Scene scene{max_sessions};
+        TableBench bench{max_sessions};
         const auto attack = [&] { // 17 addresses with 64 ports each, which keep sending
             for (std::uint32_t i = 0; i < 17 * 64; ++i) {
                 const Endpoint from =
                     v4(kAttacker + i / 64, static_cast<std::uint16_t>(1000 + i % 64));
-                scene.says(from, 'c');
-                scene.says(from, 'v');
+                bench.send_from_client(from, 'c');
+                bench.send_from_client(from, 'v');
             }
         };
         for (int i = 0; i < 20; ++i) {
             attack();
-            scene.wait(milliseconds{500});
+            bench.advance_time(milliseconds{500});
         }
-        CHECK(scene.count(ClientStanding::verified) <= max_sessions / 8);
-        CHECK(scene.count(ClientStanding::unverified) <= max_sessions / 4);
+        CHECK(bench.count(ClientStanding::verified) <= max_sessions / 8);
+        CHECK(bench.count(ClientStanding::unverified) <= max_sessions / 4);
         for (std::uint32_t i = 0; i < 10; ++i) {
-            CHECK(time_to_join(scene, v4(kHonest + i, 1000), attack) <= milliseconds{2000});
+            CHECK(time_to_join(bench, v4(kHonest + i, 1000), attack) <= milliseconds{2000});
         }
     }
 }
 
-TEST_CASE("clients that join a small table at once do not displace each other") {
+TEST_CASE("clients that join a small table at the same time do not evict each other") {
     for (const std::size_t max_sessions : {std::size_t{2}, std::size_t{3}, std::size_t{4}}) {
         CAPTURE(max_sessions);
-        Scene scene{max_sessions};
+        TableBench bench{max_sessions};
         std::vector<Endpoint> clients;
         for (std::uint32_t i = 0; i < max_sessions; ++i) {
             clients.push_back(v4(kHonest + i, 1000));
         }
         for (const char letter : {'c', 'v'}) {
             for (const Endpoint& each : clients) {
-                CHECK(scene.says(each, letter));
+                CHECK(bench.send_from_client(each, letter));
             }
         }
-        scene.answers(clients, 'm');
-        CHECK(scene.count(ClientStanding::player) == max_sessions);
-        CHECK_FALSE(scene.says(v4(kAttacker, 1000), 'c'));
-        CHECK(scene.count(clients) == max_sessions);
+        bench.send_from_server(clients, 'm');
+        CHECK(bench.count(ClientStanding::player) == max_sessions);
+        CHECK_FALSE(bench.send_from_client(v4(kAttacker, 1000), 'c'));
+        CHECK(bench.count(clients) == max_sessions);
     }
 }
 
-TEST_CASE("one address fills no table, even where the server plays with all it sends") {
-    Scene scene{64};
+TEST_CASE("one address cannot fill the table, even if all of its clients are players") {
+    TableBench bench{64};
     std::vector<Endpoint> all;
     for (std::uint16_t i = 0; i < 64; ++i) {
         all.push_back(v4(kAttacker, static_cast<std::uint16_t>(1000 + i)));
-        scene.joins(all.back());
-        scene.wait(milliseconds{500});
-        scene.answers(all, 'm');
+        bench.join(all.back());
+        bench.advance_time(milliseconds{500});
+        bench.send_from_server(all, 'm');
     }
-    CHECK(scene.count(ClientStanding::player) == 32);
-    CHECK(scene.joins(v4(kHonest, 1000)));
+    CHECK(bench.count(ClientStanding::player) == 32);
+    CHECK(bench.join(v4(kHonest, 1000)));
 }
 
-TEST_CASE("whom the server plays with is not displaced, whatever comes") {
-    Scene scene{16};
-    const auto players = scene.play(kHonest, 16);
+TEST_CASE("a player is not evicted, whatever other clients send") {
+    TableBench bench{16};
+    const auto players = bench.join_players(kHonest, 16);
     for (int second = 0; second < 30; ++second) {
         for (std::uint32_t i = 0; i < 100; ++i) {
-            scene.says(v4(kAttacker + i, static_cast<std::uint16_t>(second)),
-                       i % 2 == 0 ? 'c' : 'v');
+            bench.send_from_client(v4(kAttacker + i, static_cast<std::uint16_t>(second)),
+                                   i % 2 == 0 ? 'c' : 'v');
         }
         for (std::size_t i = 0; i < players.size(); ++i) {
             // Half of the players load a map: the server only sends them datagrams that keep their slots.
-            scene.answers(players[i], i % 2 == 0 ? 'm' : 'k');
+            bench.send_from_server(players[i], i % 2 == 0 ? 'm' : 'k');
         }
-        scene.wait(milliseconds{1000});
+        bench.advance_time(milliseconds{1000});
     }
-    CHECK(scene.count(players) == players.size());
-    CHECK(scene.count(ClientStanding::player) == players.size());
+    CHECK(bench.count(players) == players.size());
+    CHECK(bench.count(ClientStanding::player) == players.size());
 }
 
-TEST_CASE("whom the server has forgotten leaves for a newcomer, however much it sends") {
-    Scene scene{16};
-    const Endpoint playing = scene.play(kHonest, 1).front();
-    const auto gone = scene.play(kAttacker, 15, {playing});
+TEST_CASE(
+    "a client that the server has dropped is evicted for a new client, however much it sends") {
+    TableBench bench{16};
+    const Endpoint playing = bench.join_players(kHonest, 1).front();
+    const auto gone = bench.join_players(kAttacker, 15, {playing});
     const Endpoint late = v4(kHonest + 1, 1000);
     const auto speak = [&] {
         for (const Endpoint& each : gone) {
-            scene.says(each, 'x');
-            scene.says(each, 'i');
-            scene.answers(each, 'i'); // an answer with server info does not show play
+            bench.send_from_client(each, 'x');
+            bench.send_from_client(each, 'i');
+            bench.send_from_server(each, 'i'); // an answer with server info does not show play
         }
-        scene.answers(playing, 'm');
+        bench.send_from_server(playing, 'm');
     };
-    CHECK_FALSE(scene.says(late, 'c')); // the server is full
-    CHECK(time_to_join(scene, late, speak) <= milliseconds{4000});
-    CHECK(scene.count({playing}) == 1);
+    CHECK_FALSE(bench.send_from_client(late, 'c')); // the server is full
+    CHECK(time_to_join(bench, late, speak) <= milliseconds{4000});
+    CHECK(bench.count({playing}) == 1);
 }
 
-TEST_CASE("a server that says nothing to anybody forgets nobody") {
-    Scene scene{16};
-    const auto players = scene.play(kHonest, 16);
+TEST_CASE("while the server sends nothing to any client, no player is evicted") {
+    TableBench bench{16};
+    const auto players = bench.join_players(kHonest, 16);
     for (int second = 0; second < 20; ++second) { // the client loads a map
-        scene.wait(milliseconds{1000});
-        scene.says(v4(kAttacker, static_cast<std::uint16_t>(1000 + second)), 'c');
+        bench.advance_time(milliseconds{1000});
+        bench.send_from_client(v4(kAttacker, static_cast<std::uint16_t>(1000 + second)), 'c');
     }
-    CHECK(scene.count(players) == players.size());
+    CHECK(bench.count(players) == players.size());
 }
 
-TEST_CASE("a player that has left keeps no client of its address out, and no other player leaves") {
+TEST_CASE("at the limit of an address, a new client replaces only a player that has left") {
     struct Row {
         std::string_view name;
         bool client_sends;
         bool server_sends;
         bool others_play;
-        bool is_displaced;
+        bool is_evicted;
     };
 
     const Row rows[]{
@@ -325,45 +326,47 @@ TEST_CASE("a player that has left keeps no client of its address out, and no oth
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Scene scene{8}; // at most 4 sessions of an address
+        TableBench bench{8}; // at most 4 sessions of an address
         std::vector<Endpoint> all;
         for (std::uint16_t i = 0; i < 4; ++i) {
             all.push_back(v4(kHonest, static_cast<std::uint16_t>(1000 + i)));
-            REQUIRE(scene.joins(all.back()));
-            scene.wait(milliseconds{500});
+            REQUIRE(bench.join(all.back()));
+            bench.advance_time(milliseconds{500});
             for (const Endpoint& each : all) {
-                scene.says(each, 'x');
-                scene.answers(each, 'm');
+                bench.send_from_client(each, 'x');
+                bench.send_from_server(each, 'm');
             }
         }
         const Endpoint next = v4(kHonest, 2000);
         milliseconds waited{0};
-        for (; waited < milliseconds{5000} && !scene.says(next, 'c'); waited += milliseconds{500}) {
-            scene.wait(milliseconds{500});
+        for (; waited < milliseconds{5000} && !bench.send_from_client(next, 'c');
+             waited += milliseconds{500}) {
+            bench.advance_time(milliseconds{500});
             for (const Endpoint& each : all) {
                 const bool is_first = each == all.front();
                 if (!is_first || row.client_sends) {
-                    scene.says(each, 'x');
+                    bench.send_from_client(each, 'x');
                 }
                 if (is_first ? row.server_sends : row.others_play) {
-                    scene.answers(each, 'm');
+                    bench.send_from_server(each, 'm');
                 }
             }
         }
-        CHECK(scene.count({next}) == (row.is_displaced ? 1U : 0U));
-        CHECK(scene.count({all[0]}) == (row.is_displaced ? 0U : 1U));
-        CHECK(scene.count({all[1], all[2], all[3]}) == 3);
+        CHECK(bench.count({next}) == (row.is_evicted ? 1U : 0U));
+        CHECK(bench.count({all[0]}) == (row.is_evicted ? 0U : 1U));
+        CHECK(bench.count({all[1], all[2], all[3]}) == 3);
         CHECK(waited >= milliseconds{3000});
-        CHECK(scene.joins(next) == row.is_displaced);
-        const auto refused = scene.counters().new_clients.rejected_by_address_limit.value();
-        CHECK_FALSE(scene.says(v4(kHonest, 3000), 'v')); // the limit holds
-        CHECK(scene.counters().new_clients.rejected_by_address_limit.value() == refused + 1);
-        CHECK(scene.counters().sessions_refused.value() == 0);
-        CHECK(scene.says(all[0], 'c') != row.is_displaced); // a displaced client does not come back
+        CHECK(bench.join(next) == row.is_evicted);
+        const auto refused = bench.counters().new_clients.rejected_by_address_limit.value();
+        CHECK_FALSE(bench.send_from_client(v4(kHonest, 3000), 'v')); // the limit holds
+        CHECK(bench.counters().new_clients.rejected_by_address_limit.value() == refused + 1);
+        CHECK(bench.counters().sessions_refused.value() == 0);
+        CHECK(bench.send_from_client(all[0], 'c') !=
+              row.is_evicted); // a evicted client does not come back
     }
 }
 
-TEST_CASE("a network has a share of what is not players, and so have those that it is in") {
+TEST_CASE("each network has a limited share of the sessions without a server slot") {
     struct Row {
         std::string_view name;
         std::size_t varied; ///< the index in v6()'s `networks` that differs; 3: none; 4: IPv4
@@ -381,41 +384,41 @@ TEST_CASE("a network has a share of what is not players, and so have those that 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Scene scene{1024};
+        TableBench bench{1024};
         for (std::uint32_t i = 0; i < 2000; ++i) {
             const Endpoint from = client(row, i, 1000);
-            scene.says(from, 'c');
-            scene.says(from, 'v');
-            scene.wait(milliseconds{20});
-            scene.says(client(row, i, 10'000), 'c');
+            bench.send_from_client(from, 'c');
+            bench.send_from_client(from, 'v');
+            bench.advance_time(milliseconds{20});
+            bench.send_from_client(client(row, i, 10'000), 'c');
         }
-        CHECK(scene.count(ClientStanding::verified) == 128 / row.part);
-        CHECK(scene.count(ClientStanding::unverified) <= 256 / row.part);
-        CHECK(scene.joins(v4(kHonest, 1000)));
+        CHECK(bench.count(ClientStanding::verified) == 128 / row.part);
+        CHECK(bench.count(ClientStanding::unverified) <= 256 / row.part);
+        CHECK(bench.join(v4(kHonest, 1000)));
     }
 }
 
-TEST_CASE("those leave first whose network has most, and of these the oldest") {
-    Scene scene{64}; // at most 8 verified sessions
+TEST_CASE("the oldest session of the network with the most sessions is evicted first") {
+    TableBench bench{64}; // at most 8 verified sessions
     std::vector<Endpoint> clients;
     const auto verify = [&](const Endpoint& client) {
         clients.push_back(client);
-        scene.says(client, 'c');
-        scene.says(client, 'v');
-        scene.wait(milliseconds{100});
+        bench.send_from_client(client, 'c');
+        bench.send_from_client(client, 'v');
+        bench.advance_time(milliseconds{100});
     };
     for (std::uint32_t i = 0; i < 8; ++i) {
         verify(v4(kHonest + i, 1000));
     }
     verify(v6({1, 1, 1}, 1));
-    CHECK(scene.count({clients[0]}) == 0); // every client has a session; the oldest one was evicted
-    CHECK(scene.count(clients) == 8);
+    CHECK(bench.count({clients[0]}) == 0); // every client has a session; the oldest one was evicted
+    CHECK(bench.count(clients) == 8);
     verify(v6({1, 1, 1}, 2)); // a second client of a /64, whose share is one session
-    CHECK(scene.count({clients[8]}) == 0);
-    CHECK(scene.count({clients[1], clients[9]}) == 2);
+    CHECK(bench.count({clients[8]}) == 0);
+    CHECK(bench.count({clients[1], clients[9]}) == 2);
 }
 
-TEST_CASE("handshakes and requests in a player's name leave room for that player's handshake") {
+TEST_CASE("a flood with a player's forged address does not prevent that player's handshake") {
     struct Row {
         char letter;
         int floods_before;
@@ -424,54 +427,54 @@ TEST_CASE("handshakes and requests in a player's name leave room for that player
 
     for (const Row& row : {Row{'c', 20, milliseconds{2000}}, Row{'i', 1, milliseconds{200}}}) {
         CAPTURE(row.letter);
-        Scene scene{1024};
+        TableBench bench{1024};
         std::uint32_t sent = 0;
         const auto flood = [&] { // 20,000 datagrams a second
             for (int i = 0; i < 2000; ++i, ++sent) {
                 const auto port = static_cast<std::uint16_t>(2000 + sent * 7919 % 60'000);
-                scene.says(v4(kHonest, port), row.letter);
+                bench.send_from_client(v4(kHonest, port), row.letter);
             }
         };
         for (int i = 0; i < row.floods_before; ++i) {
             flood();
-            scene.wait(milliseconds{row.floods_before == 1 ? 0 : 100});
+            bench.advance_time(milliseconds{row.floods_before == 1 ? 0 : 100});
         }
-        CHECK(time_to_join(scene, v4(kHonest, 1000), flood) <= row.longest);
+        CHECK(time_to_join(bench, v4(kHonest, 1000), flood) <= row.longest);
     }
 }
 
-TEST_CASE("nobody gets in in the name of the proxy or the server") {
-    Scene scene{16};
+TEST_CASE("datagrams with the proxy's or the server's own address are rejected") {
+    TableBench bench{16};
     const auto loopback = [](std::uint16_t port) { return v4(0x7f000001, port); };
     // The server's answer would come back to the relay.
-    CHECK_FALSE(scene.says(loopback(kListenPort), 'c'));
-    CHECK_FALSE(scene.says(v4(0x7f000002, kListenPort), 'i'));
-    CHECK_FALSE(scene.says(loopback(kServerPort), 'c'));
-    CHECK(scene.counters().new_clients.rejected_own_address.value() == 3);
-    CHECK(scene.says(loopback(kListenPort + 1), 'c'));
-    CHECK(scene.says(v4(kHonest, kListenPort), 'c')); // a client may use any port
-    CHECK(scene.says(v4(kHonest, kServerPort), 'c'));
+    CHECK_FALSE(bench.send_from_client(loopback(kListenPort), 'c'));
+    CHECK_FALSE(bench.send_from_client(v4(0x7f000002, kListenPort), 'i'));
+    CHECK_FALSE(bench.send_from_client(loopback(kServerPort), 'c'));
+    CHECK(bench.counters().new_clients.rejected_own_address.value() == 3);
+    CHECK(bench.send_from_client(loopback(kListenPort + 1), 'c'));
+    CHECK(bench.send_from_client(v4(kHonest, kListenPort), 'c')); // a client may use any port
+    CHECK(bench.send_from_client(v4(kHonest, kServerPort), 'c'));
 }
 
-TEST_CASE("the observer hears of few that the server does not play with, and of all that it does") {
-    Scene scene{1024};
+TEST_CASE("all players are announced to the observer, other verified clients at a limited rate") {
+    TableBench bench{1024};
     const NewClientLimits limits;
     for (std::uint32_t i = 0; i < 400; ++i) {
         const Endpoint client = v4(kAttacker + i, 1000);
-        scene.says(client, 'c');
-        scene.says(client, 'v');
+        bench.send_from_client(client, 'c');
+        bench.send_from_client(client, 'v');
         if (i % 100 == 99) {
-            scene.wait(milliseconds{100});
+            bench.advance_time(milliseconds{100});
         }
     }
-    CHECK(scene.counters().sessions_opened.value() >= limits.announcement_burst);
-    CHECK(scene.counters().sessions_opened.value() <=
+    CHECK(bench.counters().sessions_opened.value() >= limits.announcement_burst);
+    CHECK(bench.counters().sessions_opened.value() <=
           limits.announcement_burst + limits.announcement_rate);
-    const auto before = scene.counters().sessions_opened.value();
+    const auto before = bench.counters().sessions_opened.value();
     const Endpoint player = v4(kHonest, 1000);
-    scene.wait(milliseconds{250});
-    CHECK(scene.joins(player));
-    CHECK(scene.counters().sessions_opened.value() == before + 1);
+    bench.advance_time(milliseconds{250});
+    CHECK(bench.join(player));
+    CHECK(bench.counters().sessions_opened.value() == before + 1);
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-#include "proxy/channel/shared_block.h"
+#include "proxy/channel/shared_run_memory.h"
 
 #include <new>
 #include <stdexcept>
@@ -10,35 +10,35 @@ namespace tw::channel {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kBlockBytes = (sizeof(SharedProcessData) + kPage - 1) / kPage * kPage;
+constexpr std::size_t kDataBytes = (sizeof(SharedProcessData) + kPage - 1) / kPage * kPage;
 
 } // namespace
 
 SharedRunMemory::SharedRunMemory(unsigned threads, std::size_t ring_bytes)
-    : memory_{base::SharedMemory::create(kBlockBytes +
+    : memory_{base::SharedMemory::create(kDataBytes +
                                          threads * relay::Ring::shared_memory_size(ring_bytes))},
-      block_{new (memory_.bytes().data()) SharedProcessData}, threads_{threads} {
-    block_->facts.threads = threads;
-    block_->facts.started = base::now_utc();
+      data_{new (memory_.bytes().data()) SharedProcessData}, threads_{threads} {
+    data_->facts.threads = threads;
+    data_->facts.started = base::now_utc();
 }
 
 SharedRunMemory::SharedRunMemory(base::UniqueFd memory)
     : memory_{base::SharedMemory::attach(std::move(memory))},
       // The relay's process, which is the same program, constructed the SharedProcessData here.
-      block_{std::launder(reinterpret_cast<SharedProcessData*>(memory_.bytes().data()))},
-      threads_{memory_.bytes().size() > kBlockBytes ? block_->facts.threads : 0} {
+      data_{std::launder(reinterpret_cast<SharedProcessData*>(memory_.bytes().data()))},
+      threads_{memory_.bytes().size() > kDataBytes ? data_->facts.threads : 0} {
     if (threads_ == 0 || threads_ > relay::kMaxThreads) {
         throw std::runtime_error{"the memory shared with the relay is invalid"};
     }
 }
 
 std::span<std::byte> SharedRunMemory::ring_memory(unsigned thread) const noexcept {
-    const std::size_t bytes = (memory_.bytes().size() - kBlockBytes) / threads_;
-    return memory_.bytes().subspan(kBlockBytes + thread * bytes, bytes);
+    const std::size_t bytes = (memory_.bytes().size() - kDataBytes) / threads_;
+    return memory_.bytes().subspan(kDataBytes + thread * bytes, bytes);
 }
 
 std::string RelayFacts::server_address(relay::ServerIndex server) const {
-    return is_tap() ? tapped.data() : base::to_string(servers[server].address());
+    return is_tap() ? tap_description.data() : base::to_string(servers[server].address());
 }
 
 std::string RelayFacts::server_name_and_address(relay::ServerIndex server) const {

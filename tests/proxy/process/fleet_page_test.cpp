@@ -28,7 +28,7 @@ std::string session(int number, std::string_view event, std::string_view more = 
                             event, number, more));
 }
 
-web::RunState shown(const FleetOverview& board, const process::ServerPageUrls& pages = {}) {
+web::RunState state_of(const FleetOverview& board, const process::ServerPageUrls& pages = {}) {
     web::RunState state;
     state.stream = web::RecordStreamState{.name = "twscope"};
     board.fill_run_state(state, pages);
@@ -59,8 +59,9 @@ TEST_CASE("servers, players and their names are taken from the records") {
     add(board, {"ctf"},
         line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
 
-    const web::RunState state = shown(board, {.pattern = "https://{server}.example.org/?{server}",
-                                              .own = {{"race", "http://10.0.0.5:9303/"}}});
+    const web::RunState state =
+        state_of(board, {.pattern = "https://{server}.example.org/?{server}",
+                         .own = {{"race", "http://10.0.0.5:9303/"}}});
     REQUIRE(state.servers.size() == 2);
     CHECK(state.servers[0].name == "ctf");
     REQUIRE(state.servers[0].collected);
@@ -87,7 +88,7 @@ TEST_CASE("a session ends with its close record, or with the next run if its own
     FleetOverview board;
     const auto numbers = [&board] {
         std::vector<std::uint32_t> open;
-        for (const web::SessionView& session : shown(board).view.sessions) {
+        for (const web::SessionView& session : state_of(board).view.sessions) {
             open.push_back(session.number);
         }
         return open;
@@ -136,7 +137,7 @@ TEST_CASE("findings, also those left out by the limit, are counted in total and 
     add(board, {"ctf"}, line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
     add(board, {"ctf"}, line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
 
-    const web::RunState state = shown(board);
+    const web::RunState state = state_of(board);
     CHECK(state.view.servers.at("ctf").findings == 5);
     CHECK(state.view.servers.at("race").findings == 0);
     CHECK(state.view.sessions[0].findings == 5);
@@ -154,15 +155,15 @@ TEST_CASE("findings, also those left out by the limit, are counted in total and 
         line("finding", 1,
              R"(,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":70,"field":"x",)"
              R"("item":{"type":"character","type_id":9,"id":2},"value":5,"expected":4)"));
-    REQUIRE(shown(board).view.findings.size() == 1);
-    CHECK(shown(board).view.findings[0].text.starts_with(
+    REQUIRE(state_of(board).view.findings.size() == 1);
+    CHECK(state_of(board).view.findings[0].text.starts_with(
         "error snapshot.crc_mismatch: ctf, session 1, tick 70, character 2 x 5 instead of 4. "));
-    CHECK(shown(board).view.servers.at("ctf").findings == 5);
+    CHECK(state_of(board).view.servers.at("ctf").findings == 5);
     for (std::size_t i = 0; i < 2 * web::StatusView::kMaxFindings; ++i) {
         add(board, {"race"},
             line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     }
-    CHECK(shown(board).view.findings.size() == web::StatusView::kMaxFindings);
+    CHECK(state_of(board).view.findings.size() == web::StatusView::kMaxFindings);
 }
 
 TEST_CASE("a server is silent from the finding that begins the silence to the one that ends it") {
@@ -174,18 +175,18 @@ TEST_CASE("a server is silent from the finding that begins the silence to the on
     FleetOverview board;
     add_player(board, "ctf", 1);
     add_player(board, "ctf", 2);
-    CHECK_FALSE(shown(board).servers[0].silent);
+    CHECK_FALSE(state_of(board).servers[0].silent);
     add(board, {"ctf"}, line("finding", 1, silence("began")));
-    const web::RunState state = shown(board);
+    const web::RunState state = state_of(board);
     CHECK(state.servers[0].silent);
     REQUIRE(state.server_silent);
     CHECK(state.server_silent->since_ms == 1795226684124);
     CHECK(state.server_silent->unanswered == 12);
     add(board, {"ctf"}, line("finding", 2, silence("ended")));
-    CHECK_FALSE(shown(board).servers[0].silent);
-    CHECK_FALSE(shown(board).server_silent);
-    CHECK(shown(board).view.findings.size() == 1);
-    CHECK(shown(board).view.totals.findings[static_cast<std::size_t>(
+    CHECK_FALSE(state_of(board).servers[0].silent);
+    CHECK_FALSE(state_of(board).server_silent);
+    CHECK(state_of(board).view.findings.size() == 1);
+    CHECK(state_of(board).view.totals.findings[static_cast<std::size_t>(
               record::FindingId::session_server_silent)] == 1);
 }
 
@@ -197,7 +198,7 @@ TEST_CASE("lines that are not records, or belong to no server, add no server") {
           line("session", 0, R"(,"event":7)")}) {
         add(board, {"odd"}, odd);
     }
-    CHECK(shown(board).servers.empty());
+    CHECK(state_of(board).servers.empty());
     // Such records do not harm a known server either.
     add_player(board, "odd", 1);
     for (
@@ -212,7 +213,7 @@ TEST_CASE("lines that are not records, or belong to no server, add no server") {
     }
     add(board, {"odd"}, line("session", 1, ",") + "\xff");
     add(board, {"odd"}, line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
-    CHECK(shown(board).servers.size() == 1);
+    CHECK(state_of(board).servers.size() == 1);
 }
 
 TEST_CASE("the time of the latest record is never in the future") {
@@ -231,8 +232,8 @@ TEST_CASE("the time of the latest record is never in the future") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         add(board, {"ctf"}, line("session", 1, "", row.time), 1'795'226'688'000);
-        REQUIRE(shown(board).servers.size() == 1);
-        CHECK(shown(board).servers[0].collected->last_ms == row.last_ms);
+        REQUIRE(state_of(board).servers.size() == 1);
+        CHECK(state_of(board).servers[0].collected->last_ms == row.last_ms);
     }
 }
 
@@ -254,7 +255,7 @@ TEST_CASE("long texts are cut at the end of a character") {
              fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
                          R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
                          text)));
-    const web::RunState state = shown(board);
+    const web::RunState state = state_of(board);
     REQUIRE(state.view.sessions.size() == 1);
     const web::SessionView& session = state.view.sessions[0];
     for (const std::string& each : {session.client, session.protocol, session.map, session.name}) {
@@ -269,14 +270,14 @@ TEST_CASE("servers and sessions are bounded, and the rest is counted") {
     for (std::size_t i = 0; i <= FleetOverview::kMaxServers; ++i) {
         add(board, {fmt::format("s{}", i)}, session(1, "open"));
     }
-    CHECK(shown(board).servers.size() == FleetOverview::kMaxServers);
-    CHECK(shown(board).stream->left_out == 1);
-    CHECK(shown(board).view.sessions.size() == web::StatusView::kMaxSessions);
-    CHECK(shown(board).view.sessions_open == FleetOverview::kMaxServers);
+    CHECK(state_of(board).servers.size() == FleetOverview::kMaxServers);
+    CHECK(state_of(board).stream->left_out == 1);
+    CHECK(state_of(board).view.sessions.size() == web::StatusView::kMaxSessions);
+    CHECK(state_of(board).view.sessions_open == FleetOverview::kMaxServers);
     for (int i = 2; i < static_cast<int>(FleetOverview::kMaxSessions) + 10; ++i) {
         add(board, {"s0"}, session(i, "open"));
     }
-    CHECK(shown(board).servers[0].relay.sessions_open == FleetOverview::kMaxSessions);
+    CHECK(state_of(board).servers[0].relay.sessions_open == FleetOverview::kMaxSessions);
     web::RunState one;
     board.fill_run_state(one, {}, "s0");
     CHECK(one.view.sessions.size() == FleetOverview::kMaxSessions);
