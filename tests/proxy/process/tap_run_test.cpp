@@ -98,7 +98,7 @@ TEST_CASE("the sessions of a tap give the same events and counts as those of a r
     CHECK(bench.events() == "open1 c2s1 s2c1 open2 c2s2 c2s1 ");
     CHECK(bench.feed->close_all_sessions(6));
     CHECK(bench.events() == "close1 close2 ");
-    const relay::Counters counters = relay::totals(*bench.observer_memory);
+    const relay::Counters counters = relay::totals(*bench.observation);
     CHECK(counters.sessions_opened == 2);
     CHECK(counters.sessions_closed == 2);
     CHECK(counters.directions[0].datagrams == 3);
@@ -129,7 +129,7 @@ TEST_CASE("datagrams that the kernel dropped are reported once, as a gap at thei
     bench.capture_datagram(21, kServer, kAnn, kNonsense);
     bench.feed->on_frames_read(30, 42, false);
     CHECK(bench.events() == "open1 c2s1 c2s1 gap0:42 c2s1 s2c1 gap0:0 s2c1 ");
-    CHECK(relay::totals(*bench.observer_memory).kernel_dropped == 42);
+    CHECK(relay::totals(*bench.observation).kernel_dropped == 42);
 }
 
 TEST_CASE(
@@ -154,7 +154,7 @@ TEST_CASE("sessions beyond the limit are rejected and counted, and open ones con
     bench.capture_datagram(3, kAnn, kServer, kNonsense);
     bench.feed->on_frames_read(4, 0, false);
     CHECK(bench.events() == "open1 c2s1 c2s1 ");
-    CHECK(relay::totals(*bench.observer_memory).sessions_refused == 1);
+    CHECK(relay::totals(*bench.observation).sessions_refused == 1);
 }
 
 using tw::process::KernelDropLocator;
