@@ -320,7 +320,7 @@ std::vector<RunFlags::Check> ProxyFlags::traffic_checks(const Settings& settings
     }
     for (const std::string& each : server) {
         checks.emplace_back([&each, named] {
-            std::ignore = named ? parse_named_server(each).where : parse_server_options(each);
+            std::ignore = named ? parse_named_server(each).options : parse_server_options(each);
         });
     }
     for (const std::string& each : listen) {
@@ -332,7 +332,7 @@ std::vector<RunFlags::Check> ProxyFlags::traffic_checks(const Settings& settings
     checks.emplace_back([this] { std::ignore = impairment(); });
     for (std::size_t i = 0; named && i < server.size(); ++i) {
         checks.emplace_back([this, i] {
-            const auto own = named_server(i).where;
+            const auto own = named_server(i).options;
             check_no_loop(own, own.listen);
         });
         for (std::size_t j = 0; j < i; ++j) {
