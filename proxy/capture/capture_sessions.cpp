@@ -222,8 +222,8 @@ void InspectorSessionReceiver::on_session_state(std::uint64_t key,
                                                 std::span<const std::byte> state) {
     auto checkpoint = inspect::decode_checkpoint(state);
     // A checkpoint with an unknown token form contains no state.
-    if (checkpoint && checkpoint->form != inspect::TokenForm::unknown) {
-        inspector_->restore(key, *std::move(checkpoint));
+    if (checkpoint && checkpoint->token_form != inspect::TokenForm::unknown) {
+        inspector_->restore_session(key, *std::move(checkpoint));
     }
 }
 

@@ -135,7 +135,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     captures_.emplace(std::move(files), flags.captures.server_detector());
     // Opening the outputs truncates them, so all flags are checked before.
     summary_file_ = open_output_file("--summary", records.summary);
-    config_.inspect.memory = &memory_;
+    config_.inspect.memory_budget = &memory_;
     config_.inspect.learn_sizes |= flags.sizes;
     config_.stats = flags.stats;
     pipeline::Outputs outputs{.records = open_record_output(), .findings = &finding_printer_};

@@ -85,9 +85,9 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
     pipeline::MapFolders maps{flags.maps_and_objects.map_folders(), {.memory = &memory}};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.objects = &mod.objects,
-                                  .described = &mod.messages,
+                                  .described_messages = &mod.messages,
                                   .learn_sizes = learn_sizes,
-                                  .memory = &memory,
+                                  .memory_budget = &memory,
                                   .observers = &observers},
                                  maps,
                                  sink,
@@ -117,7 +117,7 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
             }
         }};
     inspect::Observers observers;
-    observers.add(datagrams);
+    observers.add_observer(datagrams);
     inspect_captures(flags, *mod, captures, json, flags.learn_sizes, observers);
     json.flush();
     return !captures.is_damaged();

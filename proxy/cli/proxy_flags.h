@@ -75,7 +75,7 @@ struct TapFlags final : RunFlags {
     std::vector<std::string> servers; ///< empty if servers are to be recognised
     std::size_t buffer_mib = 16;
 
-    TapFlags() { records.config.inspect.sees_all = false; }
+    TapFlags() { records.config.inspect.sees_all_datagrams = false; }
 
     [[nodiscard]] std::unique_ptr<RunFlags> make_default_flags() const override {
         return std::make_unique<TapFlags>();

@@ -383,7 +383,7 @@ bool read_capture(const RecordSource& source, bool quiet,
     MessageSkippingSink sparse{json};
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{
-        {.objects = source.objects, .memory = &memory}, maps, sparse, numbers};
+        {.objects = source.objects, .memory_budget = &memory}, maps, sparse, numbers};
     captures.read_captures(inspector);
     json.flush();
     return !captures.is_damaged();

@@ -111,12 +111,12 @@ CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& c
     replay::ClientScriptExtractor reader{
         {.includes_secrets = config.json.show_secrets, .shown_commands = &config.shown_commands}};
     inspect::Observers observers;
-    observers.add(reader);
+    observers.add_observer(reader);
     pipeline::RecordFanout nobody;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.objects = config.json.objects,
                                   .messages = false,
-                                  .memory = &memory,
+                                  .memory_budget = &memory,
                                   .observers = &observers},
                                  maps,
                                  nobody,
@@ -177,7 +177,7 @@ replay::ReplayOptions replay_options(const ReplayFlags& flags, const pipeline::C
                         .duration = std::llround(flags.duration * kNanosecondsPerSecond),
                         .timeout = std::llround(flags.timeout * kNanosecondsPerSecond)},
         .inspect = config.make_inspect_options(inspect::Observers::none())};
-    options.inspect.memory = &memory;
+    options.inspect.memory_budget = &memory;
     return options;
 }
 

@@ -21,7 +21,7 @@ bool exists_only_in_demos(const wire::MessageSpec& spec) {
 
 /// The most bytes of padding after a demo's message. Demos pad messages to whole ints of four
 /// bytes.
-constexpr std::size_t kMaxPadding = 3;
+constexpr std::size_t kMaxPaddingBytes = 3;
 
 /// Whether a 0.7 tuning message was read as one with laser_damage. If its last byte is 0, this
 /// reading is wrong and the byte is padding: the last parameter is a delay, which is never 0.
@@ -44,7 +44,7 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
     }
     const auto trailing = fields.error ? std::span<const std::byte>{} : fields.trailing;
     const bool padding =
-        trailing.size() <= kMaxPadding &&
+        trailing.size() <= kMaxPaddingBytes &&
         std::all_of(trailing.begin(), trailing.end(), [](std::byte b) { return b == std::byte{}; });
     return padding ? payload.first(payload.size() - trailing.size()) : payload;
 }
@@ -66,20 +66,20 @@ DemoSession::DemoSession(std::uint32_t number, std::string client, std::string s
                          const Options& options, MapSource& maps, record::RecordSink& sink,
                          snapshot::Dialect dialect)
     : reporter_{number, sink, std::move(client), std::move(server)},
-      messages_{options.messages, options.shown_commands, Observers::none()},
-      described_{options.described}, maps_{maps}, types_{*options.objects},
-      sizes_{types_.objects().sizes(dialect)} {
-    types_.start_connection(dialect);
+      message_reporter_{options.messages, options.shown_commands, Observers::none()},
+      described_messages_{options.described_messages}, map_tracker_{maps},
+      item_types_{*options.objects}, item_sizes_{item_types_.objects().sizes(dialect)} {
+    item_types_.start_connection(dialect);
 }
 
-void DemoSession::open(record::Timestamp time) {
+void DemoSession::open_session(record::Timestamp time) {
     reporter_.set_head(time, std::nullopt);
-    reporter_.emit_session(record::SessionEvent::open, protocol_name());
-    reporter_.emit_session(record::SessionEvent::established, protocol_name());
+    reporter_.emit_session_event(record::SessionEvent::open, protocol_name());
+    reporter_.emit_session_event(record::SessionEvent::established, protocol_name());
 }
 
 void DemoSession::set_map(const MapAnnouncement& announced, std::vector<std::byte> file) {
-    maps_.set_demo_map(announced, std::move(file), reporter_);
+    map_tracker_.set_demo_map(announced, std::move(file), reporter_);
 }
 
 record::SnapshotRecord DemoSession::begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
@@ -103,23 +103,23 @@ void DemoSession::accept_snapshot(record::SnapshotRecord& record,
     record.crc_got = items.checksum();
     record.items = items;
     if (has_snapshot()) {
-        record.previous = now_.view();
+        record.previous = current_snapshot_.view();
     }
-    types_.learn_types(record.items, record.previous.value_or(snapshot::SnapshotView{}));
+    item_types_.learn_types(record.items, record.previous.value_or(snapshot::SnapshotView{}));
     if (is_seven()) {
-        learn_players(record.items);
+        read_players(record.items);
         record.roster = &roster_;
     }
-    record.ordinal = ordinal_++;
-    record.types = &types_;
-    record.tile_map = maps_.tile_map();
+    record.ordinal = num_snapshots_++;
+    record.types = &item_types_;
+    record.tile_map = map_tracker_.tile_map();
     record.is_from_demo = true;
-    checks_.check_snapshot(record, reporter_);
+    snapshot_checks_.check_snapshot(record, reporter_);
     reporter_.emit(record);
-    base_ = record.tick;
+    current_tick_ = record.tick;
 }
 
-void DemoSession::learn_players(const snapshot::SnapshotView& items) {
+void DemoSession::read_players(const snapshot::SnapshotView& items) {
     roster_.clear();
     const auto keys = items.keys();
     const snapshot::ItemKey first{.type = kSevenClientInfo, .id = 0};
@@ -153,14 +153,14 @@ void DemoSession::reject_snapshot(record::SnapshotRecord& record, record::Findin
 
 void DemoSession::on_full_snapshot(snapshot::Tick tick, std::size_t bytes,
                                    const snapshot::SnapshotView& items) {
-    next_.clear();
+    next_snapshot_.clear();
     for (std::size_t i = 0; i < items.size(); ++i) {
-        next_.append(items[i].key, items[i].data);
+        next_snapshot_.append(items[i].key, items[i].data);
     }
     ++reporter_.stats.full;
     record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
-    accept_snapshot(record, next_.view());
-    std::swap(now_, next_);
+    accept_snapshot(record, next_snapshot_.view());
+    std::swap(current_snapshot_, next_snapshot_);
 }
 
 void DemoSession::on_invalid_snapshot(snapshot::Tick tick, std::size_t bytes,
@@ -171,25 +171,26 @@ void DemoSession::on_invalid_snapshot(snapshot::Tick tick, std::size_t bytes,
 }
 
 bool DemoSession::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
-    record::SnapshotRecord record = begin_snapshot(tick, base_, body.size());
+    record::SnapshotRecord record = begin_snapshot(tick, current_tick_, body.size());
     if (!has_snapshot()) {
         reject_snapshot(record, {.id = record::FindingId::snapshot_unknown_base});
         return false;
     }
     snapshot::DeltaWarnings warnings;
-    auto applied = decode_demo_delta(body, delta_, sizes_);
+    auto applied = decode_demo_delta(body, decoded_delta_, item_sizes_);
     if (applied) {
-        applied = snapshot::apply_delta(now_.view(), delta_, next_, warnings);
+        applied = snapshot::apply_delta(current_snapshot_.view(), decoded_delta_, next_snapshot_,
+                                        warnings);
     }
     if (!applied) {
-        reject_snapshot(record, decode_error_finding(applied.error(), body, types_));
+        reject_snapshot(record, make_decode_error_finding(applied.error(), body, item_types_));
         return false;
     }
     const snapshot::AssembledDelta seen{
-        .tick = tick, .delta_tick = base_, .body = body, .marked = {}};
-    report_delta_warnings(seen, warnings, types_, reporter_);
-    accept_snapshot(record, next_.view());
-    std::swap(now_, next_);
+        .tick = tick, .delta_tick = current_tick_, .body = body, .marked = {}};
+    report_delta_warnings(seen, warnings, item_types_, reporter_);
+    accept_snapshot(record, next_snapshot_.view());
+    std::swap(current_snapshot_, next_snapshot_);
     return true;
 }
 
@@ -197,9 +198,9 @@ void DemoSession::on_unchanged_snapshot(snapshot::Tick tick) {
     if (!has_snapshot()) {
         return;
     }
-    record::SnapshotRecord record = begin_snapshot(tick, base_, 0);
+    record::SnapshotRecord record = begin_snapshot(tick, current_tick_, 0);
     ++reporter_.stats.empty;
-    accept_snapshot(record, now_.view());
+    accept_snapshot(record, current_snapshot_.view());
 }
 
 void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFields& fields) {
@@ -207,18 +208,18 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
         return; // demo players ignore such a message
     }
     ++reporter_.direction_stats().messages;
-    auto padded = wire::decode_message_header(payload, types_.dialect(), *described_);
+    auto padded = wire::decode_message_header(payload, item_types_.dialect(), *described_messages_);
     if (!padded) {
         MessageReporter::report_unreadable_chunk({.payload = payload}, padded.error(), reporter_);
         return;
     }
     auto exact = without_padding(payload, *padded, fields);
-    auto head = wire::decode_message_header(exact, types_.dialect(), *described_);
+    auto head = wire::decode_message_header(exact, item_types_.dialect(), *described_messages_);
     if (!head) {
         return; // cannot happen: the head was decoded above, and `exact` contains it
     }
     // A demo does not contain the server's version.
-    const auto reading = ServerProgram{}.interpret_id(*head);
+    const auto reading = ServerProgram{}.interpret_message_id(*head);
     if (reading == ServerProgram::IdInterpretation::mistaken) {
         exact = payload;
         head = std::move(padded);
@@ -233,57 +234,58 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
                                                            wire::Direction::s2c, chunk.vital));
     AcceptedMessage message{.chunk = chunk,
                             .head = *head,
-                            .expected = expected,
-                            .likely = reading == ServerProgram::IdInterpretation::likely};
-    messages_.report_message(message, maps_, fields, reporter_);
+                            .is_expected = expected,
+                            .is_meaning_uncertain =
+                                reading == ServerProgram::IdInterpretation::likely};
+    message_reporter_.report_message(message, map_tracker_, fields, reporter_);
 }
 
-void DemoSession::close(record::Timestamp time, std::string_view reason) {
+void DemoSession::close_session(record::Timestamp time, std::string_view reason) {
     reporter_.set_head(time, std::nullopt);
-    reporter_.emit_session(record::SessionEvent::close, protocol_name(), reason);
+    reporter_.emit_session_event(record::SessionEvent::close, protocol_name(), reason);
     reporter_.emit_summary();
 }
 
 namespace {
 
 /// A session's memory is measured after this many datagrams. A datagram adds at most one snapshot.
-constexpr std::uint32_t kChargeEvery = 16;
+constexpr std::uint32_t kDatagramsPerCharge = 16;
 
 } // namespace
 
 Inspector::~Inspector() {
-    for (auto& [unused, watched] : sessions_) {
+    for (auto& [unused, watched] : open_sessions_) {
         release_memory_charge(watched);
     }
 }
 
 void Inspector::update_memory_charge(OpenSession& watched) const {
-    watched.until_charge = kChargeEvery;
+    watched.datagrams_until_charge = kDatagramsPerCharge;
     const std::size_t bytes = watched.session->memory_bytes();
-    options_.memory->update_used_bytes(watched.charged, bytes);
-    watched.charged = bytes;
+    options_.memory_budget->update_used_bytes(watched.charged_bytes, bytes);
+    watched.charged_bytes = bytes;
 }
 
 void Inspector::release_memory_charge(OpenSession& watched) const {
-    if (options_.memory != nullptr) {
-        options_.memory->update_used_bytes(watched.charged, 0);
-        watched.charged = 0;
+    if (options_.memory_budget != nullptr) {
+        options_.memory_budget->update_used_bytes(watched.charged_bytes, 0);
+        watched.charged_bytes = 0;
     }
 }
 
 void Inspector::free_memory(record::Timestamp time) {
-    maps_->free_unused_maps();
+    map_source_->free_unused_maps();
     std::vector<OpenSession*> longest_silent;
-    for (auto& [unused, watched] : sessions_) {
+    for (auto& [unused, watched] : open_sessions_) {
         watched.session->free_spare_memory();
         update_memory_charge(watched);
         longest_silent.push_back(&watched);
     }
     std::ranges::sort(longest_silent, {}, [](const OpenSession* watched) {
-        return std::pair{watched->heard, watched->session->number()};
+        return std::pair{watched->last_datagram_time, watched->session->number()};
     });
     for (OpenSession* const watched : longest_silent) {
-        if (!options_.memory->is_nearly_full()) {
+        if (!options_.memory_budget->is_nearly_full()) {
             return;
         }
         watched->session->free_traffic_memory(time);
@@ -295,100 +297,102 @@ void Inspector::on_open(std::uint64_t key, record::Timestamp time, std::string c
                         std::string server, std::optional<SessionCheckpoint> checkpoint,
                         std::string_view server_name) {
     if (checkpoint && checkpoint->is_closed) {
-        closed_elsewhere_.insert_or_assign(
+        sessions_closed_elsewhere_.insert_or_assign(
             key, ClosedSession{std::move(client), std::move(server), server_name});
         return;
     }
-    const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
+    const std::uint32_t number =
+        newest_session_number_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto session = std::make_unique<Session>(number, std::move(client), std::move(server), options_,
-                                             *maps_, *sink_);
+                                             *map_source_, *sink_);
     session->set_server_name(server_name);
     if (checkpoint) {
-        session->restore(*std::move(checkpoint));
+        session->set_pending_checkpoint(*std::move(checkpoint));
     }
-    session->open(time);
-    OpenSession& watched = sessions_[key];
+    session->open_session(time);
+    OpenSession& watched = open_sessions_[key];
     release_memory_charge(watched);
-    watched = {.session = std::move(session), .heard = time};
-    ++seen_;
+    watched = {.session = std::move(session), .last_datagram_time = time};
+    ++num_sessions_opened_;
 }
 
 void Inspector::on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                             std::span<const std::byte> bytes, std::span<const std::byte> next) {
-    workspace_.packet.begin_datagram(bytes, next);
-    auto found = sessions_.find(key);
-    if (found == sessions_.end()) {
-        auto closed = closed_elsewhere_.extract(key);
+    decode_buffers_.packet_scratch.begin_datagram(bytes, next);
+    auto found = open_sessions_.find(key);
+    if (found == open_sessions_.end()) {
+        auto closed = sessions_closed_elsewhere_.extract(key);
         if (closed.empty()) {
             return;
         }
         ClosedSession& again = closed.mapped();
         on_open(key, time, std::move(again.client), std::move(again.server), std::nullopt,
                 again.server_name);
-        found = sessions_.find(key);
+        found = open_sessions_.find(key);
     }
     OpenSession& watched = found->second;
-    watched.heard = time;
+    watched.last_datagram_time = time;
     current_session_ = watched.session.get();
-    watched.session->on_datagram(time, direction, bytes, workspace_);
+    watched.session->on_datagram(time, direction, bytes, decode_buffers_);
     current_session_ = nullptr;
-    if (options_.memory == nullptr || --watched.until_charge != 0) {
+    if (options_.memory_budget == nullptr || --watched.datagrams_until_charge != 0) {
         return;
     }
     update_memory_charge(watched);
-    if (options_.memory->is_exceeded()) {
+    if (options_.memory_budget->is_exceeded()) {
         free_memory(time);
     }
 }
 
-std::optional<SessionCheckpoint> Inspector::save(std::uint64_t key) const {
-    if (closed_elsewhere_.contains(key)) {
+std::optional<SessionCheckpoint> Inspector::make_checkpoint(std::uint64_t key) const {
+    if (sessions_closed_elsewhere_.contains(key)) {
         return SessionCheckpoint{.map = {}, .is_closed = true};
     }
-    const auto found = sessions_.find(key);
-    return found == sessions_.end() ? std::nullopt : std::optional{found->second.session->save()};
+    const auto found = open_sessions_.find(key);
+    return found == open_sessions_.end() ? std::nullopt
+                                         : std::optional{found->second.session->make_checkpoint()};
 }
 
 std::vector<std::byte> Inspector::encode_current_checkpoint() const {
     const SessionCheckpoint checkpoint =
-        current_session_ == nullptr ? SessionCheckpoint{} : current_session_->save();
-    return checkpoint.form == TokenForm::unknown ? std::vector<std::byte>{}
-                                                 : encode_checkpoint(checkpoint);
+        current_session_ == nullptr ? SessionCheckpoint{} : current_session_->make_checkpoint();
+    return checkpoint.token_form == TokenForm::unknown ? std::vector<std::byte>{}
+                                                       : encode_checkpoint(checkpoint);
 }
 
-void Inspector::restore(std::uint64_t key, SessionCheckpoint checkpoint) {
-    if (const auto found = sessions_.find(key); found != sessions_.end()) {
-        found->second.session->restore(std::move(checkpoint));
-        found->second.until_charge = 1; // charge the checkpoint's memory soon
+void Inspector::restore_session(std::uint64_t key, SessionCheckpoint checkpoint) {
+    if (const auto found = open_sessions_.find(key); found != open_sessions_.end()) {
+        found->second.session->set_pending_checkpoint(std::move(checkpoint));
+        found->second.datagrams_until_charge = 1; // charge the checkpoint's memory soon
     }
 }
 
 void Inspector::on_missed_datagrams(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                                     std::string_view reason) {
-    if (const auto found = sessions_.find(key); found != sessions_.end()) {
+    if (const auto found = open_sessions_.find(key); found != open_sessions_.end()) {
         found->second.session->on_missed_datagrams(time, lost, reason);
         return;
     }
-    if (closed_elsewhere_.contains(key)) {
+    if (sessions_closed_elsewhere_.contains(key)) {
         return;
     }
-    for (auto& [unused, watched] : sessions_) {
+    for (auto& [unused, watched] : open_sessions_) {
         // The session of the lost datagrams is unknown. Each session reports a gap with 0 lost
         // datagrams, so that totals() counts the lost datagrams once.
         watched.session->on_missed_datagrams(time, 0, reason);
     }
-    closed_.gap_lost += lost;
+    totals_of_closed_sessions_.gap_lost += lost;
 }
 
-void Inspector::on_resync(std::uint64_t key, record::Timestamp time) {
-    if (const auto found = sessions_.find(key); found != sessions_.end()) {
-        found->second.session->on_resync(time);
+void Inspector::on_full_snapshot_request(std::uint64_t key, record::Timestamp time) {
+    if (const auto found = open_sessions_.find(key); found != open_sessions_.end()) {
+        found->second.session->on_full_snapshot_request(time);
     }
 }
 
-bool Inspector::wants_resync(std::uint64_t key) const {
-    const auto found = sessions_.find(key);
-    if (found == sessions_.end()) {
+bool Inspector::wants_full_snapshot(std::uint64_t key) const {
+    const auto found = open_sessions_.find(key);
+    if (found == open_sessions_.end()) {
         return false;
     }
     const SnapshotTracker& snapshots = found->second.session->snapshot_tracker();
@@ -396,48 +400,50 @@ bool Inspector::wants_resync(std::uint64_t key) const {
 }
 
 void Inspector::on_close(std::uint64_t key, record::Timestamp time, std::string_view reason) {
-    closed_elsewhere_.erase(key);
-    const auto found = sessions_.find(key);
-    if (found == sessions_.end()) {
+    sessions_closed_elsewhere_.erase(key);
+    const auto found = open_sessions_.find(key);
+    if (found == open_sessions_.end()) {
         return;
     }
     OpenSession& watched = found->second;
-    watched.session->close(time, reason, workspace_);
-    closed_.merge(watched.session->totals());
+    watched.session->close_session(time, reason, decode_buffers_);
+    totals_of_closed_sessions_.merge(watched.session->totals());
     release_memory_charge(watched);
-    sessions_.erase(found);
+    open_sessions_.erase(found);
 }
 
 std::unique_ptr<DemoSession> Inspector::begin_demo(record::Timestamp time, std::string client,
                                                    std::string server, snapshot::Dialect dialect) {
-    const std::uint32_t number = numbers_->fetch_add(1, std::memory_order_relaxed) + 1;
+    const std::uint32_t number =
+        newest_session_number_->fetch_add(1, std::memory_order_relaxed) + 1;
     auto playback = std::make_unique<DemoSession>(number, std::move(client), std::move(server),
-                                                  options_, *maps_, *sink_, dialect);
-    playback->open(time);
-    ++seen_;
+                                                  options_, *map_source_, *sink_, dialect);
+    playback->open_session(time);
+    ++num_sessions_opened_;
     return playback;
 }
 
 void Inspector::end_demo(DemoSession& playback, record::Timestamp time, std::string_view reason) {
-    playback.close(time, reason);
-    closed_.merge(playback.totals());
+    playback.close_session(time, reason);
+    totals_of_closed_sessions_.merge(playback.totals());
 }
 
 std::vector<std::uint64_t> Inspector::open_session_keys() const {
     std::vector<std::uint64_t> keys;
-    keys.reserve(sessions_.size());
-    for (const auto& [key, unused] : sessions_) {
+    keys.reserve(open_sessions_.size());
+    for (const auto& [key, unused] : open_sessions_) {
         keys.push_back(key);
     }
     std::sort(keys.begin(), keys.end(), [&](std::uint64_t left, std::uint64_t right) {
-        return sessions_.at(left).session->number() < sessions_.at(right).session->number();
+        return open_sessions_.at(left).session->number() <
+               open_sessions_.at(right).session->number();
     });
     return keys;
 }
 
 void Inspector::emit_summaries() {
     for (const std::uint64_t key : open_session_keys()) {
-        Session& session = *sessions_.at(key).session;
+        Session& session = *open_sessions_.at(key).session;
         session.emit_summary(session.last_time());
     }
 }
@@ -451,21 +457,21 @@ void Inspector::close_all_sessions(record::Timestamp time, std::string_view reas
 void Inspector::for_each_session(
     const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const {
     for (const std::uint64_t key : open_session_keys()) {
-        const Session& session = *sessions_.at(key).session;
+        const Session& session = *open_sessions_.at(key).session;
         see(session.number(), session.totals());
     }
 }
 
 void Inspector::for_each_session_closed_elsewhere(
     const std::function<void(std::string_view server_name)>& see) const {
-    for (const auto& [unused, session] : closed_elsewhere_) {
+    for (const auto& [unused, session] : sessions_closed_elsewhere_) {
         see(session.server_name);
     }
 }
 
 record::SessionStats Inspector::totals() const {
-    record::SessionStats totals = closed_;
-    for (const auto& [unused, watched] : sessions_) {
+    record::SessionStats totals = totals_of_closed_sessions_;
+    for (const auto& [unused, watched] : open_sessions_) {
         totals.merge(watched.session->totals());
     }
     return totals;

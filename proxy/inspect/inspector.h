@@ -30,7 +30,7 @@ class DemoSession {
                 const Options& options, MapSource& maps, record::RecordSink& sink,
                 snapshot::Dialect dialect);
 
-    void open(record::Timestamp time);
+    void open_session(record::Timestamp time);
     /// Sets the map that the demo names. `file`: the map file; empty if the demo lacks it.
     void set_map(const MapAnnouncement& announced, std::vector<std::byte> file);
 
@@ -54,11 +54,13 @@ class DemoSession {
         reporter_.report_finding_once(finding);
     }
 
-    void close(record::Timestamp time, std::string_view reason);
+    void close_session(record::Timestamp time, std::string_view reason);
 
-    [[nodiscard]] bool is_seven() const { return types_.dialect() == snapshot::Dialect::seven; }
+    [[nodiscard]] bool is_seven() const {
+        return item_types_.dialect() == snapshot::Dialect::seven;
+    }
 
-    [[nodiscard]] bool has_snapshot() const { return base_ != snapshot::kNoBase; }
+    [[nodiscard]] bool has_snapshot() const { return current_tick_ != snapshot::kNoBase; }
 
     [[nodiscard]] const record::SessionStats& totals() const { return reporter_.stats; }
 
@@ -68,22 +70,23 @@ class DemoSession {
     [[nodiscard]] record::SnapshotRecord begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
                                                         std::size_t bytes);
     void accept_snapshot(record::SnapshotRecord& record, const snapshot::SnapshotView& items);
-    void learn_players(const snapshot::SnapshotView& items);
+    void read_players(const snapshot::SnapshotView& items);
     void reject_snapshot(record::SnapshotRecord& record, record::FindingRecord finding);
 
     Reporter reporter_;
-    MessageReporter messages_;
-    const wire::MessageSet* described_; ///< messages that a mod's description adds
-    MapTracker maps_;
-    record::ItemTypes types_;
+    MessageReporter message_reporter_;
+    const wire::MessageSet* described_messages_; ///< messages that a mod's description adds
+    MapTracker map_tracker_;
+    record::ItemTypes item_types_;
     record::Roster roster_; ///< the players; used for 0.7 only
-    SnapshotChecks checks_;
-    snapshot::AgreedSizes sizes_;
-    snapshot::Delta delta_;
-    snapshot::Snapshot now_;
-    snapshot::Snapshot next_;
-    snapshot::Tick base_ = snapshot::kNoBase; ///< tick of `now_`; kNoBase before the first snapshot
-    std::uint64_t ordinal_ = 0;
+    SnapshotChecks snapshot_checks_;
+    snapshot::AgreedSizes item_sizes_;
+    snapshot::Delta decoded_delta_;
+    snapshot::Snapshot current_snapshot_;
+    snapshot::Snapshot next_snapshot_;
+    /// Tick of `current_snapshot_`; kNoBase before the first snapshot.
+    snapshot::Tick current_tick_ = snapshot::kNoBase;
+    std::uint64_t num_snapshots_ = 0;
 };
 
 /// Inspects all sessions of one worker. Callers pass each datagram with its time, session and
@@ -95,12 +98,12 @@ class Inspector {
     /// `numbers`: the number of the newest session, a counter that all workers share.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
-        : options_{options}, maps_{&maps}, sink_{&sink}, numbers_{&numbers} {
-        options_.arena = &arena_;
-        options_.servers = &servers_;
-        if (options_.learned == nullptr) {
-            own_learned_ = std::make_unique<LearnedSizes>();
-            options_.learned = own_learned_.get();
+        : options_{options}, map_source_{&maps}, sink_{&sink}, newest_session_number_{&numbers} {
+        options_.arena = &snapshot_arena_;
+        options_.server_activities = &server_activities_;
+        if (options_.learned_sizes == nullptr) {
+            own_learned_sizes_ = std::make_unique<LearnedSizes>();
+            options_.learned_sizes = own_learned_sizes_.get();
         }
     }
 
@@ -110,7 +113,7 @@ class Inspector {
 
     /// Must be called if the source is a capture or a tap. From then on, single datagrams or all
     /// datagrams of one direction may be missing.
-    void expect_missing_datagrams() { options_.sees_all = false; }
+    void expect_missing_datagrams() { options_.sees_all_datagrams = false; }
 
     /// Opens a session. `key`: identifies the session in later calls; no other open session may
     /// have this key. `checkpoint`: the previous observer's state of the session, for which
@@ -122,13 +125,13 @@ class Inspector {
                  std::string_view server_name = {});
     /// Returns the state with which another observer process can continue the session; nullopt if
     /// no open session has this key.
-    [[nodiscard]] std::optional<SessionCheckpoint> save(std::uint64_t key) const;
+    [[nodiscard]] std::optional<SessionCheckpoint> make_checkpoint(std::uint64_t key) const;
     /// Returns the encoded checkpoint of the session whose datagram is being read; empty if that
     /// session has no running connection. For the session's observers (see Observer).
     [[nodiscard]] std::vector<std::byte> encode_current_checkpoint() const;
     /// Updates the session from the checkpoint of the observer process that has inspected the
     /// session so far. Precondition: checkpoint.is_consistent().
-    void restore(std::uint64_t key, SessionCheckpoint checkpoint);
+    void restore_session(std::uint64_t key, SessionCheckpoint checkpoint);
     /// Inspects a datagram of the session. `next`: the datagram of the next call, of any session;
     /// empty if not known yet. Both datagrams are decompressed together, which is faster. The bytes
     /// of both must not change until the next call.
@@ -137,26 +140,26 @@ class Inspector {
 
     /// Must be called before the memory of `next` (see on_datagram()) is reused, if `next` will not
     /// be inspected.
-    void invalidate_next_datagram() { workspace_.packet.begin_datagram({}, {}); }
+    void invalidate_next_datagram() { decode_buffers_.packet_scratch.begin_datagram({}, {}); }
 
     /// Called when `lost` copies of datagrams were lost before inspection. `key`: the session of
     /// the lost datagrams; 0 if unknown. `reason`: why they were lost, for the finding.
     void on_missed_datagrams(std::uint64_t key, record::Timestamp time, std::uint64_t lost,
                              std::string_view reason = "ring_full");
     /// Called when the relay has rewritten an input of the client to request a full snapshot.
-    void on_resync(std::uint64_t key, record::Timestamp time);
+    void on_full_snapshot_request(std::uint64_t key, record::Timestamp time);
     void on_close(std::uint64_t key, record::Timestamp time, std::string_view reason);
     /// Whether the relay should request a full snapshot, because no snapshot of the session can be
     /// rebuilt without it. Always false for 0.7, because the relay rewrites inputs of 0.6 only.
-    [[nodiscard]] bool wants_resync(std::uint64_t key) const;
+    [[nodiscard]] bool wants_full_snapshot(std::uint64_t key) const;
     /// Begins the session of a demo. end_demo() ends it.
     [[nodiscard]] std::unique_ptr<DemoSession> begin_demo(record::Timestamp time,
                                                           std::string client, std::string server,
                                                           snapshot::Dialect dialect);
     void end_demo(DemoSession& playback, record::Timestamp time, std::string_view reason);
 
-    /// Emits a summary of each open session, with the time of its last event: a later time may be
-    /// later than that of events that still wait.
+    /// Emits a summary of each open session, with the time of the session's last event. The current
+    /// time could be later than the times of datagrams that were not inspected yet.
     void emit_summaries();
     /// Closes all open sessions, in the order in which they were opened.
     void close_all_sessions(record::Timestamp time, std::string_view reason);
@@ -173,14 +176,15 @@ class Inspector {
     void for_each_session_closed_elsewhere(
         const std::function<void(std::string_view server_name)>& see) const;
 
-    [[nodiscard]] std::uint32_t num_sessions_opened() const { return seen_; }
+    [[nodiscard]] std::uint32_t num_sessions_opened() const { return num_sessions_opened_; }
 
   private:
     struct OpenSession {
         std::unique_ptr<Session> session;
-        record::Timestamp heard = 0;    ///< time of the session's newest datagram
-        std::size_t charged = 0;        ///< bytes charged to the memory budget
-        std::uint32_t until_charge = 1; ///< number of datagrams until `charged` is updated
+        record::Timestamp last_datagram_time = 0;
+        std::size_t charged_bytes = 0; ///< bytes charged to the memory budget
+        /// Number of datagrams until `charged_bytes` is updated.
+        std::uint32_t datagrams_until_charge = 1;
     };
 
     /// A session that another observer process reported as closed, without a datagram since then.
@@ -197,20 +201,20 @@ class Inspector {
     void free_memory(record::Timestamp time);
 
     Options options_;
-    MapSource* maps_;
+    MapSource* map_source_;
     record::RecordSink* sink_;
-    std::atomic<std::uint32_t>* numbers_;
-    DecodeBuffers workspace_;
-    snapshot::Arena arena_;
-    ServerActivities servers_;
+    std::atomic<std::uint32_t>* newest_session_number_;
+    DecodeBuffers decode_buffers_;
+    snapshot::Arena snapshot_arena_;
+    ServerActivities server_activities_;
     /// The item sizes that sessions learned, if this inspector has a table of its own; null if it
     /// shares one with other inspectors.
-    std::unique_ptr<LearnedSizes> own_learned_;
-    std::unordered_map<std::uint64_t, OpenSession> sessions_;
-    std::unordered_map<std::uint64_t, ClosedSession> closed_elsewhere_;
-    record::SessionStats closed_;
-    std::uint32_t seen_ = 0;
-    const Session* current_session_ = nullptr; ///< the session whose datagram is being read
+    std::unique_ptr<LearnedSizes> own_learned_sizes_;
+    std::unordered_map<std::uint64_t, OpenSession> open_sessions_;
+    std::unordered_map<std::uint64_t, ClosedSession> sessions_closed_elsewhere_;
+    record::SessionStats totals_of_closed_sessions_;
+    std::uint32_t num_sessions_opened_ = 0;
+    const Session* current_session_ = nullptr;
 };
 
 } // namespace tw::inspect

@@ -27,9 +27,9 @@ struct MapAnnouncement {
     std::uint32_t crc = 0;
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    /// Whether any map file of this name fits, whatever its checksum. DDNet servers announce a
-    /// converted file with the same tiles to 0.7 clients.
-    bool any_version = false;
+    /// Any map file with this name fits, whatever its checksum. DDNet servers announce a converted
+    /// file with the same tiles to 0.7 clients.
+    bool fits_any_version = false;
 
     friend bool operator==(const MapAnnouncement&, const MapAnnouncement&) = default;
 };
@@ -39,31 +39,31 @@ enum class MapStatus : std::uint8_t {
     not_found,
     other_version, ///< a map of this name exists, but its checksum differs
     unreadable,
-    name_invalid,
+    invalid_name,
 };
 
-struct FoundMap {
+struct MapSearchResult {
     MapStatus status = MapStatus::not_found;
-    std::shared_ptr<const map::PhysicsLayers>
-        physics{}; ///< the map's tiles; null if no map was found
+    /// The map's tiles; null if no map was found.
+    std::shared_ptr<const map::PhysicsLayers> physics{};
     std::optional<std::array<std::uint8_t, 32>> sha256{};
     /// A text for users: why no map was found, or why a downloaded map was not stored.
     std::string detail{};
-    bool from_wire = false; ///< the map comes from a client's download, not from a folder
+    bool is_from_download = false; ///< the map comes from a client's download, not from a folder
     /// The bytes of the map file; null if the source is not configured to keep them.
-    std::shared_ptr<const std::vector<std::byte>> file{};
+    std::shared_ptr<const std::vector<std::byte>> file_bytes{};
 };
 
 /// Finds map files, and stores the map files that clients download, for all sessions.
 class MapSource : public record::InterfaceBase {
   public:
-    [[nodiscard]] virtual FoundMap find_map(const MapAnnouncement& announcement) = 0;
+    [[nodiscard]] virtual MapSearchResult find_map(const MapAnnouncement& announcement) = 0;
     /// Checks a downloaded map against its announcement and stores it for later searches.
-    [[nodiscard]] virtual FoundMap store_map(const MapAnnouncement& announcement,
-                                             std::vector<std::byte> bytes) = 0;
+    [[nodiscard]] virtual MapSearchResult store_map(const MapAnnouncement& announcement,
+                                                    std::vector<std::byte> bytes) = 0;
 
     /// Like find_map(), but searches only the maps that store_map() stored, without reading files.
-    [[nodiscard]] virtual FoundMap find_stored_map(const MapAnnouncement& /*announcement*/) {
+    [[nodiscard]] virtual MapSearchResult find_stored_map(const MapAnnouncement& /*announcement*/) {
         return {};
     }
 
@@ -92,7 +92,7 @@ class MapSource : public record::InterfaceBase {
 
     std::atomic<std::uint32_t> num_stored_{0};
     /// Hash table: hashes of server, map and id of the reported findings; 0: free slot.
-    std::array<std::atomic<std::uint64_t>, kMaxReported> reported_{};
+    std::array<std::atomic<std::uint64_t>, kMaxReported> reported_findings_{};
 };
 
 /// Reassembles a map that a client downloads from the game server. If the map file was already
@@ -109,28 +109,28 @@ class MapDownload {
     static constexpr std::int64_t kMaxBytes = std::int64_t{64} << 20U;
 
     enum class Mode : std::uint8_t {
-        assemble,
-        check, ///< only compute the map's checksum, without storing its bytes
+        assemble_file,
+        compute_checksum, ///< only compute the map's checksum, without storing its bytes
     };
 
-    void begin(const MapAnnouncement& announcement, Mode mode = Mode::assemble);
-    void clear();
+    void begin_download(const MapAnnouncement& announcement, Mode mode = Mode::assemble_file);
+    void forget_download();
     /// Abandons the current download and frees its memory.
-    void abandon();
+    void abandon_download();
 
     /// Called when chunks of the map may have been missed. Abandons a 0.7 download: 0.7 chunks have
     /// no numbers, so the positions of later chunks in the file are unknown.
     void on_missed_datagrams() {
-        if (unnumbered_) {
-            abandon();
+        if (has_unnumbered_chunks_) {
+            abandon_download();
         }
     }
 
     /// Returns the file offset of the next 0.7 chunk; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t> next_file_offset() const;
 
-    /// Adds a chunk. Returns whether the map is complete. In the mode `assemble`, take_bytes() then
-    /// returns the bytes of the map.
+    /// Adds a chunk. Returns whether the map is complete. In the mode `assemble_file`, take_bytes()
+    /// then returns the bytes of the map.
     [[nodiscard]] bool add_chunk(const wire::MapDataBody& chunk);
 
     /// Returns the announced size of the map in bytes; 0 if no download has begun.
@@ -142,21 +142,21 @@ class MapDownload {
 
     [[nodiscard]] std::vector<std::byte> take_bytes();
 
-    [[nodiscard]] bool keeps_bytes() const { return mode_ == Mode::assemble; }
+    [[nodiscard]] bool keeps_bytes() const { return download_mode_ == Mode::assemble_file; }
 
     /// Returns the CRC-32 of the map's bytes received so far.
-    [[nodiscard]] std::uint32_t crc() const { return crc_; }
+    [[nodiscard]] std::uint32_t received_crc() const { return received_crc_; }
 
-    [[nodiscard]] std::size_t memory_bytes() const { return bytes_.capacity(); }
+    [[nodiscard]] std::size_t memory_bytes() const { return received_bytes_.capacity(); }
 
   private:
     std::optional<MapAnnouncement> announcement_;
-    Mode mode_ = Mode::assemble;
-    std::vector<std::byte> bytes_;
-    std::int64_t size_ = 0; ///< number of bytes received so far
-    std::uint32_t crc_ = 0;
-    std::int32_t next_chunk_ = 0;
-    bool unnumbered_ = false; ///< chunks have no numbers, as in 0.7
+    Mode download_mode_ = Mode::assemble_file;
+    std::vector<std::byte> received_bytes_;
+    std::int64_t num_received_bytes_ = 0;
+    std::uint32_t received_crc_ = 0;
+    std::int32_t next_chunk_number_ = 0;
+    bool has_unnumbered_chunks_ = false; ///< chunks have no numbers, as in 0.7
 };
 
 /// Returns the map name as clients sanitise it: with spaces for control characters, and without
@@ -167,7 +167,7 @@ class MapDownload {
 /// client's download. Emits a record for each map.
 class MapTracker {
   public:
-    explicit MapTracker(MapSource& maps) : maps_{&maps} {}
+    explicit MapTracker(MapSource& maps) : map_source_{&maps} {}
 
     /// Called when the server sent the details of a map. The details are used for the next map
     /// change if both have the same name, crc and size.
@@ -184,7 +184,7 @@ class MapTracker {
     /// Searches again for a missing map if another session's client has downloaded a map since the
     /// last search. Fast enough for every snapshot.
     void search_missing_map_if_due(Reporter& reporter) {
-        if (missing_ && missing_->num_stored_maps != maps_->num_stored_maps()) {
+        if (missing_map_ && missing_map_->num_stored_maps != map_source_->num_stored_maps()) {
             search_missing_map(reporter);
         }
     }
@@ -193,23 +193,25 @@ class MapTracker {
     [[nodiscard]] const record::TileMap* tile_map() const { return tile_map_.get(); }
 
     /// Returns the map of the server's newest announcement; nullopt before the first announcement.
-    [[nodiscard]] const std::optional<MapAnnouncement>& announced_map() const { return announced_; }
+    [[nodiscard]] const std::optional<MapAnnouncement>& announced_map() const {
+        return announced_map_;
+    }
 
-    /// Continues with the map in another observer process's checkpoint.
-    void restore(const MapAnnouncement& announced, Reporter& reporter);
+    /// Sets the map that the server announced, or that a checkpoint contains, and searches for it.
+    void set_announced_map(const MapAnnouncement& announced, Reporter& reporter);
 
     /// Returns the chunk's offset in the map file; nullopt if unknown.
     [[nodiscard]] std::optional<std::int64_t>
     file_offset_of_chunk(const wire::MapDataBody& data) const;
 
     /// Forgets the map. Called when a new connection begins.
-    void reset();
+    void forget_map();
 
     [[nodiscard]] std::size_t memory_bytes() const { return download_.memory_bytes(); }
 
     void on_missed_datagrams() { download_.on_missed_datagrams(); }
 
-    void abandon_download() { download_.abandon(); }
+    void abandon_download() { download_.abandon_download(); }
 
   private:
     struct MissingMap {
@@ -223,13 +225,13 @@ class MapTracker {
     /// emits it, other sessions only count it.
     void report_map_finding_once(record::FindingId id, const MapAnnouncement& announced,
                                  std::string_view detail, Reporter& reporter);
-    void set_current_map(const MapAnnouncement& announced, const FoundMap& found,
+    void set_current_map(const MapAnnouncement& announced, const MapSearchResult& found,
                          Reporter& reporter, std::string_view kept = "wire");
 
-    MapSource* maps_;
-    std::optional<MapAnnouncement> details_;
-    std::optional<MapAnnouncement> announced_;
-    std::optional<MissingMap> missing_;
+    MapSource* map_source_;
+    std::optional<MapAnnouncement> announced_details_; ///< from the newest map details message
+    std::optional<MapAnnouncement> announced_map_;
+    std::optional<MissingMap> missing_map_;
     std::unique_ptr<const record::TileMap> tile_map_;
     MapDownload download_;
 };

@@ -43,7 +43,7 @@ wire::Secrecy secrecy_of(const wire::MessageHeader& head) {
 
 /// Hides the texts of a remote console message without the system bit. Such a message is read as a
 /// game message, so it is recognised by invalid fields.
-void hide_misread_console(const wire::MessageHeader& head, wire::DecodedFields& fields) {
+void hide_misread_console_texts(const wire::MessageHeader& head, wire::DecodedFields& fields) {
     const bool misread = fields.error || std::any_of(fields.values.begin(), fields.values.end(),
                                                      [](const wire::FieldValue& value) {
                                                          return value.out_of_range;
@@ -79,7 +79,7 @@ void remove_bulk_data(const AcceptedMessage& message, const MapTracker& maps,
 
 /// Returns a copy of the first value that is out of range. The copy is needed for the finding if
 /// the record leaves the value out.
-std::optional<wire::FieldValue> find_out_of_range(const wire::DecodedFields& fields) {
+std::optional<wire::FieldValue> find_value_out_of_range(const wire::DecodedFields& fields) {
     const auto odd = std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
     return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
 }
@@ -105,7 +105,7 @@ bool has_no_trailing_bytes(const wire::SnapshotBody& snapshot, std::span<const s
 }
 
 /// A decoded message, control packet or connless packet.
-struct CheckedMessage {
+struct DecodedMessage {
     std::string_view name;
     std::span<const std::byte> bytes; ///< message id and body
     std::size_t offset;               ///< offset of `bytes` in the packet's payload
@@ -113,8 +113,8 @@ struct CheckedMessage {
     wire::Secrecy secrecy;
 };
 
-void report_warnings(const CheckedMessage& decoded, const wire::DecodedFields& fields,
-                     const std::optional<wire::FieldValue>& odd, Reporter& reporter) {
+void report_message_warnings(const DecodedMessage& decoded, const wire::DecodedFields& fields,
+                             const std::optional<wire::FieldValue>& odd, Reporter& reporter) {
     const std::size_t body = decoded.offset + decoded.header_size;
     if (fields.error) {
         reporter.report_finding(
@@ -159,7 +159,7 @@ void MessageReporter::report_unreadable_chunk(const wire::Chunk& chunk,
 
 void MessageReporter::report_control(const wire::Packet& packet, const wire::Control& control,
                                      wire::DecodedFields& fields, Reporter& reporter) const {
-    if (!records_) {
+    if (!emits_records_) {
         return;
     }
     auto& values = fields.values;
@@ -189,15 +189,15 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
                                  .size = packet.payload.size()};
     const wire::ConnlessSpec* const spec = wire::find_connless(packet.payload, packet.dialect);
     if (spec == nullptr) {
-        if (records_) {
+        if (emits_records_) {
             record.raw = packet.payload;
             reporter.emit(record);
         }
         return;
     }
     wire::decode_connless(*spec, packet, fields);
-    const auto odd = find_out_of_range(fields);
-    if (records_) {
+    const auto odd = find_value_out_of_range(fields);
+    if (emits_records_) {
         std::erase_if(fields.values,
                       wire::is_malformed_number); // records have no texts in place of numbers
         record.name = spec->name;
@@ -207,12 +207,12 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     if (spec->fields.empty()) {
         return; // the fields of such a packet are unknown
     }
-    report_warnings({.name = spec->name,
-                     .bytes = packet.payload,
-                     .offset = 0,
-                     .header_size = wire::kConnlessPrefixSize,
-                     .secrecy = wire::Secrecy::open},
-                    fields, odd, reporter);
+    report_message_warnings({.name = spec->name,
+                             .bytes = packet.payload,
+                             .offset = 0,
+                             .header_size = wire::kConnlessPrefixSize,
+                             .secrecy = wire::Secrecy::open},
+                            fields, odd, reporter);
 }
 
 void MessageReporter::update_announced_commands(const wire::MessageHeader& head) {
@@ -220,41 +220,42 @@ void MessageReporter::update_announced_commands(const wire::MessageHeader& head)
         return;
     }
     if (head.spec->name == kCommandInfoRemove) {
-        announced_.remove(wire::find_removed_command(head.body).value_or(""));
+        announced_commands_.remove(wire::find_removed_command(head.body).value_or(""));
         return;
     }
     const auto info = wire::decode_command_info(head.body);
     if (!info) {
         return;
     }
-    announced_.remove(info->name);
+    announced_commands_.remove(info->name);
     if (!wire::may_show_arguments(info->name, {}) &&
         wire::is_described_harmless(info->name, info->args_format, info->help_text)) {
-        announced_.add(info->name);
+        announced_commands_.add(info->name);
     }
 }
 
 void MessageReporter::report_message(AcceptedMessage& message, const MapTracker& maps,
                                      wire::DecodedFields& fields, Reporter& reporter) {
-    if (message.likely) {
+    if (message.is_meaning_uncertain) {
         reporter.report_finding_once({.id = record::FindingId::message_version_unknown,
                                       .offset = message.chunk.offset + message.chunk.header_size,
                                       .value = message.head.number,
                                       .name = message.head.spec->name});
     }
-    if (message.head.spec != nullptr && message.expected) {
+    if (message.head.spec != nullptr && message.is_expected) {
         report_known_message(message, maps, fields, reporter);
     } else {
-        report_undecoded(message, reporter);
-        report_unexpected(message, reporter);
+        report_undecoded_message(message, reporter);
+        report_unexpected_message(message, reporter);
     }
 }
 
 /// Reports the message without a name and fields, because its id may be that of another message.
-void MessageReporter::report_undecoded(const AcceptedMessage& message, Reporter& reporter) const {
+void MessageReporter::report_undecoded_message(const AcceptedMessage& message,
+                                               Reporter& reporter) const {
     const wire::MessageHeader& head = message.head;
     observers_->notify(&Observer::on_message_fields, head.body.size());
-    if (records_) {
+    if (emits_records_) {
         record::MessageRecord record = make_message_record(message, reporter);
         record.raw = head.body;
         record.secrecy = secrecy_of(head);
@@ -262,10 +263,11 @@ void MessageReporter::report_undecoded(const AcceptedMessage& message, Reporter&
     }
 }
 
-void MessageReporter::report_unexpected(const AcceptedMessage& message, Reporter& reporter) {
+void MessageReporter::report_unexpected_message(const AcceptedMessage& message,
+                                                Reporter& reporter) {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
-    if (message.prelude) {
+    if (message.is_in_prelude) {
         return;
     }
     const bool is_known = head.spec != nullptr;
@@ -279,12 +281,12 @@ void MessageReporter::report_unexpected(const AcceptedMessage& message, Reporter
         .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
         .secrecy = secrecy_of(head)};
     const std::size_t slot = head.number * 2U + (head.system ? 1U : 0U);
-    if (is_known || head.uuid || slot >= unknown_.size()) {
+    if (is_known || head.uuid || slot >= reported_unknown_messages_.size()) {
         reporter.report_finding_once(finding);
-    } else if (unknown_.test(slot)) {
+    } else if (reported_unknown_messages_.test(slot)) {
         reporter.count_finding(finding.id);
     } else {
-        unknown_.set(slot);
+        reported_unknown_messages_.set(slot);
         reporter.report_finding(finding);
     }
 }
@@ -293,41 +295,43 @@ void MessageReporter::report_known_message(AcceptedMessage& message, const MapTr
                                            wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
-    if (!records_ && (message.snapshot ? has_no_trailing_bytes(*message.snapshot, head.body)
-                                       : wire::is_certainly_valid(*head.spec, head.body))) {
-        if (!message.tracked) {
+    if (!emits_records_ &&
+        (message.snapshot_body ? has_no_trailing_bytes(*message.snapshot_body, head.body)
+                               : wire::is_certainly_valid(*head.spec, head.body))) {
+        if (!message.is_snapshot_message) {
             observers_->notify(&Observer::on_message_fields, head.body.size());
         }
         return; // nothing to report: the message is normal, and records are switched off
     }
-    wire::decode_fields(*head.spec, head.body, fields,
-                        {.named_by_operator = shown_commands_, .announced_harmless = &announced_});
-    const auto odd = find_out_of_range(fields);
+    wire::decode_fields(
+        *head.spec, head.body, fields,
+        {.named_by_operator = shown_commands_, .announced_harmless = &announced_commands_});
+    const auto odd = find_value_out_of_range(fields);
     if (!head.system) { // system messages are checked where they are used
-        message.is_taken = !fields.error && !odd;
+        message.is_accepted_by_receiver = !fields.error && !odd;
     }
-    if (!message.tracked) {
+    if (!message.is_snapshot_message) {
         const std::size_t trailing = fields.error ? 0 : fields.trailing.size();
         observers_->notify(&Observer::on_message_fields, head.body.size() - trailing);
     }
     remove_bulk_data(message, maps, fields);
     if (!head.system) {
-        hide_misread_console(head, fields);
+        hide_misread_console_texts(head, fields);
     }
-    if (records_) {
+    if (emits_records_) {
         record::MessageRecord record = make_message_record(message, reporter);
         record.name = head.spec->name;
         record.values = fields.values;
         reporter.emit(record);
     }
     const bool flawed = fields.error || !fields.trailing.empty() || odd;
-    if (flawed && !message.prelude) {
-        report_warnings({.name = head.spec->name,
-                         .bytes = chunk.payload,
-                         .offset = chunk.offset + chunk.header_size,
-                         .header_size = head.header_size,
-                         .secrecy = secrecy_of(head)},
-                        fields, odd, reporter);
+    if (flawed && !message.is_in_prelude) {
+        report_message_warnings({.name = head.spec->name,
+                                 .bytes = chunk.payload,
+                                 .offset = chunk.offset + chunk.header_size,
+                                 .header_size = head.header_size,
+                                 .secrecy = secrecy_of(head)},
+                                fields, odd, reporter);
     }
 }
 

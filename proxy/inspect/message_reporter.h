@@ -17,15 +17,18 @@ namespace tw::inspect {
 struct AcceptedMessage {
     const wire::Chunk& chunk;
     const wire::MessageHeader& head;
-    bool prelude = false; ///< the message is part of an anti-spoof prelude, so it has no effect
+    /// The message is part of an anti-spoof prelude, so it has no effect.
+    bool is_in_prelude = false;
     /// The message is known, and receivers process it (wire::is_processed_by_receivers).
-    bool expected = false;
-    bool tracked = false; ///< the message is a snapshot message, which SnapshotTracker reads
+    bool is_expected = false;
+    /// The message is a snapshot message, which SnapshotTracker reads.
+    bool is_snapshot_message = false;
     /// The body of a tracked message; nullopt if it cannot be decoded.
-    std::optional<wire::SnapshotBody> snapshot{};
+    std::optional<wire::SnapshotBody> snapshot_body{};
     /// The message id has other meanings in other server versions, and the version is unknown.
-    bool likely = false;
-    bool is_taken = true; ///< the receiver accepts the message: no field is missing or out of range
+    bool is_meaning_uncertain = false;
+    /// The receiver accepts the message: no field is missing or out of range.
+    bool is_accepted_by_receiver = true;
 };
 
 /// Writes message records, and findings about malformed or unexpected messages.
@@ -35,7 +38,7 @@ class MessageReporter {
     /// `shown_commands`: see Options::shown_commands.
     MessageReporter(bool records, const wire::CommandNames* shown_commands,
                     const Observers& observers)
-        : records_{records}, shown_commands_{shown_commands}, observers_{&observers} {}
+        : emits_records_{records}, shown_commands_{shown_commands}, observers_{&observers} {}
 
     void report_message(AcceptedMessage& message, const MapTracker& maps,
                         wire::DecodedFields& fields, Reporter& reporter);
@@ -54,27 +57,27 @@ class MessageReporter {
     /// Forgets which unknown messages were reported, and the announced commands. Called when a new
     /// connection begins.
     void begin_connection() {
-        unknown_.reset();
-        announced_.clear();
+        reported_unknown_messages_.reset();
+        announced_commands_.clear();
     }
 
-    [[nodiscard]] std::size_t memory_bytes() const { return announced_.memory_bytes(); }
+    [[nodiscard]] std::size_t memory_bytes() const { return announced_commands_.memory_bytes(); }
 
   private:
-    void report_undecoded(const AcceptedMessage& message, Reporter& reporter) const;
+    void report_undecoded_message(const AcceptedMessage& message, Reporter& reporter) const;
     /// Reports an unknown message, or a message that never comes from the side that sent it.
-    void report_unexpected(const AcceptedMessage& message, Reporter& reporter);
+    void report_unexpected_message(const AcceptedMessage& message, Reporter& reporter);
     void report_known_message(AcceptedMessage& message, const MapTracker& maps,
                               wire::DecodedFields& fields, Reporter& reporter) const;
 
-    bool records_;
+    bool emits_records_;
     const wire::CommandNames* shown_commands_;
     /// Chat commands whose announced description shows that they are harmless.
-    wire::CommandNames announced_;
+    wire::CommandNames announced_commands_;
     const Observers* observers_;
     /// Which unknown messages without a UUID were reported: bit 2 * id for game messages, bit
     /// 2 * id + 1 for system messages.
-    std::bitset<64> unknown_;
+    std::bitset<64> reported_unknown_messages_;
 };
 
 } // namespace tw::inspect

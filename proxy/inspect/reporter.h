@@ -23,8 +23,8 @@ namespace tw::inspect {
 
 /// How the payload of an accepted packet ends.
 struct AcceptedPayload {
-    bool with_token = false; ///< the payload ends with DDNet's token
-    bool damaged = false;    ///< the last chunk is truncated
+    bool ends_with_token = false; ///< the payload ends with DDNet's token
+    bool is_last_chunk_truncated = false;
 };
 
 /// How the inspection handled a snapshot message.
@@ -59,7 +59,7 @@ struct ObservedDelta {
     std::int32_t last_part = 0;            ///< number of the part that arrived last
     DeltaOutcome outcome = DeltaOutcome::accepted;
     /// The decoded delta; null if its base is unknown or it cannot be decoded.
-    const snapshot::Delta* decoded = nullptr;
+    const snapshot::Delta* decoded_delta = nullptr;
     const record::ItemTypes* types = nullptr;
 };
 
@@ -105,16 +105,16 @@ class Observers {
     }
 
     /// Adds an observer, which is called only while `*is_on` is true; null: always.
-    void add(Observer& observer, const bool* is_on = nullptr) {
-        list_.push_back({&observer, is_on});
+    void add_observer(Observer& observer, const bool* is_on = nullptr) {
+        entries_.push_back({&observer, is_on});
     }
 
     template <typename... Hook, typename... Args>
     void notify(void (Observer::*hook)(Hook...), Args&&... args) const {
-        if (list_.empty()) [[likely]] {
+        if (entries_.empty()) [[likely]] {
             return;
         }
-        for (const ObserverEntry& entry : list_) {
+        for (const ObserverEntry& entry : entries_) {
             if (entry.is_on == nullptr || *entry.is_on) {
                 (entry.observer->*hook)(args...);
             }
@@ -127,7 +127,7 @@ class Observers {
         const bool* is_on;
     };
 
-    std::vector<ObserverEntry> list_;
+    std::vector<ObserverEntry> entries_;
 };
 
 /// Emits the records of a session to a sink: sets their heads and counts findings.
@@ -154,8 +154,8 @@ class Reporter {
 
     [[nodiscard]] const record::RecordHeader& head() const { return head_; }
 
-    void emit_session(record::SessionEvent event, std::string_view protocol,
-                      std::string_view reason = {}, bool resumed = false) {
+    void emit_session_event(record::SessionEvent event, std::string_view protocol,
+                            std::string_view reason = {}, bool resumed = false) {
         emit(record::SessionRecord{.head = session_head(),
                                    .event = event,
                                    .client = client_,
@@ -183,16 +183,16 @@ class Reporter {
     /// forget_reported_findings().
     void report_finding_once(const record::FindingRecord& record) {
         const auto index = static_cast<std::size_t>(record.id);
-        if (reported_.test(index)) {
+        if (reported_findings_.test(index)) {
             count_finding(record.id);
             return;
         }
-        reported_.set(index);
+        reported_findings_.set(index);
         report_finding(record);
     }
 
     /// Lets report_finding_once() emit each finding id once more. Called when a connection begins.
-    void forget_reported_findings() { reported_.reset(); }
+    void forget_reported_findings() { reported_findings_.reset(); }
 
     void count_finding(record::FindingId id) { ++stats.findings[static_cast<std::size_t>(id)]; }
 
@@ -219,7 +219,7 @@ class Reporter {
     std::string server_;
     record::RecordHeader head_;
     wire::Direction direction_ = wire::Direction::c2s;
-    std::bitset<record::kFindingCount> reported_;
+    std::bitset<record::kFindingCount> reported_findings_;
 };
 
 } // namespace tw::inspect

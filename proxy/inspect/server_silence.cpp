@@ -9,26 +9,27 @@ using record::FindingId;
 using record::Timestamp;
 
 void ServerActivity::on_server_datagram(Timestamp now) {
-    if (heard_ != 0 && now - heard_ >= kMinPause) {
+    if (last_datagram_time_ != 0 && now - last_datagram_time_ >= kMinPause) {
         pauses_[num_pauses_++ % kStoredPauses] = {
-            .from = heard_,
-            .to = now,
-            .sessions = count_sessions_answered_since(heard_ - kRecentAnswerTime)};
+            .begin = last_datagram_time_,
+            .end = now,
+            .num_active_sessions =
+                count_sessions_reached_since(last_datagram_time_ - kMaxAgeOfRecentAnswer)};
     }
-    heard_ = std::max(heard_, now);
+    last_datagram_time_ = std::max(last_datagram_time_, now);
 }
 
-ServerActivity::Pause* ServerActivity::find_pause(Timestamp from, Timestamp to) {
+ServerActivity::Pause* ServerActivity::find_pause_covering(Timestamp from, Timestamp to) {
     auto* const found = std::ranges::find_if(pauses_, [&](const Pause& pause) {
-        return pause.to != 0 && pause.from <= from + kPauseTolerance &&
-               pause.to >= to - kPauseTolerance;
+        return pause.end != 0 && pause.begin <= from + kPauseTolerance &&
+               pause.end >= to - kPauseTolerance;
     });
     return found == pauses_.end() ? nullptr : found;
 }
 
-std::size_t ServerActivity::count_sessions_answered_since(Timestamp time) const {
+std::size_t ServerActivity::count_sessions_reached_since(Timestamp time) const {
     return static_cast<std::size_t>(
-        std::ranges::count_if(sessions_, [time](const ServerSilenceDetector* each) {
+        std::ranges::count_if(open_sessions_, [time](const ServerSilenceDetector* each) {
             return each->last_answer_time() >= time;
         }));
 }
@@ -47,50 +48,56 @@ std::shared_ptr<ServerActivity> ServerActivities::find_or_add_server(const std::
 }
 
 ServerSilenceDetector::ServerSilenceDetector(std::shared_ptr<ServerActivity> server)
-    : server_{std::move(server)} {
-    server_->sessions_.push_back(this);
+    : server_activity_{std::move(server)} {
+    server_activity_->open_sessions_.push_back(this);
 }
 
 ServerSilenceDetector::~ServerSilenceDetector() {
-    std::erase(server_->sessions_, this);
+    std::erase(server_activity_->open_sessions_, this);
 }
 
 void ServerSilenceDetector::on_datagram(Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (reporter.direction() == wire::Direction::s2c) {
-        if (server_->silence) {
-            report_silence(FindingId::session_server_silent, *server_->silence, "ended", reporter);
-            server_->silence.reset();
+        if (server_activity_->silence_to_all_sessions) {
+            report_silence(FindingId::session_server_silent,
+                           *server_activity_->silence_to_all_sessions, "ended", reporter);
+            server_activity_->silence_to_all_sessions.reset();
         }
         end_silence_to_session(reporter);
-        server_->on_server_datagram(now);
-        heard_ = now;
-        unanswered_ = 0;
-        waits_with_all_ = false;
+        server_activity_->on_server_datagram(now);
+        last_answer_time_ = now;
+        num_unanswered_ = 0;
+        waits_in_reported_silence_ = false;
         return;
     }
-    if (waits_with_all_ && !server_->silence) { // the server has answered another session
-        waits_with_all_ = false;
-        unanswered_ = 0;
+    if (waits_in_reported_silence_ &&
+        !server_activity_->silence_to_all_sessions) { // the server has answered another session
+        waits_in_reported_silence_ = false;
+        num_unanswered_ = 0;
     }
     count_unanswered_datagram(reporter);
-    const bool starts_anew = now - last_ > kMaxSendPause || server_->has_answered_since(since_);
-    if (unanswered_ == 0 || (!waits_with_all_ && starts_anew)) {
-        unanswered_ = 0;
-        since_ = now;
+    const bool starts_anew = now - last_unanswered_time_ > kMaxSendPause ||
+                             server_activity_->has_sent_since(first_unanswered_time_);
+    if (num_unanswered_ == 0 || (!waits_in_reported_silence_ && starts_anew)) {
+        num_unanswered_ = 0;
+        first_unanswered_time_ = now;
     }
-    last_ = now;
-    ++unanswered_;
-    if (server_->silence) {
-        ++server_->silence->unanswered;
+    last_unanswered_time_ = now;
+    ++num_unanswered_;
+    if (server_activity_->silence_to_all_sessions) {
+        ++server_activity_->silence_to_all_sessions->num_unanswered;
     }
-    if (waits_with_all_ || unanswered_ < kMinUnansweredDatagrams || now - since_ < kMinSilence) {
+    if (waits_in_reported_silence_ || num_unanswered_ < kMinUnansweredDatagrams ||
+        now - first_unanswered_time_ < kMinSilence) {
         return;
     }
-    waits_with_all_ = true;
-    if (!server_->silence) {
-        server_->silence = ServerActivity::Silence{.since = since_, .unanswered = unanswered_};
-        report_silence(FindingId::session_server_silent, *server_->silence, "began", reporter);
+    waits_in_reported_silence_ = true;
+    if (!server_activity_->silence_to_all_sessions) {
+        server_activity_->silence_to_all_sessions = ServerActivity::Silence{
+            .begin = first_unanswered_time_, .num_unanswered = num_unanswered_};
+        report_silence(FindingId::session_server_silent, *server_activity_->silence_to_all_sessions,
+                       "began", reporter);
     }
 }
 
@@ -99,37 +106,38 @@ void ServerSilenceDetector::on_datagram(Reporter& reporter) {
 /// be a game client.
 void ServerSilenceDetector::count_unanswered_datagram(Reporter& reporter) {
     const Timestamp now = reporter.head().time;
-    if (alone_is_reported_) {
-        ++silence_to_session_->unanswered;
+    if (is_session_silence_reported_) {
+        ++silence_to_session_->num_unanswered;
         return;
     }
-    if (heard_ == 0 || !server_->has_answered_since(now - ServerActivity::kRecentAnswerTime)) {
+    if (last_answer_time_ == 0 ||
+        !server_activity_->has_sent_since(now - ServerActivity::kMaxAgeOfRecentAnswer)) {
         silence_to_session_.reset();
         return;
     }
-    if (!silence_to_session_ || now - last_ > kMaxSendPause) {
-        silence_to_session_ = Silence{.since = now};
+    if (!silence_to_session_ || now - last_unanswered_time_ > kMaxSendPause) {
+        silence_to_session_ = Silence{.begin = now};
     }
-    ++silence_to_session_->unanswered;
-    if (silence_to_session_->unanswered >= kMinUnansweredDatagrams &&
-        now - silence_to_session_->since >= kMinSilence) {
-        alone_is_reported_ = true;
+    ++silence_to_session_->num_unanswered;
+    if (silence_to_session_->num_unanswered >= kMinUnansweredDatagrams &&
+        now - silence_to_session_->begin >= kMinSilence) {
+        is_session_silence_reported_ = true;
         report_silence(FindingId::session_unanswered, *silence_to_session_, "began", reporter);
     }
 }
 
 void ServerSilenceDetector::end_silence_to_session(Reporter& reporter) {
-    if (std::exchange(alone_is_reported_, false)) {
+    if (std::exchange(is_session_silence_reported_, false)) {
         report_silence(FindingId::session_unanswered, *silence_to_session_, "ended", reporter);
     }
     silence_to_session_.reset();
 }
 
 void ServerSilenceDetector::on_missed_datagrams() {
-    if (!waits_with_all_) {
-        unanswered_ = 0;
+    if (!waits_in_reported_silence_) {
+        num_unanswered_ = 0;
     }
-    if (!alone_is_reported_) {
+    if (!is_session_silence_reported_) {
         silence_to_session_.reset();
     }
 }
@@ -137,10 +145,10 @@ void ServerSilenceDetector::on_missed_datagrams() {
 void ServerSilenceDetector::report_silence(FindingId id, const Silence& silence,
                                            std::string_view event, Reporter& reporter) {
     constexpr Timestamp kMillisecond = 1'000'000;
-    const Timestamp duration = (reporter.head().time - silence.since) / kMillisecond;
+    const Timestamp duration = (reporter.head().time - silence.begin) / kMillisecond;
     const record::FindingRecord finding{.head = reporter.head(),
                                         .id = id,
-                                        .lost = silence.unanswered,
+                                        .lost = silence.num_unanswered,
                                         .value = duration,
                                         .name = reporter.server(),
                                         .detail = event};

@@ -25,18 +25,20 @@ class ServerActivity {
     /// A time of at least kMinPause in which the server sent nothing to any session. A running
     /// server sends something to each player every 20 or 40 ms.
     struct Pause {
-        record::Timestamp from = 0;
-        record::Timestamp to = 0;
-        std::size_t sessions = 0; ///< number of sessions that got datagrams just before the pause
-        bool was_stopped = false; ///< a session proved that the server did not run
-        bool was_cut_off = false; ///< a session proved that the server's datagrams were lost
+        record::Timestamp begin = 0;
+        record::Timestamp end = 0;
+        /// Number of sessions that got datagrams just before the pause.
+        std::size_t num_active_sessions = 0;
+        bool was_server_stopped = false; ///< a session proved that the server did not run
+        /// A session proved that the server's datagrams were lost.
+        bool were_datagrams_lost = false;
     };
 
     static constexpr record::Timestamp kMinPause = 100'000'000; ///< ns
     /// The server counts as sending to a session if the session's last datagram from the server is
     /// at most this old (ns).
-    static constexpr record::Timestamp kRecentAnswerTime = 1'000'000'000;
-    /// Tolerance of find_pause (ns), because datagrams may arrive shortly after the pause begins.
+    static constexpr record::Timestamp kMaxAgeOfRecentAnswer = 1'000'000'000;
+    /// Tolerance of find_pause_covering() (ns). Datagrams may arrive shortly after a pause began.
     static constexpr record::Timestamp kPauseTolerance = 60'000'000;
 
     /// Must be called for each datagram that the server sends to any session.
@@ -45,33 +47,35 @@ class ServerActivity {
     /// Returns the pause that contains the time from `from` to `to`, with a tolerance of
     /// kPauseTolerance; null if the server sent a datagram in that time. A pause is kept for at
     /// least one second after its end.
-    [[nodiscard]] Pause* find_pause(record::Timestamp from, record::Timestamp to);
+    [[nodiscard]] Pause* find_pause_covering(record::Timestamp from, record::Timestamp to);
 
     /// Whether the server has sent a datagram to any session since `time`.
-    [[nodiscard]] bool has_answered_since(record::Timestamp time) const { return heard_ >= time; }
+    [[nodiscard]] bool has_sent_since(record::Timestamp time) const {
+        return last_datagram_time_ >= time;
+    }
 
     /// Returns the number of sessions to which the server has sent a datagram since `time`.
-    [[nodiscard]] std::size_t count_sessions_answered_since(record::Timestamp time) const;
+    [[nodiscard]] std::size_t count_sessions_reached_since(record::Timestamp time) const;
 
     /// A time in which clients get no answer from the server.
     struct Silence {
-        record::Timestamp since = 0;
-        std::uint64_t unanswered = 0; ///< number of datagrams in a row without an answer
+        record::Timestamp begin = 0;
+        std::uint64_t num_unanswered = 0; ///< number of datagrams in a row without an answer
     };
 
     /// The current silence of the server to all of its sessions; nullopt if the server answers.
-    std::optional<Silence> silence;
+    std::optional<Silence> silence_to_all_sessions;
 
     /// Whether the server's newest 0.7 ACCEPT, to any session, had the form that only DDNet servers
     /// send; nullopt if no ACCEPT was seen.
-    std::optional<bool> accepts_as_ddnet;
+    std::optional<bool> sends_ddnet_accept;
 
   private:
     friend class ServerSilenceDetector;
     static constexpr std::size_t kStoredPauses = 16;
 
-    std::vector<const ServerSilenceDetector*> sessions_; ///< open sessions
-    record::Timestamp heard_ = 0;
+    std::vector<const ServerSilenceDetector*> open_sessions_;
+    record::Timestamp last_datagram_time_ = 0;
     std::array<Pause, kStoredPauses> pauses_{}; ///< a ring buffer of the latest pauses
     std::size_t num_pauses_ = 0;
 };
@@ -113,10 +117,10 @@ class ServerSilenceDetector {
     /// Restarts the wait for an answer. Called when copies of datagrams were lost.
     void on_missed_datagrams();
 
-    [[nodiscard]] ServerActivity& server() const { return *server_; }
+    [[nodiscard]] ServerActivity& server_activity() const { return *server_activity_; }
 
     /// Returns the time of the server's last datagram to this session.
-    [[nodiscard]] record::Timestamp last_answer_time() const { return heard_; }
+    [[nodiscard]] record::Timestamp last_answer_time() const { return last_answer_time_; }
 
   private:
     using Silence = ServerActivity::Silence;
@@ -126,16 +130,16 @@ class ServerSilenceDetector {
     static void report_silence(record::FindingId id, const Silence& silence, std::string_view event,
                                Reporter& reporter);
 
-    std::shared_ptr<ServerActivity> server_;
+    std::shared_ptr<ServerActivity> server_activity_;
     /// Set while the server answers other sessions but not this one.
     std::optional<Silence> silence_to_session_;
-    bool alone_is_reported_ = false;
-    std::uint64_t unanswered_ = 0;
-    record::Timestamp since_ = 0; ///< time of the first datagram without an answer
-    record::Timestamp last_ = 0;  ///< time of the last datagram without an answer
-    record::Timestamp heard_ = 0;
+    bool is_session_silence_reported_ = false;
+    std::uint64_t num_unanswered_ = 0;
+    record::Timestamp first_unanswered_time_ = 0;
+    record::Timestamp last_unanswered_time_ = 0;
+    record::Timestamp last_answer_time_ = 0;
     /// This session waits for an answer, and the server's silence to all sessions is reported.
-    bool waits_with_all_ = false;
+    bool waits_in_reported_silence_ = false;
 };
 
 } // namespace tw::inspect

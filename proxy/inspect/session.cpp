@@ -44,7 +44,7 @@ bool is_connless(std::span<const std::byte> datagram) {
 }
 
 /// Whether a client may begin a connection with this datagram.
-bool begins_connection(std::span<const std::byte> datagram) {
+bool may_begin_connection(std::span<const std::byte> datagram) {
     if (wire::is_six_handshake(datagram)) {
         return true;
     }
@@ -58,7 +58,7 @@ bool begins_connection(std::span<const std::byte> datagram) {
 
 /// Whether any counter is not zero. Only datagrams and findings are examined, because no counter
 /// changes without them.
-bool has_counts(const record::SessionStats& stats) {
+bool has_nonzero_counts(const record::SessionStats& stats) {
     return stats.directions[0].datagrams + stats.directions[1].datagrams != 0 ||
            std::ranges::any_of(stats.findings, [](std::uint64_t count) { return count != 0; });
 }
@@ -67,57 +67,56 @@ bool has_counts(const record::SessionStats& stats) {
 
 Session::Session(std::uint32_t number, std::string client, std::string server,
                  const Options& options, MapSource& maps, record::RecordSink& sink)
-    : observers_{options.observers}, described_{options.described}, reporter_{number, sink,
-                                                                              std::move(client),
-                                                                              std::move(server)},
-      silence_{options.servers == nullptr
-                   ? std::make_shared<ServerActivity>()
-                   : options.servers->find_or_add_server(reporter_.server())},
-      acceptance_{options.sees_all, silence_.server()}, messages_{options.messages,
-                                                                  options.shown_commands,
-                                                                  *options.observers},
-      maps_{maps}, snapshots_{*options.objects,
-                              *options.observers,
-                              options.learn_sizes,
-                              options.learned == nullptr
-                                  ? nullptr
-                                  : options.learned->find_or_add_server(reporter_.server()),
-                              options.arena,
-                              maps_,
-                              silence_.server()},
-      sees_all_{options.sees_all} {}
+    : observers_{options.observers}, described_messages_{options.described_messages},
+      reporter_{number, sink, std::move(client), std::move(server)},
+      silence_detector_{options.server_activities == nullptr
+                            ? std::make_shared<ServerActivity>()
+                            : options.server_activities->find_or_add_server(reporter_.server())},
+      packet_acceptance_{options.sees_all_datagrams, silence_detector_.server_activity()},
+      message_reporter_{options.messages, options.shown_commands, *options.observers},
+      map_tracker_{maps}, snapshot_tracker_{*options.objects,
+                                            *options.observers,
+                                            options.learn_sizes,
+                                            options.learned_sizes == nullptr
+                                                ? nullptr
+                                                : options.learned_sizes->find_or_add_server(
+                                                      reporter_.server()),
+                                            options.arena,
+                                            map_tracker_,
+                                            silence_detector_.server_activity()},
+      sees_all_datagrams_{options.sees_all_datagrams} {}
 
-void Session::open(record::Timestamp time) {
+void Session::open_session(record::Timestamp time) {
     reporter_.set_head(time, std::nullopt);
-    reporter_.emit_session(record::SessionEvent::open, acceptance_.protocol_name(), {},
-                           checkpoint_.has_value());
+    reporter_.emit_session_event(record::SessionEvent::open, packet_acceptance_.protocol_name(), {},
+                                 pending_checkpoint_.has_value());
 }
 
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,
                           std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     reporter_.set_head(time, direction);
     if (!is_connless(bytes)) {
-        acceptance_.store_activity(time, direction);
-        ++heard_;
+        packet_acceptance_.store_activity(time, direction);
+        ++num_datagrams_;
     }
-    if (sees_all_) {
+    if (sees_all_datagrams_) {
         check_server_silence(bytes, false);
         read_datagram(time, direction, bytes, workspace);
         return;
     }
-    acceptance_.expire_closed_connection(time);
+    packet_acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
     const bool is_held = must_hold_datagram(bytes, workspace);
     check_server_silence(bytes, is_held);
     if (!is_held) {
         read_datagram(time, direction, bytes, workspace);
-        if (heard_ >= DatagramsOfUnknownProtocol::kMaxDatagrams) {
+        if (num_datagrams_ >= DatagramsOfUnknownProtocol::kMaxDatagrams) {
             report_missing_side();
         }
         return;
     }
-    held_.hold_datagram(time, direction, bytes);
-    if (held_.is_full()) {
+    held_datagrams_.hold_datagram(time, direction, bytes);
+    if (held_datagrams_.is_full()) {
         stop_holding_datagrams(workspace);
     }
 }
@@ -127,12 +126,13 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
 /// and the server counts as silent only if the client still tries to connect. After the connection
 /// was closed, servers answer only handshakes.
 void Session::check_server_silence(std::span<const std::byte> bytes, bool is_held) {
-    if (closed_ && reporter_.direction() == wire::Direction::c2s && !begins_connection(bytes)) {
+    if (is_close_reported_ && reporter_.direction() == wire::Direction::c2s &&
+        !may_begin_connection(bytes)) {
         return;
     }
-    const bool goes_on = is_held || acceptance_.connection().is_established();
-    if (!goes_on || acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
-        silence_.on_datagram(reporter_);
+    const bool goes_on = is_held || packet_acceptance_.connection().is_established();
+    if (!goes_on || packet_acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
+        silence_detector_.on_datagram(reporter_);
     }
 }
 
@@ -141,14 +141,15 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
     bool is_held = false;
     // If only one side is recorded, no complete handshake is seen. So the first handshake packet
     // after a closed connection begins a new connection.
-    if (acceptance_.connection().is_closed() && wire::is_six_handshake(bytes) &&
-        !acceptance_.was_direction_ever_seen(wire::opposite(reporter_.direction()))) {
-        acceptance_.forget_closed_connection();
+    if (packet_acceptance_.connection().is_closed() && wire::is_six_handshake(bytes) &&
+        !packet_acceptance_.was_direction_ever_seen(wire::opposite(reporter_.direction()))) {
+        packet_acceptance_.forget_closed_connection();
     }
-    if (!acceptance_.connection().is_established() && !acceptance_.connection().is_closed()) {
+    if (!packet_acceptance_.connection().is_established() &&
+        !packet_acceptance_.connection().is_closed()) {
         const auto packet = wire::decode_packet(
-            bytes, acceptance_.connection().expected_protocol(), workspace.packet,
-            acceptance_.token_bit(bytes, reporter_.direction()));
+            bytes, packet_acceptance_.connection().expected_protocol(), workspace.packet_scratch,
+            packet_acceptance_.meaning_of_token_bit(bytes, reporter_.direction()));
         if (!packet || packet->kind == wire::PacketKind::connless) {
             return false;
         }
@@ -157,30 +158,32 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
             wire::decode_control(*packet, std::nullopt).kind == wire::ControlKind::keepalive;
         is_held = packet->kind == wire::PacketKind::chunks;
         if (is_held) {
-            const PacketChunks chunks{*packet, acceptance_.has_ddnet_token(), workspace.chunks};
-            change = acceptance_.on_chunk_packet(*packet, chunks, reporter_);
+            const PacketChunks chunks{*packet, packet_acceptance_.has_ddnet_token(),
+                                      workspace.chunks};
+            change = packet_acceptance_.on_chunk_packet(*packet, chunks, reporter_);
         }
         if (change == ConnectionChange::none) {
-            change = acceptance_.on_non_six_datagram(bytes, workspace.packet, reporter_);
+            change =
+                packet_acceptance_.on_non_six_datagram(bytes, workspace.packet_scratch, reporter_);
         }
         is_held = change == ConnectionChange::none &&
-                  (is_held || wire::may_be_seven_chunks(bytes, workspace.packet));
+                  (is_held || wire::may_be_seven_chunks(bytes, workspace.packet_scratch));
         if (!is_held && !keepalive && change == ConnectionChange::none) {
             // This is a new handshake or a CLOSE: the connection of the held datagrams has ended.
             stop_holding_datagrams(workspace);
         }
     }
     if (change != ConnectionChange::none ||
-        (acceptance_.connection().is_established() && !held_.empty())) {
+        (packet_acceptance_.connection().is_established() && !held_datagrams_.empty())) {
         read_held_datagrams(change, workspace);
-        workspace.packet.begin_datagram(bytes, {});
+        workspace.packet_scratch.begin_datagram(bytes, {});
     }
     return is_held;
 }
 
 void Session::read_held_datagrams(ConnectionChange change, DecodeBuffers& workspace) {
     const record::RecordHeader now = reporter_.head();
-    const std::vector<DatagramsOfUnknownProtocol::HeldDatagram> held = held_.take_all();
+    const std::vector<DatagramsOfUnknownProtocol::HeldDatagram> held = held_datagrams_.take_all();
     if (!held.empty()) {
         reporter_.set_head(held.front().time, held.front().direction);
     }
@@ -188,22 +191,23 @@ void Session::read_held_datagrams(ConnectionChange change, DecodeBuffers& worksp
         begin_connection(change);
     }
     for (const DatagramsOfUnknownProtocol::HeldDatagram& each : held) {
-        workspace.packet.begin_datagram(each.bytes, {});
+        workspace.packet_scratch.begin_datagram(each.bytes, {});
         read_datagram(each.time, each.direction, each.bytes, workspace);
     }
     reporter_.set_head(now.time, now.direction);
 }
 
 void Session::stop_holding_datagrams(DecodeBuffers& workspace) {
-    if (!held_.empty()) {
-        read_held_datagrams(acceptance_.infer_connection_from_client(), workspace);
+    if (!held_datagrams_.empty()) {
+        read_held_datagrams(packet_acceptance_.infer_connection_from_client(), workspace);
     }
 }
 
 void Session::report_missing_side() {
     for (const auto side : {wire::Direction::c2s, wire::Direction::s2c}) {
-        if (running_ && !one_sided_ && !acceptance_.was_direction_ever_seen(side)) {
-            one_sided_ = true;
+        if (is_connected_ && !is_missing_side_reported_ &&
+            !packet_acceptance_.was_direction_ever_seen(side)) {
+            is_missing_side_reported_ = true;
             reporter_.report_finding({.id = FindingId::session_one_direction,
                                       .name = side == wire::Direction::c2s ? "c2s" : "s2c"});
         }
@@ -217,11 +221,11 @@ void Session::read_datagram(record::Timestamp time, wire::Direction direction,
     ++stats.datagrams;
     stats.bytes += bytes.size();
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
-    acceptance_.expire_closed_connection(time);
+    packet_acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
-    const auto packet =
-        wire::decode_packet(bytes, acceptance_.connection().expected_protocol(), workspace.packet,
-                            acceptance_.token_bit(bytes, direction));
+    const auto packet = wire::decode_packet(
+        bytes, packet_acceptance_.connection().expected_protocol(), workspace.packet_scratch,
+        packet_acceptance_.meaning_of_token_bit(bytes, direction));
     if (!packet) {
         ++stats.malformed;
         reporter_.report_finding({.id = record::finding_of(packet.error().code),
@@ -231,7 +235,7 @@ void Session::read_datagram(record::Timestamp time, wire::Direction direction,
                                   .secrecy = secrecy_of_undecoded_bytes(bytes, wire::kHeaderSize)});
     } else if (packet->dialect == wire::Dialect::seven &&
                packet->kind == wire::PacketKind::control) {
-        const auto control = acceptance_.read_as_six_control(bytes, reporter_);
+        const auto control = packet_acceptance_.read_as_six_control(bytes, reporter_);
         on_packet(control ? *control : *packet, bytes, workspace);
     } else {
         on_packet(*packet, bytes, workspace);
@@ -251,11 +255,11 @@ void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> b
     switch (packet.kind) {
     case wire::PacketKind::connless:
         ++stats.connless;
-        messages_.report_connless(packet, workspace.fields, reporter_);
+        message_reporter_.report_connless(packet, workspace.decoded_fields, reporter_);
         if (reporter_.direction() == wire::Direction::s2c &&
-            acceptance_.server().is_version_unannounced()) {
+            packet_acceptance_.server_program().is_version_unannounced()) {
             if (const auto version = wire::find_server_version(packet.payload, packet.dialect)) {
-                acceptance_.server().on_server_info(*version);
+                packet_acceptance_.server_program().on_server_info(*version);
             }
         }
         break;
@@ -267,9 +271,10 @@ void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> b
         on_chunk_packet(packet, workspace);
         break;
     }
-    if (packet.kind != wire::PacketKind::connless && !acceptance_.connection().is_established()) {
+    if (packet.kind != wire::PacketKind::connless &&
+        !packet_acceptance_.connection().is_established()) {
         if (const ConnectionChange change =
-                acceptance_.on_non_six_datagram(bytes, workspace.packet, reporter_);
+                packet_acceptance_.on_non_six_datagram(bytes, workspace.packet_scratch, reporter_);
             change != ConnectionChange::none) {
             begin_connection(change);
         }
@@ -277,41 +282,43 @@ void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> b
 }
 
 void Session::on_control(const wire::Packet& packet, DecodeBuffers& workspace) {
-    const wire::Control control = wire::decode_control(packet, acceptance_.connection().token());
+    const wire::Control control =
+        wire::decode_control(packet, packet_acceptance_.connection().token());
     const bool with_chunks = packet.num_chunks != 0;
     if (!with_chunks) {
         observers_->notify(&Observer::on_control, control);
     }
-    if (!acceptance_.accept_control(packet, control, reporter_)) {
+    if (!packet_acceptance_.accept_control(packet, control, reporter_)) {
         return;
     }
-    const ConnectionChange change = acceptance_.on_control(packet, control, reporter_);
-    messages_.report_control(packet, control, workspace.fields, reporter_);
+    const ConnectionChange change = packet_acceptance_.on_control(packet, control, reporter_);
+    message_reporter_.report_control(packet, control, workspace.decoded_fields, reporter_);
     if (change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (control.kind == wire::ControlKind::close && !closed_ &&
-        acceptance_.is_closing(packet, reporter_)) {
+    if (control.kind == wire::ControlKind::close && !is_close_reported_ &&
+        packet_acceptance_.is_effective_close(packet, reporter_)) {
         const bool client = reporter_.direction() == wire::Direction::c2s;
         end_connection(!control.reason.empty() ? control.reason
                        : client                ? "closed by the client"
                                                : "closed by the server");
-        acceptance_.close(reporter_.head().time);
+        packet_acceptance_.close(reporter_.head().time);
     } else if (with_chunks && change == ConnectionChange::none) {
-        const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
-        if (acceptance_.receiver_reads_control_chunks(packet, chunks, reporter_)) {
+        const PacketChunks chunks{packet, packet_acceptance_.has_ddnet_token(), workspace.chunks};
+        if (packet_acceptance_.receiver_reads_control_chunks(packet, chunks, reporter_)) {
             read_accepted_chunks(packet, chunks, workspace);
         }
     }
 }
 
 void Session::on_chunk_packet(const wire::Packet& packet, DecodeBuffers& workspace) {
-    const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
-    if (const ConnectionChange change = acceptance_.on_chunk_packet(packet, chunks, reporter_);
+    const PacketChunks chunks{packet, packet_acceptance_.has_ddnet_token(), workspace.chunks};
+    if (const ConnectionChange change =
+            packet_acceptance_.on_chunk_packet(packet, chunks, reporter_);
         change != ConnectionChange::none) {
         begin_connection(change);
     }
-    if (acceptance_.accept_chunks(packet, chunks, reporter_)) {
+    if (packet_acceptance_.accept_chunks(packet, chunks, reporter_)) {
         read_accepted_chunks(packet, chunks, workspace);
     }
 }
@@ -319,23 +326,24 @@ void Session::on_chunk_packet(const wire::Packet& packet, DecodeBuffers& workspa
 void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                                    DecodeBuffers& workspace) {
     observers_->notify(&Observer::on_accepted_payload,
-                       AcceptedPayload{.with_token = acceptance_.has_ddnet_token(),
-                                       .damaged = chunks.error.has_value()});
-    const bool prelude = acceptance_.is_anti_spoof_prelude(chunks, reporter_);
-    if (acceptance_.has_newly_missed_chunks()) {
-        maps_.on_missed_datagrams();
-        snapshots_.on_missed_datagrams(reporter_);
+                       AcceptedPayload{.ends_with_token = packet_acceptance_.has_ddnet_token(),
+                                       .is_last_chunk_truncated = chunks.error.has_value()});
+    const bool prelude = packet_acceptance_.is_anti_spoof_prelude(chunks, reporter_);
+    if (packet_acceptance_.take_missed_chunks_flag()) {
+        map_tracker_.on_missed_datagrams();
+        snapshot_tracker_.on_missed_datagrams(reporter_);
     }
     const bool to_client = reporter_.direction() == wire::Direction::s2c;
     if (!to_client) {
-        snapshots_.stall_detector().on_chunk_ack(packet.ack, reporter_.head().time);
+        snapshot_tracker_.stall_detector().on_chunk_ack(packet.ack, reporter_.head().time);
     }
     for (const wire::Chunk& chunk : chunks.chunks) {
-        auto head = wire::decode_message_header(chunk.payload, packet.dialect, *described_);
-        const bool likely = head && discard_mistaken_message_spec(*head);
-        const wire::VitalClass taken = acceptance_.classify_chunk(chunk, reporter_);
+        auto head =
+            wire::decode_message_header(chunk.payload, packet.dialect, *described_messages_);
+        const bool likely = head && clear_mistaken_message_spec(*head);
+        const wire::VitalClass taken = packet_acceptance_.classify_chunk(chunk, reporter_);
         if (to_client && chunk.vital && taken == wire::VitalClass::next) {
-            snapshots_.stall_detector().on_chunk(chunk.sequence, reporter_.head().time);
+            snapshot_tracker_.stall_detector().on_chunk(chunk.sequence, reporter_.head().time);
         }
         observers_->notify(&Observer::on_chunk, chunk, taken, head ? &*head : nullptr);
         if (taken != wire::VitalClass::next) {
@@ -347,8 +355,10 @@ void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunk
         }
         ++reporter_.direction_stats().messages;
         if (head) {
-            AcceptedMessage message{
-                .chunk = chunk, .head = *head, .prelude = prelude, .likely = likely};
+            AcceptedMessage message{.chunk = chunk,
+                                    .head = *head,
+                                    .is_in_prelude = prelude,
+                                    .is_meaning_uncertain = likely};
             on_message(message, packet.compressed, workspace);
         } else if (
             !prelude) { // for a damaged prelude of DDNet 14.0 to 16.7, another finding exists
@@ -359,13 +369,13 @@ void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunk
 
 /// Treats the message as unknown if this server uses its id for another message. Returns true if
 /// the server's version is unknown, so that the meaning of the id is uncertain.
-bool Session::discard_mistaken_message_spec(wire::MessageHeader& head) {
+bool Session::clear_mistaken_message_spec(wire::MessageHeader& head) {
     using IdInterpretation = ServerProgram::IdInterpretation;
     if (head.spec == nullptr || head.spec->removed_in == 0 ||
         reporter_.direction() != wire::Direction::s2c) {
         return false;
     }
-    const IdInterpretation reading = acceptance_.server().interpret_id(head);
+    const IdInterpretation reading = packet_acceptance_.server_program().interpret_message_id(head);
     if (reading == IdInterpretation::mistaken) {
         head.spec = nullptr;
     }
@@ -375,92 +385,93 @@ bool Session::discard_mistaken_message_spec(wire::MessageHeader& head) {
 void Session::on_message(AcceptedMessage& message, bool compressed, DecodeBuffers& workspace) {
     const wire::MessageHeader& head = message.head;
     const bool snapshot = head.spec != nullptr && wire::is_snapshot(head.spec->id);
-    message.expected = head.spec != nullptr &&
-                       wire::is_processed_by_receivers(*head.spec, head.system,
-                                                       reporter_.direction(), message.chunk.vital);
-    message.tracked = snapshot && message.expected && !message.prelude;
-    if (message.tracked) {
-        message.snapshot = wire::decode_snapshot(head.spec->id, head.body);
+    message.is_expected = head.spec != nullptr &&
+                          wire::is_processed_by_receivers(
+                              *head.spec, head.system, reporter_.direction(), message.chunk.vital);
+    message.is_snapshot_message = snapshot && message.is_expected && !message.is_in_prelude;
+    if (message.is_snapshot_message) {
+        message.snapshot_body = wire::decode_snapshot(head.spec->id, head.body);
     }
     // The message's own record comes before the records that result from the message.
-    messages_.report_message(message, maps_, workspace.fields, reporter_);
-    if (message.tracked) {
-        maps_.search_missing_map_if_due(reporter_);
-        if (message.snapshot) {
-            snapshots_.on_message(*message.snapshot, head.spec->id, compressed, reporter_,
-                                  workspace.snapshots);
-        } else { // messages_ has reported message.truncated
+    message_reporter_.report_message(message, map_tracker_, workspace.decoded_fields, reporter_);
+    if (message.is_snapshot_message) {
+        map_tracker_.search_missing_map_if_due(reporter_);
+        if (message.snapshot_body) {
+            snapshot_tracker_.on_message(*message.snapshot_body, head.spec->id, compressed,
+                                         reporter_, workspace.snapshot_buffers);
+        } else { // message_reporter_ has reported message.truncated
             observers_->notify(&Observer::on_message_fields, head.body.size());
         }
-        if (acceptance_.server().wants_snapshots()) {
-            if (const auto newest = snapshots_.newest_snapshot()) {
-                acceptance_.server().on_snapshot(*newest, snapshots_.types());
+        if (packet_acceptance_.server_program().wants_snapshot()) {
+            if (const auto newest = snapshot_tracker_.newest_snapshot()) {
+                packet_acceptance_.server_program().on_snapshot(*newest, snapshot_tracker_.types());
             }
         }
-    } else if (message.expected && !message.prelude && message.is_taken) {
-        reporter_.direction() == wire::Direction::s2c ? act_on_server_message(head)
-                                                      : act_on_client_message(head);
+    } else if (message.is_expected && !message.is_in_prelude && message.is_accepted_by_receiver) {
+        reporter_.direction() == wire::Direction::s2c ? handle_server_message(head)
+                                                      : handle_client_message(head);
     }
 }
 
-void Session::act_on_server_message(const wire::MessageHeader& head) {
+void Session::handle_server_message(const wire::MessageHeader& head) {
     if (head.uuid) {
-        acceptance_.server().on_uuid_message(*head.spec);
+        packet_acceptance_.server_program().on_uuid_message(*head.spec);
     }
     switch (head.spec->id) {
     case MessageId::map_change:
         if (const auto change = wire::decode_map_change(head.body, head.dialect)) {
-            acceptance_.server().on_map_change();
+            packet_acceptance_.server_program().on_map_change();
             ++reporter_.stats.map_changes;
-            snapshots_.on_map_change(reporter_);
-            maps_.on_map_change(*change, acceptance_.is_translated_to_seven(), reporter_);
+            snapshot_tracker_.on_map_change(reporter_);
+            map_tracker_.on_map_change(*change, packet_acceptance_.is_translated_to_seven(),
+                                       reporter_);
         }
         break;
     case MessageId::map_details:
         if (const auto details = wire::decode_map_details(head.body)) {
-            maps_.on_map_details(*details);
+            map_tracker_.on_map_details(*details);
         }
         break;
     case MessageId::map_data:
         if (const auto data = wire::decode_map_data(head.body, head.dialect)) {
-            maps_.on_map_data(*data, reporter_);
+            map_tracker_.on_map_data(*data, reporter_);
         }
         break;
     case MessageId::input_timing:
         if (const auto timing = wire::decode_input_timing(head.body)) {
-            snapshots_.on_input_timing(*timing, reporter_);
+            snapshot_tracker_.on_input_timing(*timing, reporter_);
         }
         break;
     case MessageId::sv_chat:
-        if (acceptance_.server().is_version_unannounced()) {
+        if (packet_acceptance_.server_program().is_version_unannounced()) {
             if (const auto line = wire::find_server_chat(head.body, head.dialect)) {
-                acceptance_.server().on_server_chat(*line);
+                packet_acceptance_.server_program().on_server_chat(*line);
             }
         }
         break;
     case MessageId::other:
-        messages_.update_announced_commands(head);
+        message_reporter_.update_announced_commands(head);
         break;
     default:
-        update_roster(head, snapshots_.roster());
+        update_roster(head, snapshot_tracker_.roster());
         break;
     }
 }
 
-void Session::act_on_client_message(const wire::MessageHeader& head) {
+void Session::handle_client_message(const wire::MessageHeader& head) {
     switch (head.spec->id) {
     case MessageId::input:
         if (const auto input = wire::decode_input(head.body)) {
-            snapshots_.on_input(*input, reporter_);
+            snapshot_tracker_.on_input(*input, reporter_);
         }
         break;
     case MessageId::enter_game:
-        snapshots_.on_enter_game(reporter_.head().time);
+        snapshot_tracker_.on_enter_game(reporter_.head().time);
         break;
     case MessageId::client_version:
         if (const auto version = wire::decode_client_version(head.body)) {
-            acceptance_.on_client_version(version->ddnet_version);
-            snapshots_.stall_detector().on_client_version(version->ddnet_version);
+            packet_acceptance_.on_client_version(version->ddnet_version);
+            snapshot_tracker_.stall_detector().on_client_version(version->ddnet_version);
         }
         break;
     default:
@@ -469,54 +480,56 @@ void Session::act_on_client_message(const wire::MessageHeader& head) {
 }
 
 void Session::apply_pending_checkpoint() {
-    if (!checkpoint_) {
+    if (!pending_checkpoint_) {
         return;
     }
-    if (running_) {
-        apply_checkpoint(*std::exchange(checkpoint_, std::nullopt));
-    } else if (acceptance_.connection().is_established()) {
-        checkpoint_.reset(); // the checkpoint's connection has been closed
-    } else if (checkpoint_->form != TokenForm::unknown) {
-        begin_connection(acceptance_.continue_connection(*checkpoint_));
+    if (is_connected_) {
+        apply_checkpoint(*std::exchange(pending_checkpoint_, std::nullopt));
+    } else if (packet_acceptance_.connection().is_established()) {
+        pending_checkpoint_.reset(); // the checkpoint's connection has been closed
+    } else if (pending_checkpoint_->token_form != TokenForm::unknown) {
+        begin_connection(packet_acceptance_.continue_connection(*pending_checkpoint_));
     }
 }
 
 /// Adds the checkpoint's state to the session's state. State that the session already has is only
 /// replaced if packets were missed.
 void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
-    const bool other_map = checkpoint.map && checkpoint.map != maps_.announced_map();
-    if (checkpoint.dialect != snapshots_.dialect() ||
-        !(other_map || snapshots_.is_older_than(checkpoint))) {
+    const bool other_map = checkpoint.map && checkpoint.map != map_tracker_.announced_map();
+    if (checkpoint.dialect != snapshot_tracker_.dialect() ||
+        !(other_map || snapshot_tracker_.is_older_than(checkpoint))) {
         return;
     }
-    if (other_map && maps_.announced_map()) {
-        snapshots_.on_map_change(reporter_);
+    if (other_map && map_tracker_.announced_map()) {
+        snapshot_tracker_.on_map_change(reporter_);
     }
     if (other_map) {
-        maps_.restore(*checkpoint.map, reporter_);
+        map_tracker_.set_announced_map(*checkpoint.map, reporter_);
     }
-    snapshots_.restore(checkpoint);
-    acceptance_.restore(checkpoint);
+    snapshot_tracker_.restore_snapshots(checkpoint);
+    packet_acceptance_.restore_client_version(checkpoint);
 }
 
 void Session::begin_connection(ConnectionChange change) {
-    if (running_) {
+    if (is_connected_) {
         end_connection(record::kReconnected);
     }
-    if (closed_) {
+    if (is_close_reported_) {
         reporter_.forget_reported_findings();
         reporter_.report_finding({.id = FindingId::session_reconnected});
     }
-    const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
-    snapshots_.begin_connection(seven ? wire::Dialect::seven : wire::Dialect::six, reporter_);
-    maps_.reset();
-    messages_.begin_connection();
-    acceptance_.begin_connection();
-    running_ = true;
-    closed_ = false;
-    reporter_.emit_session(record::SessionEvent::established, acceptance_.protocol_name());
-    const auto checkpoint = std::exchange(checkpoint_, std::nullopt);
-    if (!checkpoint && !acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
+    const bool seven = packet_acceptance_.connection().protocol() == wire::Protocol::seven;
+    snapshot_tracker_.begin_connection(seven ? wire::Dialect::seven : wire::Dialect::six,
+                                       reporter_);
+    map_tracker_.forget_map();
+    message_reporter_.begin_connection();
+    packet_acceptance_.begin_connection();
+    is_connected_ = true;
+    is_close_reported_ = false;
+    reporter_.emit_session_event(record::SessionEvent::established,
+                                 packet_acceptance_.protocol_name());
+    const auto checkpoint = std::exchange(pending_checkpoint_, std::nullopt);
+    if (!checkpoint && !packet_acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
         report_missing_side();
         return;
     }
@@ -536,26 +549,28 @@ void Session::begin_connection(ConnectionChange change) {
 
 void Session::end_connection(std::string_view reason) {
     report_missing_side();
-    // restart_snapshots() counts the incomplete snapshots, so it must come before the summary.
-    snapshots_.restart_snapshots(reporter_);
-    reporter_.emit_session(record::SessionEvent::close, acceptance_.protocol_name(), reason);
+    // end_snapshot_sequence() counts the incomplete snapshots, so it must come before the summary.
+    snapshot_tracker_.end_snapshot_sequence(reporter_);
+    reporter_.emit_session_event(record::SessionEvent::close, packet_acceptance_.protocol_name(),
+                                 reason);
     reporter_.emit_summary();
     // The summary of this connection is written, so later datagrams count for the next one.
-    ended_.merge(std::exchange(reporter_.stats, {}));
-    running_ = false;
-    closed_ = true;
+    totals_of_ended_connections_.merge(std::exchange(reporter_.stats, {}));
+    is_connected_ = false;
+    is_close_reported_ = true;
 }
 
-void Session::close(record::Timestamp time, std::string_view reason, DecodeBuffers& workspace) {
+void Session::close_session(record::Timestamp time, std::string_view reason,
+                            DecodeBuffers& workspace) {
     reporter_.set_head(time, std::nullopt);
     stop_holding_datagrams(workspace);
-    if (closed_) {
-        if (has_counts(reporter_.stats)) {
+    if (is_close_reported_) {
+        if (has_nonzero_counts(reporter_.stats)) {
             emit_summary(time);
         }
         return;
     }
-    if (running_ && reason == "idle") {
+    if (is_connected_ && reason == "idle") {
         reporter_.report_finding({.id = FindingId::session_closed_silently});
     }
     end_connection(reason);
@@ -568,21 +583,21 @@ void Session::on_missed_datagrams(record::Timestamp time, std::uint64_t lost,
     reporter_.report_finding({.id = FindingId::inspect_gap,
                               .lost = lost == 0 ? std::nullopt : std::optional{lost},
                               .name = reason});
-    acceptance_.on_missed_datagrams();
-    maps_.on_missed_datagrams();
-    snapshots_.on_missed_datagrams(reporter_);
-    silence_.on_missed_datagrams();
+    packet_acceptance_.on_missed_datagrams();
+    map_tracker_.on_missed_datagrams();
+    snapshot_tracker_.on_missed_datagrams(reporter_);
+    silence_detector_.on_missed_datagrams();
 }
 
-void Session::on_resync(record::Timestamp time) {
+void Session::on_full_snapshot_request(record::Timestamp time) {
     reporter_.set_head(time, wire::Direction::c2s);
     reporter_.report_finding({.id = FindingId::session_resync});
 }
 
 void Session::free_traffic_memory(record::Timestamp time) {
-    on_missed_datagrams(time, held_.take_all().size(), "memory");
-    snapshots_.free_all_snapshots(reporter_);
-    maps_.abandon_download();
+    on_missed_datagrams(time, held_datagrams_.take_all().size(), "memory");
+    snapshot_tracker_.free_all_snapshots(reporter_);
+    map_tracker_.abandon_download();
 }
 
 } // namespace tw::inspect

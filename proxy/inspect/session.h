@@ -42,30 +42,30 @@ class DatagramsOfUnknownProtocol {
 
     void hold_datagram(record::Timestamp time, wire::Direction direction,
                        std::span<const std::byte> bytes) {
-        held_.push_back({time, direction, {bytes.begin(), bytes.end()}});
-        bytes_ += bytes.size();
+        held_datagrams_.push_back({time, direction, {bytes.begin(), bytes.end()}});
+        held_bytes_ += bytes.size();
     }
 
-    [[nodiscard]] bool empty() const { return held_.empty(); }
+    [[nodiscard]] bool empty() const { return held_datagrams_.empty(); }
 
     /// Whether a limit is reached. Then the datagrams must be read without waiting any longer.
     [[nodiscard]] bool is_full() const {
-        return held_.size() >= kMaxDatagrams || bytes_ >= kMaxBytes;
+        return held_datagrams_.size() >= kMaxDatagrams || held_bytes_ >= kMaxBytes;
     }
 
     /// Removes all stored datagrams and returns them, oldest first.
     [[nodiscard]] std::vector<HeldDatagram> take_all() {
-        bytes_ = 0;
-        return std::exchange(held_, {});
+        held_bytes_ = 0;
+        return std::exchange(held_datagrams_, {});
     }
 
     [[nodiscard]] std::size_t memory_bytes() const {
-        return bytes_ + held_.capacity() * sizeof(HeldDatagram);
+        return held_bytes_ + held_datagrams_.capacity() * sizeof(HeldDatagram);
     }
 
   private:
-    std::vector<HeldDatagram> held_;
-    std::size_t bytes_ = 0; ///< sum of the sizes of the datagrams
+    std::vector<HeldDatagram> held_datagrams_;
+    std::size_t held_bytes_ = 0;
 };
 
 /// Counts the memory of all sessions and maps. Inspectors free memory when the limit is exceeded.
@@ -75,28 +75,29 @@ class MemoryBudget {
     /// Enough for three games with 64 players on a large map, which need 160 MiB each.
     static constexpr std::size_t kDefaultBytes = std::size_t{512} << 20U;
 
-    explicit MemoryBudget(std::size_t limit = kDefaultBytes) : limit_{limit} {}
+    explicit MemoryBudget(std::size_t limit = kDefaultBytes) : max_bytes_{limit} {}
 
     /// Changes the memory use of one session or map from `before` to `after` bytes.
     void update_used_bytes(std::size_t before, std::size_t after) noexcept {
-        used_.fetch_add(after - before, std::memory_order_relaxed); // wraps if `after` is smaller
+        used_bytes_.fetch_add(after - before,
+                              std::memory_order_relaxed); // wraps if `after` is smaller
     }
 
-    [[nodiscard]] bool is_exceeded() const noexcept { return used_bytes() > limit_; }
+    [[nodiscard]] bool is_exceeded() const noexcept { return used_bytes() > max_bytes_; }
 
     /// Whether more than 7/8 of the limit are used. Once the limit is exceeded, memory is freed
     /// until this is false. Otherwise the limit would soon be exceeded again.
     [[nodiscard]] bool is_nearly_full() const noexcept {
-        return used_bytes() > limit_ - limit_ / 8;
+        return used_bytes() > max_bytes_ - max_bytes_ / 8;
     }
 
     [[nodiscard]] std::size_t used_bytes() const noexcept {
-        return used_.load(std::memory_order_relaxed);
+        return used_bytes_.load(std::memory_order_relaxed);
     }
 
   private:
-    std::size_t limit_;
-    std::atomic<std::size_t> used_{0};
+    std::size_t max_bytes_;
+    std::atomic<std::size_t> used_bytes_{0};
 };
 
 /// Returns `value` as a shared value that counts as `bytes` in `budget` until it is destroyed.
@@ -118,7 +119,7 @@ struct Options {
     /// The known object types; must outlive the sessions.
     const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
     /// Messages that a mod's description adds; must outlive the sessions.
-    const wire::MessageSet* described = &wire::MessageSet::standard();
+    const wire::MessageSet* described_messages = &wire::MessageSet::standard();
     bool messages = true; ///< whether to emit a record for each message
     /// Whether to learn the item sizes of a server that does not use the sizes agreed in the
     /// protocol, and to decode with the learned sizes.
@@ -128,18 +129,18 @@ struct Options {
     const wire::CommandNames* shown_commands = nullptr;
     /// True if no datagram can be missing, as in the relay. False for captures and taps, in which
     /// single datagrams, or all datagrams of one direction, may be missing.
-    bool sees_all = true;
+    bool sees_all_datagrams = true;
     /// Item sizes learned by all sessions; null: each inspector has its own table. Must outlive the
     /// sessions.
-    LearnedSizes* learned = nullptr;
+    LearnedSizes* learned_sizes = nullptr;
     /// Memory limit of all sessions together; null: unlimited. Must outlive the sessions.
-    MemoryBudget* memory = nullptr;
+    MemoryBudget* memory_budget = nullptr;
     /// Snapshot memory shared by the sessions of one thread; null: each session has its own. Must
     /// outlive the sessions.
     snapshot::Arena* arena = nullptr;
     /// State shared by sessions of the same server; null: nothing is shared. Must outlive the
     /// sessions.
-    ServerActivities* servers = nullptr;
+    ServerActivities* server_activities = nullptr;
     /// Observers of the sessions' traffic; must outlive the sessions.
     const Observers* observers = &Observers::none();
 };
@@ -147,10 +148,10 @@ struct Options {
 /// Buffers for decoding a datagram, shared by all sessions of a worker. Once the buffers are large
 /// enough, decoding does not allocate memory.
 struct DecodeBuffers {
-    wire::PacketScratch packet;
+    wire::PacketScratch packet_scratch;
     ChunkBuffer chunks;
-    wire::DecodedFields fields;
-    SnapshotWorkspace snapshots;
+    wire::DecodedFields decoded_fields;
+    SnapshotBuffers snapshot_buffers;
 };
 
 /// Inspects one session: all datagrams between a client and a server, in order of arrival.
@@ -163,32 +164,34 @@ class Session {
     /// before any other function.
     void set_server_name(std::string_view name) { reporter_.set_server_name(name); }
 
-    void open(record::Timestamp time);
+    void open_session(record::Timestamp time);
     void on_datagram(record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, DecodeBuffers& workspace);
     /// Called when `lost` copies of datagrams were lost before inspection.
     void on_missed_datagrams(record::Timestamp time, std::uint64_t lost, std::string_view reason);
 
     /// Returns the state with which another observer process can continue this session.
-    [[nodiscard]] SessionCheckpoint save() const {
-        if (!running_) {
-            return closed_ ? SessionCheckpoint{.map = {}, .is_closed = true}
-                           : checkpoint_.value_or(SessionCheckpoint{});
+    [[nodiscard]] SessionCheckpoint make_checkpoint() const {
+        if (!is_connected_) {
+            return is_close_reported_ ? SessionCheckpoint{.map = {}, .is_closed = true}
+                                      : pending_checkpoint_.value_or(SessionCheckpoint{});
         }
-        SessionCheckpoint checkpoint{.map = maps_.announced_map()};
-        snapshots_.save(checkpoint);
-        acceptance_.save(checkpoint);
+        SessionCheckpoint checkpoint{.map = map_tracker_.announced_map()};
+        snapshot_tracker_.save_to(checkpoint);
+        packet_acceptance_.save_to(checkpoint);
         return checkpoint;
     }
 
     /// Updates this session from the checkpoint of the observer process that has inspected the
     /// session so far. Precondition: checkpoint.is_consistent().
-    void restore(SessionCheckpoint checkpoint) { checkpoint_ = std::move(checkpoint); }
+    void set_pending_checkpoint(SessionCheckpoint checkpoint) {
+        pending_checkpoint_ = std::move(checkpoint);
+    }
 
     /// Called when the relay has rewritten an input of the client to request a full snapshot.
-    void on_resync(record::Timestamp time);
+    void on_full_snapshot_request(record::Timestamp time);
 
-    void free_spare_memory() { snapshots_.free_spare_memory(); }
+    void free_spare_memory() { snapshot_tracker_.free_spare_memory(); }
 
     /// Frees all memory that grows with the session's traffic. Then no snapshot can be verified
     /// until the next full snapshot.
@@ -202,7 +205,7 @@ class Session {
 
     /// Closes the session. `reason`: a reason that is not in the session's traffic, such as "idle"
     /// or "end of capture".
-    void close(record::Timestamp time, std::string_view reason, DecodeBuffers& workspace);
+    void close_session(record::Timestamp time, std::string_view reason, DecodeBuffers& workspace);
 
     [[nodiscard]] std::uint32_t number() const { return reporter_.head().session; }
 
@@ -211,17 +214,17 @@ class Session {
 
     /// Returns the totals of all connections of the session.
     [[nodiscard]] record::SessionStats totals() const {
-        record::SessionStats totals = ended_;
+        record::SessionStats totals = totals_of_ended_connections_;
         totals.merge(reporter_.stats);
         return totals;
     }
 
-    [[nodiscard]] const SnapshotTracker& snapshot_tracker() const { return snapshots_; }
+    [[nodiscard]] const SnapshotTracker& snapshot_tracker() const { return snapshot_tracker_; }
 
     /// Returns the size of the memory that grows with the traffic, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return snapshots_.memory_bytes() + maps_.memory_bytes() + messages_.memory_bytes() +
-               held_.memory_bytes();
+        return snapshot_tracker_.memory_bytes() + map_tracker_.memory_bytes() +
+               message_reporter_.memory_bytes() + held_datagrams_.memory_bytes();
     }
 
   private:
@@ -244,32 +247,33 @@ class Session {
     void on_chunk_packet(const wire::Packet& packet, DecodeBuffers& workspace);
     void read_accepted_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                               DecodeBuffers& workspace);
-    [[nodiscard]] bool discard_mistaken_message_spec(wire::MessageHeader& head);
+    [[nodiscard]] bool clear_mistaken_message_spec(wire::MessageHeader& head);
     void on_message(AcceptedMessage& message, bool compressed, DecodeBuffers& workspace);
-    void act_on_server_message(const wire::MessageHeader& head);
-    void act_on_client_message(const wire::MessageHeader& head);
+    void handle_server_message(const wire::MessageHeader& head);
+    void handle_client_message(const wire::MessageHeader& head);
     void begin_connection(ConnectionChange change);
     void apply_pending_checkpoint();
     void apply_checkpoint(const SessionCheckpoint& checkpoint);
     void end_connection(std::string_view reason);
 
     const Observers* observers_;
-    const wire::MessageSet* described_; ///< messages that a mod's description adds
+    const wire::MessageSet* described_messages_; ///< messages that a mod's description adds
     Reporter reporter_;
-    ServerSilenceDetector silence_;
-    PacketAcceptance acceptance_;
-    MessageReporter messages_;
-    MapTracker maps_;
-    SnapshotTracker snapshots_;
-    DatagramsOfUnknownProtocol held_;
-    bool sees_all_;
-    bool one_sided_ = false;  ///< report_missing_side() has emitted its finding
-    std::uint64_t heard_ = 0; ///< number of datagrams seen so far
+    ServerSilenceDetector silence_detector_;
+    PacketAcceptance packet_acceptance_;
+    MessageReporter message_reporter_;
+    MapTracker map_tracker_;
+    SnapshotTracker snapshot_tracker_;
+    DatagramsOfUnknownProtocol held_datagrams_;
+    bool sees_all_datagrams_;
+    bool is_missing_side_reported_ = false; ///< report_missing_side() has emitted its finding
+    std::uint64_t num_datagrams_ = 0;       ///< number of datagrams seen so far
     /// Another observer process's checkpoint; nullopt after it was applied.
-    std::optional<SessionCheckpoint> checkpoint_;
-    record::SessionStats ended_; ///< totals of the session's earlier connections
-    bool running_ = false;       ///< a connection is established and not closed yet
-    bool closed_ = false;        ///< the session's close was reported
+    std::optional<SessionCheckpoint> pending_checkpoint_;
+    /// Totals of the session's earlier connections.
+    record::SessionStats totals_of_ended_connections_;
+    bool is_connected_ = false; ///< a connection is established and not closed yet
+    bool is_close_reported_ = false;
 };
 
 } // namespace tw::inspect

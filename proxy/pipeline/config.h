@@ -60,7 +60,7 @@ struct Config {
     [[nodiscard]] inspect::Options make_inspect_options(const inspect::Observers& observers) const {
         inspect::Options options = inspect;
         options.objects = &mod->objects;
-        options.described = &mod->messages;
+        options.described_messages = &mod->messages;
         options.shown_commands = &shown_commands;
         options.observers = &observers;
         return options;

@@ -14,7 +14,7 @@ snapshot::SnapshotView PageItemConverter::convert_items(const record::SnapshotRe
     views_.clear();
     views_.push_back(world::make_view(record.head.session, record.client_version.value_or(0),
                                       record.items, snapshot::Dialect::seven, record.roster));
-    const auto own = views_.front().own;
+    const auto own = views_.front().own_client_id;
     seven_as_six_.translate_views(views_);
     items_.clear();
     const snapshot::SnapshotView& told = views_.front().items;

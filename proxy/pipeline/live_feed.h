@@ -52,8 +52,8 @@ class PageTrafficCounter final : public inspect::Observer {
     /// Adds this object to an inspector's observers. The inspector must call observers for every
     /// datagram.
     void add_to_observers(inspect::Observers& observers) {
-        observers.add(*this);
-        observers.add(attribution_, &is_counting_);
+        observers.add_observer(*this);
+        observers.add_observer(attribution_, &is_counting_);
     }
 
     void on_datagram(const record::RecordHeader& /*head*/,

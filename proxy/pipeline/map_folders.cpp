@@ -29,7 +29,7 @@ std::uintmax_t folder_size(const std::filesystem::path& folder) {
 } // namespace
 
 void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
-                              const inspect::FoundMap& found) {
+                              const inspect::MapSearchResult& found) {
     if (found.status != inspect::MapStatus::found || find_remembered_map(announcement) != nullptr) {
         return;
     }
@@ -39,33 +39,33 @@ void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
     known_.emplace_back(announcement, found);
 }
 
-inspect::FoundMap MapFolders::find_map(const inspect::MapAnnouncement& announcement) {
+inspect::MapSearchResult MapFolders::find_map(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    if (const inspect::FoundMap* known = find_remembered_map(announcement)) {
+    if (const inspect::MapSearchResult* known = find_remembered_map(announcement)) {
         return *known;
     }
-    inspect::FoundMap found = read_map(announcement);
+    inspect::MapSearchResult found = read_map(announcement);
     remember_map(announcement, found);
     return found;
 }
 
-inspect::FoundMap MapFolders::find_stored_map(const inspect::MapAnnouncement& announcement) {
+inspect::MapSearchResult MapFolders::find_stored_map(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    const inspect::FoundMap* known = find_remembered_map(announcement);
-    return known == nullptr ? inspect::FoundMap{} : *known;
+    const inspect::MapSearchResult* known = find_remembered_map(announcement);
+    return known == nullptr ? inspect::MapSearchResult{} : *known;
 }
 
-const inspect::FoundMap*
+const inspect::MapSearchResult*
 MapFolders::find_remembered_map(const inspect::MapAnnouncement& announcement) const {
     const auto known = std::ranges::find_if(
         known_, [&](const auto& entry) { return entry.first == announcement; });
     return known == known_.end() ? nullptr : &known->second;
 }
 
-inspect::FoundMap MapFolders::store_map(const inspect::MapAnnouncement& announcement,
-                                        std::vector<std::byte> bytes) {
+inspect::MapSearchResult MapFolders::store_map(const inspect::MapAnnouncement& announcement,
+                                               std::vector<std::byte> bytes) {
     if (!map::is_valid_map_name(announcement.name)) {
-        return {.status = inspect::MapStatus::name_invalid};
+        return {.status = inspect::MapStatus::invalid_name};
     }
     const map::Identity identity = map::identify(bytes);
     if (identity.crc != announcement.crc ||
@@ -75,17 +75,17 @@ inspect::FoundMap MapFolders::store_map(const inspect::MapAnnouncement& announce
                                       map::to_hex(identity.crc), map::to_hex(identity.sha256))};
     }
     const std::lock_guard lock{mutex_};
-    inspect::FoundMap found{.status = inspect::MapStatus::found,
-                            .physics = find_loaded_map_locked(identity.sha256).physics,
-                            .sha256 = identity.sha256};
+    inspect::MapSearchResult found{.status = inspect::MapStatus::found,
+                                   .physics = find_loaded_map_locked(identity.sha256).physics,
+                                   .sha256 = identity.sha256};
     if (found.physics == nullptr) {
         const auto map = map::Map::parse(std::vector<std::byte>{bytes});
         found = load_map(map, "the map on the wire");
     }
-    if (found.file == nullptr) {
+    if (found.file_bytes == nullptr) {
         add_file_bytes(found, bytes);
     }
-    found.from_wire = true;
+    found.is_from_download = true;
     if (found.status == inspect::MapStatus::found) {
         found.detail = store_in_cache(announcement, identity, bytes);
         remember_map(announcement, found);
@@ -116,18 +116,18 @@ std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcem
                  : std::string{};
 }
 
-inspect::FoundMap MapFolders::find_loaded_map_locked(const map::Sha256& sha256) const {
+inspect::MapSearchResult MapFolders::find_loaded_map_locked(const map::Sha256& sha256) const {
     const auto known = std::ranges::find_if(
         known_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
-    return known == known_.end() ? inspect::FoundMap{} : known->second;
+    return known == known_.end() ? inspect::MapSearchResult{} : known->second;
 }
 
-inspect::FoundMap MapFolders::find_loaded_map(const map::Sha256& sha256) {
+inspect::MapSearchResult MapFolders::find_loaded_map(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
     const auto known = std::ranges::find_if(known_, [&](const auto& entry) {
         return entry.second.sha256 == sha256 || entry.first.sha256 == sha256;
     });
-    return known == known_.end() ? inspect::FoundMap{} : known->second;
+    return known == known_.end() ? inspect::MapSearchResult{} : known->second;
 }
 
 void MapFolders::free_unused_maps() {
@@ -146,32 +146,34 @@ void MapFolders::free_unused_maps() {
     });
 }
 
-void MapFolders::add_file_bytes(inspect::FoundMap& found, std::span<const std::byte> bytes) const {
+void MapFolders::add_file_bytes(inspect::MapSearchResult& found,
+                                std::span<const std::byte> bytes) const {
     if (!options_.with_files || found.status != inspect::MapStatus::found) {
         return;
     }
     const auto known = std::ranges::find_if(known_, [&](const auto& entry) {
-        return entry.second.sha256 == found.sha256 && entry.second.file != nullptr;
+        return entry.second.sha256 == found.sha256 && entry.second.file_bytes != nullptr;
     });
-    found.file = known != known_.end()
-                     ? known->second.file
-                     : inspect::make_shared_in_budget(
-                           options_.memory, std::vector<std::byte>{bytes.begin(), bytes.end()},
-                           bytes.size());
+    found.file_bytes = known != known_.end()
+                           ? known->second.file_bytes
+                           : inspect::make_shared_in_budget(
+                                 options_.memory,
+                                 std::vector<std::byte>{bytes.begin(), bytes.end()}, bytes.size());
 }
 
-inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const std::string& what) {
+inspect::MapSearchResult MapFolders::load_map(const map::Result<map::Map>& file,
+                                              const std::string& what) {
     const auto unreadable_map = [&](const map::MapError& error) {
-        return inspect::FoundMap{.status = inspect::MapStatus::unreadable,
-                                 .detail = fmt::format("{}: {} (offset {})", what,
-                                                       map::error_info(error.code).sentence,
-                                                       error.offset)};
+        return inspect::MapSearchResult{.status = inspect::MapStatus::unreadable,
+                                        .detail = fmt::format("{}: {} (offset {})", what,
+                                                              map::error_info(error.code).sentence,
+                                                              error.offset)};
     };
     if (!file) {
         return unreadable_map(file.error());
     }
-    inspect::FoundMap found{.status = inspect::MapStatus::found,
-                            .sha256 = map::sha256_of(file->datafile().bytes())};
+    inspect::MapSearchResult found{.status = inspect::MapStatus::found,
+                                   .sha256 = map::sha256_of(file->datafile().bytes())};
     found.physics = find_loaded_map_locked(*found.sha256).physics;
     if (found.physics == nullptr) {
         auto physics = file->physics();
@@ -185,10 +187,10 @@ inspect::FoundMap MapFolders::load_map(const map::Result<map::Map>& file, const 
     return found;
 }
 
-inspect::FoundMap MapFolders::read_map(const inspect::MapAnnouncement& announcement) {
+inspect::MapSearchResult MapFolders::read_map(const inspect::MapAnnouncement& announcement) {
     using enum inspect::MapStatus;
     if (!map::is_valid_map_name(announcement.name)) {
-        return {.status = name_invalid};
+        return {.status = invalid_name};
     }
     std::vector<map::WrongMap> wrong;
     const auto path =
@@ -199,7 +201,7 @@ inspect::FoundMap MapFolders::read_map(const inspect::MapAnnouncement& announcem
     if (wrong.empty()) {
         return {.status = not_found};
     }
-    if (announcement.any_version) {
+    if (announcement.fits_any_version) {
         return load_map(map::Map::open(wrong.front().path), wrong.front().path.string());
     }
     return {.status = other_version,

@@ -35,46 +35,49 @@ class MapFolders final : public inspect::MapSource {
     MapFolders(std::vector<std::filesystem::path> folders, Options options)
         : folders_{std::move(folders)}, options_{std::move(options)} {}
 
-    [[nodiscard]] inspect::FoundMap find_map(const inspect::MapAnnouncement& announcement) override;
-    [[nodiscard]] inspect::FoundMap store_map(const inspect::MapAnnouncement& announcement,
-                                              std::vector<std::byte> bytes) override;
-    [[nodiscard]] inspect::FoundMap
+    [[nodiscard]] inspect::MapSearchResult
+    find_map(const inspect::MapAnnouncement& announcement) override;
+    [[nodiscard]] inspect::MapSearchResult store_map(const inspect::MapAnnouncement& announcement,
+                                                     std::vector<std::byte> bytes) override;
+    [[nodiscard]] inspect::MapSearchResult
     find_stored_map(const inspect::MapAnnouncement& announcement) override;
     void free_unused_maps() override;
 
     /// Returns the map with this checksum, or the map that was found for an announcement of this
-    /// checksum, which differs for 0.7 clients (MapAnnouncement::any_version). Returns an empty
-    /// result if the map is not loaded.
-    [[nodiscard]] inspect::FoundMap find_loaded_map(const map::Sha256& sha256);
+    /// checksum, which differs for 0.7 clients (MapAnnouncement::fits_any_version). Returns an
+    /// empty result if the map is not loaded.
+    [[nodiscard]] inspect::MapSearchResult find_loaded_map(const map::Sha256& sha256);
 
   private:
     /// The limit of loaded maps, so that a server that keeps changing maps cannot exhaust memory.
     static constexpr std::size_t kMaxLoadedMaps = 16;
 
-    [[nodiscard]] inspect::FoundMap read_map(const inspect::MapAnnouncement& announcement);
+    [[nodiscard]] inspect::MapSearchResult read_map(const inspect::MapAnnouncement& announcement);
     /// Stores a received map in the cache folder. Returns an error message; empty on success.
     [[nodiscard]] std::string store_in_cache(const inspect::MapAnnouncement& announcement,
                                              const map::Identity& identity,
                                              std::span<const std::byte> bytes) const;
     /// Returns the map in the file. Reuses it if it is already loaded. `what`: the map's name in
     /// error messages. Precondition: mutex_ is held.
-    [[nodiscard]] inspect::FoundMap load_map(const map::Result<map::Map>& file,
-                                             const std::string& what);
+    [[nodiscard]] inspect::MapSearchResult load_map(const map::Result<map::Map>& file,
+                                                    const std::string& what);
     /// Adds the map file's bytes to the result if Options::with_files is set. Precondition: mutex_
     /// is held.
-    void add_file_bytes(inspect::FoundMap& found, std::span<const std::byte> bytes) const;
+    void add_file_bytes(inspect::MapSearchResult& found, std::span<const std::byte> bytes) const;
     /// Precondition: mutex_ is held.
-    [[nodiscard]] inspect::FoundMap find_loaded_map_locked(const map::Sha256& sha256) const;
+    [[nodiscard]] inspect::MapSearchResult find_loaded_map_locked(const map::Sha256& sha256) const;
     /// Returns the earlier result for this announcement; null if there is none. Precondition:
     /// mutex_ is held.
-    [[nodiscard]] const inspect::FoundMap*
+    [[nodiscard]] const inspect::MapSearchResult*
     find_remembered_map(const inspect::MapAnnouncement& announcement) const;
-    void remember_map(const inspect::MapAnnouncement& announcement, const inspect::FoundMap& found);
+    void remember_map(const inspect::MapAnnouncement& announcement,
+                      const inspect::MapSearchResult& found);
 
     std::vector<std::filesystem::path> folders_;
     Options options_;
     std::mutex mutex_;
-    std::vector<std::pair<inspect::MapAnnouncement, inspect::FoundMap>> known_; ///< oldest first
+    std::vector<std::pair<inspect::MapAnnouncement, inspect::MapSearchResult>>
+        known_; ///< oldest first
 };
 
 } // namespace tw::pipeline

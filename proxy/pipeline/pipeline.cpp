@@ -141,7 +141,7 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
     : writer_{config, outputs}, inspector_{config.make_inspect_options(observers_), maps, sinks_,
                                            session_numbers} {
     if (config.stats) {
-        observers_.add(attribution_);
+        observers_.add_observer(attribution_);
     }
     if (config.views == ViewChoice::world) {
         sinks_.add_sink(without_snapshots_);
@@ -190,7 +190,7 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
 template <typename Sink>
 void Pipeline::add_datagram_sink(Sink& sink) {
     sink.set_session_state_source([this] { return inspector_.encode_current_checkpoint(); });
-    observers_.add(sink);
+    observers_.add_observer(sink);
     sinks_.add_sink(sink);
 }
 

@@ -189,7 +189,7 @@ void Worker::close_session(const relay::RelayEvent& event) {
         resync_->forget_session(event.session);
     }
     if (event.reason == relay::CloseReason::handed_over) {
-        if (auto checkpoint = inspector_.save(event.session)) {
+        if (auto checkpoint = inspector_.make_checkpoint(event.session)) {
             checkpoints_to_save_.emplace(event.session, *std::move(checkpoint));
         }
     }
@@ -213,7 +213,7 @@ void Worker::handle_event(const relay::RelayEvent& event) {
                                event.next);
         if (resync_ && event.direction == relay::Direction::s2c) {
             resync_->on_server_datagram(event.session, event.time,
-                                        inspector_.wants_resync(event.session));
+                                        inspector_.wants_full_snapshot(event.session));
         }
         break;
     case relay::EventKind::close:
@@ -226,7 +226,7 @@ void Worker::handle_event(const relay::RelayEvent& event) {
         }
         break;
     case relay::EventKind::resync:
-        inspector_.on_resync(event.session, event.time);
+        inspector_.on_full_snapshot_request(event.session, event.time);
         break;
     case relay::EventKind::new_observer:
         break; // handled above

@@ -109,7 +109,7 @@ constexpr std::chrono::milliseconds kRoundPause{20};
 constexpr std::chrono::milliseconds kPagePause{5};
 /// How long a tick waits for late snapshots if only the page shows merged snapshots. The wait is
 /// short, because it does no harm if a tee is missing on the page for a moment.
-constexpr world::MergeDelay kPageWaitTicks{.least = 0, .most = 2};
+constexpr world::MergeDelay kPageWaitTicks{.min_ticks = 0, .max_ticks = 2};
 constexpr std::chrono::milliseconds kWorldFlushInterval{100};
 /// The interval at which queues are emptied while the page has no viewers.
 constexpr std::chrono::milliseconds kIdleInterval{1000};

@@ -223,10 +223,10 @@ void LivePage::set_silence(relay::ServerIndex server,
     }
 }
 
-inspect::FoundMap LivePage::map_of_session(std::uint32_t session) const {
+inspect::MapSearchResult LivePage::map_of_session(std::uint32_t session) const {
     const auto maps = parts_.board->read_merged_view().maps;
     const auto found = maps.find(session);
-    return found == maps.end() || !found->second ? inspect::FoundMap{}
+    return found == maps.end() || !found->second ? inspect::MapSearchResult{}
                                                  : parts_.maps->find_loaded_map(*found->second);
 }
 

@@ -188,7 +188,7 @@ class LivePage final : public pipeline::RecordPageData {
 
     [[nodiscard]] std::optional<std::string> explain_finding(std::uint32_t session,
                                                              std::int64_t tick) const override;
-    [[nodiscard]] inspect::FoundMap map_of_session(std::uint32_t session) const override;
+    [[nodiscard]] inspect::MapSearchResult map_of_session(std::uint32_t session) const override;
 
     void probe_servers();
     void finish_probe(bool answered, std::uint64_t datagrams_before);

@@ -52,8 +52,8 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
              .with_files =
                  options_.config.demos || options_.config.page_recordings || options_.page}},
       written_{shared_.data().record_bytes} {
-    options_.config.inspect.learned = &learned_sizes(shared_.data());
-    options_.config.inspect.memory = &memory_;
+    options_.config.inspect.learned_sizes = &learned_sizes(shared_.data());
+    options_.config.inspect.memory_budget = &memory_;
     pipeline::Outputs outputs = open_outputs();
     if (options_.writes_worlds() || (feed_ && options_.inspect)) {
         outputs.worlds = &worlds_.emplace(options_.config, outputs);

@@ -55,7 +55,8 @@ class SilenceReporters {
 
 /// The settings of an observer run. The objects to which its members point must outlive the run.
 struct ObserverOptions {
-    pipeline::Config config{}; ///< ObserverRun sets `inspect.learned` and `inspect.memory`
+    pipeline::Config
+        config{}; ///< ObserverRun sets `inspect.learned_sizes` and `inspect.memory_budget`
     std::vector<std::filesystem::path> map_folders{};
     /// The folder for maps that servers send; empty: such maps are stored in memory only.
     std::filesystem::path map_cache{};

@@ -135,7 +135,7 @@ class ReplayRun {
     };
 
     inspect::Options inspect_options() {
-        observers_.add(receiver_);
+        observers_.add_observer(receiver_);
         inspect::Options own = options_.inspect;
         own.observers = &observers_;
         return own;

@@ -205,7 +205,7 @@ namespace {
 std::shared_ptr<const std::vector<std::byte>> find_file(const PageData& data,
                                                         const Request& request) {
     const auto session = query_number<std::uint32_t>(request.query, "session");
-    return session ? data.map_of_session(*session).file : nullptr;
+    return session ? data.map_of_session(*session).file_bytes : nullptr;
 }
 
 void send_or_not_found(std::optional<std::string> body, const char* content_type,

@@ -111,7 +111,7 @@ class PageData : public ViewerData {
     }
 
     /// Returns the map of a session; its `physics` and `file` are null if the map is unknown.
-    [[nodiscard]] virtual inspect::FoundMap map_of_session(std::uint32_t /*session*/) const {
+    [[nodiscard]] virtual inspect::MapSearchResult map_of_session(std::uint32_t /*session*/) const {
         return {};
     }
 

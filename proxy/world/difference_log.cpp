@@ -10,8 +10,8 @@ using WideInt = std::int64_t; ///< ticks are untrusted: sums must not overflow
 
 namespace {
 
-record::FindingRecord make_finding(const ViewDifference& difference, record::FindingId id,
-                                   Tick tick) {
+record::FindingRecord make_difference_finding(const ViewDifference& difference,
+                                              record::FindingId id, Tick tick) {
     return {.head = {.session = difference.session},
             .id = id,
             .tick = tick,
@@ -20,7 +20,7 @@ record::FindingRecord make_finding(const ViewDifference& difference, record::Fin
                                         .type = difference.object->name},
             .field = difference.field->name,
             .value = difference.value,
-            .expected = difference.other,
+            .expected = difference.other_value,
             .other_session = difference.other_session};
 }
 
@@ -28,36 +28,39 @@ record::FindingRecord make_finding(const ViewDifference& difference, record::Fin
 
 bool DifferenceLog::views_agreed_on_item(std::uint32_t key, Tick tick) const {
     const auto known = agreed_items_.find(key);
-    return known != agreed_items_.end() && WideInt{tick} - known->second.first >= kAgreementTicks &&
-           WideInt{tick} - known->second.last <= kForgetTicks;
+    return known != agreed_items_.end() &&
+           WideInt{tick} - known->second.first_tick >= kAgreementTicks &&
+           WideInt{tick} - known->second.last_tick <= kForgetTicks;
 }
 
 bool DifferenceLog::is_per_viewer_field(const FieldHistory& field) {
-    return field.is_lasting || (field.differed >= kPerViewerTicks && field.agreed == 0);
+    return field.is_lasting ||
+           (field.num_differing_ticks >= kPerViewerTicks && field.num_agreeing_ticks == 0);
 }
 
 DifferenceLog::FieldHistory& DifferenceLog::history_of_field(const OpenDifference& open) {
-    return fields_[{open.first.object, open.first.field->offset}];
+    return field_histories_[{open.first_difference.object, open.first_difference.field->offset}];
 }
 
 void DifferenceLog::report_difference(OpenDifference& open) {
     open.state = DifferenceState::reported;
-    findings_.push_back(
-        make_finding(open.first, record::FindingId::world_views_differ, open.since));
+    findings_.push_back(make_difference_finding(
+        open.first_difference, record::FindingId::world_views_differ, open.first_tick));
 }
 
 /// Returns whether a difference can be forgotten. Differences in per-viewer fields are remembered
 /// twice as long as items on which views agreed, so that a chance agreement is forgotten first.
 bool DifferenceLog::can_be_forgotten(const OpenDifference& open, Tick tick) {
-    const WideInt silence = WideInt{tick} - open.last;
+    const WideInt silence = WideInt{tick} - open.last_tick;
     return open.state == DifferenceState::reported
                ? silence > kForgetTicks
                : open.state == DifferenceState::per_viewer && silence > 2 * WideInt{kForgetTicks};
 }
 
 void DifferenceLog::track_difference(const ViewDifference& difference, Tick tick) {
-    const Key key{difference.key.packed(), difference.field->offset};
-    const OpenDifference fresh{.first = difference, .since = tick, .last = tick};
+    const DifferenceKey key{difference.key.packed(), difference.field->offset};
+    const OpenDifference fresh{
+        .first_difference = difference, .first_tick = tick, .last_tick = tick};
     const auto known = differences_.find(key);
     if (known == differences_.end()) {
         if (differences_.size() < kMaxOpenDifferences) {
@@ -71,44 +74,44 @@ void DifferenceLog::track_difference(const ViewDifference& difference, Tick tick
         return;
     }
     OpenDifference& open = known->second;
-    if (open.last == tick) {
+    if (open.last_tick == tick) {
         return;
     }
-    if (open.state != DifferenceState::reported && open.agreed >= kAgreementTicks) {
+    if (open.state != DifferenceState::reported && open.num_agreeing_ticks >= kAgreementTicks) {
         open = fresh;
         report_difference(
             open); // a fault, because the views agreed for kAgreementTicks ticks before
         return;
     }
-    open.last = tick;
-    open.agreed = 0;
-    ++open.times;
+    open.last_tick = tick;
+    open.num_agreeing_ticks = 0;
+    ++open.num_differing_ticks;
 }
 
 void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
                                     const IsSharedItem& is_shared) {
     for (auto& [key, open] : differences_) {
-        if (open.last == shown.tick) {
+        if (open.last_tick == shown.tick) {
             if (FieldHistory& field = history_of_field(open);
                 open.state != DifferenceState::reported &&
-                (field.differed == 0 || field.last != shown.tick)) {
-                field.type = open.first.key.type;
-                field.last = shown.tick;
-                ++field.differed;
+                (field.num_differing_ticks == 0 || field.last_tick != shown.tick)) {
+                field.type = open.first_difference.key.type;
+                field.last_tick = shown.tick;
+                ++field.num_differing_ticks;
             }
         } else if (open.state != DifferenceState::reported) {
             const auto at = shown.items.find(ItemKey::from_packed(key.first));
-            open.agreed += at && is_shared(*at) ? 1U : 0U;
+            open.num_agreeing_ticks += at && is_shared(*at) ? 1U : 0U;
         }
     }
     const auto keys = shown.items.keys();
-    for (auto& [place, field] : fields_) {
+    for (auto& [place, field] : field_histories_) {
         std::size_t at = field.is_lasting ? keys.size() : shown.items.lower_bound({field.type, 0});
         for (; at < keys.size() && ItemKey::from_packed(keys[at]).type == field.type; ++at) {
             const auto open = differences_.find({keys[at], place.second});
-            const bool differs = open != differences_.end() && open->second.last == shown.tick;
+            const bool differs = open != differences_.end() && open->second.last_tick == shown.tick;
             if (!differs && is_shared(at)) {
-                ++field.agreed;
+                ++field.num_agreeing_ticks;
                 break;
             }
         }
@@ -122,7 +125,7 @@ void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
         return; // untracked_keys_ is incomplete, so an item with a difference could count as agreed
     }
     std::erase_if(agreed_items_, [&](const auto& each) {
-        return WideInt{shown.tick} - each.second.last > kForgetTicks;
+        return WideInt{shown.tick} - each.second.last_tick > kForgetTicks;
     });
     const auto keys = shown.items.keys();
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -130,9 +133,10 @@ void DifferenceLog::record_agreed_items(const record::SnapshotRecord& shown,
             continue;
         }
         if (const auto known = agreed_items_.find(keys[i]); known != agreed_items_.end()) {
-            known->second.last = shown.tick;
+            known->second.last_tick = shown.tick;
         } else if (agreed_items_.size() < kMaxAgreedItems) {
-            agreed_items_.emplace(keys[i], AgreedItem{.first = shown.tick, .last = shown.tick});
+            agreed_items_.emplace(keys[i],
+                                  AgreedItem{.first_tick = shown.tick, .last_tick = shown.tick});
         }
     }
 }
@@ -143,18 +147,19 @@ void DifferenceLog::classify_pending_differences(Tick tick, bool is_last) {
             continue;
         }
         FieldHistory& field = history_of_field(open);
-        field.is_lasting = field.is_lasting ||
-                           (open.times >= kMinDifferingTicks && open.agreed < kAgreementTicks &&
-                            WideInt{open.last} - open.since >= kMinDifferingSpan);
+        field.is_lasting =
+            field.is_lasting || (open.num_differing_ticks >= kMinDifferingTicks &&
+                                 open.num_agreeing_ticks < kAgreementTicks &&
+                                 WideInt{open.last_tick} - open.first_tick >= kMinDifferingSpan);
         if (is_per_viewer_field(field)) {
             open.state = DifferenceState::per_viewer;
             if (!std::exchange(field.is_reported, true)) {
-                auto& finding = findings_.emplace_back(
-                    make_finding(open.first, record::FindingId::world_per_viewer, tick));
-                finding.since_tick = open.since;
-                finding.confirmed = open.times;
+                auto& finding = findings_.emplace_back(make_difference_finding(
+                    open.first_difference, record::FindingId::world_per_viewer, tick));
+                finding.since_tick = open.first_tick;
+                finding.confirmed = open.num_differing_ticks;
             }
-        } else if (is_last || WideInt{tick} - open.since >= kMaxPendingTicks) {
+        } else if (is_last || WideInt{tick} - open.first_tick >= kMaxPendingTicks) {
             report_difference(open);
         }
     }
@@ -174,8 +179,8 @@ DifferenceLog::track_differences(const record::WorldRecord& world, std::span<con
         }
         std::map<std::uint32_t, unsigned> classes; // version class of each session's client
         for (const View& view : views) {
-            if (!view.translated) {
-                classes.emplace(view.session, client_version_class(view.version));
+            if (!view.has_translated_ids) {
+                classes.emplace(view.session, client_version_class(view.client_version));
             }
         }
         const IsSharedItem is_shared = [&](std::size_t item) {

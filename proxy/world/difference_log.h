@@ -23,8 +23,8 @@ struct ViewDifference {
     snapshot::ItemKey key{};
     const snapshot::ObjectSpec* object = nullptr;
     const snapshot::FieldSpec* field = nullptr;
-    std::int32_t value = 0; ///< the value in the view of `session`
-    std::int32_t other = 0; ///< the value in the view of `other_session`
+    std::int32_t value = 0;       ///< the value in the view of `session`
+    std::int32_t other_value = 0; ///< the value in the view of `other_session`
     std::uint32_t session = 0;
     std::uint32_t other_session = 0;
 };
@@ -86,7 +86,7 @@ class DifferenceLog {
     static constexpr std::size_t kAgreedItemBytes = 48;
 
     /// The item's key and the field's offset in the item.
-    using Key = std::pair<std::uint32_t, std::uint8_t>;
+    using DifferenceKey = std::pair<std::uint32_t, std::uint8_t>;
 
     enum class DifferenceState : std::uint8_t {
         pending,    ///< not yet classified
@@ -96,24 +96,26 @@ class DifferenceLog {
 
     /// A field of one item on which views differ.
     struct OpenDifference {
-        ViewDifference first{};
-        snapshot::Tick since = 0;
-        snapshot::Tick last = 0;
-        std::uint32_t times = 1; ///< number of ticks in which the views differed
+        ViewDifference first_difference{};
+        snapshot::Tick first_tick = 0;
+        snapshot::Tick last_tick = 0;
+        std::uint32_t num_differing_ticks = 1; ///< number of ticks in which the views differed
         /// Number of ticks since the latest difference in which at least two views had the item and
         /// agreed on it.
-        std::uint32_t agreed = 0;
+        std::uint32_t num_agreeing_ticks = 0;
         DifferenceState state = DifferenceState::pending;
     };
 
     /// The differences in one field of all items.
     struct FieldHistory {
-        std::uint16_t type = 0;  ///< type id of the last item on which views differed
-        snapshot::Tick last = 0; ///< tick of the last difference
+        std::uint16_t type = 0;       ///< type id of the last item on which views differed
+        snapshot::Tick last_tick = 0; ///< tick of the last difference
         /// Number of ticks in which views differed on the field of some item. Differences that were
         /// reported as faults do not count.
-        std::uint32_t differed = 0;
-        std::uint32_t agreed = 0; ///< number of ticks since then in which they agreed on some item
+        std::uint32_t num_differing_ticks = 0;
+        /// Number of ticks since the first difference in which views agreed on the field of some
+        /// item.
+        std::uint32_t num_agreeing_ticks = 0;
         bool is_lasting = false; ///< views differed on one item in kMinDifferingTicks ticks or more
         bool is_reported = false;
     };
@@ -122,8 +124,8 @@ class DifferenceLog {
         std::map<std::pair<const snapshot::ObjectSpec*, std::uint8_t>, FieldHistory>;
 
     struct AgreedItem {
-        snapshot::Tick first = 0;
-        snapshot::Tick last = 0;
+        snapshot::Tick first_tick = 0;
+        snapshot::Tick last_tick = 0;
     };
 
     /// Returns whether at least two views that must agree contain an item. The argument is the
@@ -145,9 +147,9 @@ class DifferenceLog {
     [[nodiscard]] static bool is_per_viewer_field(const FieldHistory& field);
     void report_difference(OpenDifference& open);
 
-    std::map<Key, OpenDifference> differences_;
+    std::map<DifferenceKey, OpenDifference> differences_;
     /// By object and field offset. Kept for the next map, on which the same fields are per viewer.
-    FieldHistories fields_;
+    FieldHistories field_histories_;
     std::map<std::uint32_t, AgreedItem> agreed_items_; ///< by key
     std::optional<snapshot::Tick> last_recorded_{};    ///< tick of the last update of agreed_items_
     /// Keys of the tick's items with a difference that did not fit in differences_.

@@ -10,18 +10,18 @@ using snapshot::ObjectSpec;
 namespace {
 
 /// Offsets of ints in a ddnet_laser.
-constexpr std::size_t kFromX = 2;
-constexpr std::size_t kFromY = 3;
-constexpr std::size_t kOwner = 5;
-constexpr std::size_t kKind = 6;
-constexpr std::int32_t kDragger = 4;
+constexpr std::size_t kStartXIndex = 2;
+constexpr std::size_t kStartYIndex = 3;
+constexpr std::size_t kOwnerIndex = 5;
+constexpr std::size_t kLaserKindIndex = 6;
+constexpr std::int32_t kDraggerKind = 4;
 
 /// The first private id. Private ids count down; ids that servers assign count up from 0.
 constexpr std::uint16_t kFirstPrivateId = 65535;
 
 /// Returns whether the item is a dragger's beam, which may have different ids in different views.
-bool is_beam(const ObjectSpec& object, std::span<const std::int32_t> data) {
-    return is_dragger(object, data) && data[kOwner] >= 0;
+bool is_dragger_beam(const ObjectSpec& object, std::span<const std::int32_t> data) {
+    return is_dragger(object, data) && data[kOwnerIndex] >= 0;
 }
 
 } // namespace
@@ -29,31 +29,32 @@ bool is_beam(const ObjectSpec& object, std::span<const std::int32_t> data) {
 bool is_laser_of_kind(const ObjectSpec& object, std::span<const std::int32_t> data,
                       std::int32_t kind) {
     return object.merge.family == ObjectFamily::laser && object.merge.variant == 0 &&
-           data.size() > kKind && data[kKind] == kind;
+           data.size() > kLaserKindIndex && data[kLaserKindIndex] == kind;
 }
 
 bool is_dragger(const ObjectSpec& object, std::span<const std::int32_t> data) {
-    return is_laser_of_kind(object, data, kDragger);
+    return is_laser_of_kind(object, data, kDraggerKind);
 }
 
 void DraggerBeams::add_beam(const MergedItem& item, ItemSessionMasks& seen) {
-    if (!is_beam(*item.object, item.data)) {
-        const auto [at, added] = beamless_.emplace(item.id(), item);
+    if (!is_dragger_beam(*item.object, item.data)) {
+        const auto [at, added] = beamless_draggers_.emplace(item.id(), item);
         if (!added) {
-            seen.add_sessions_of(at->second.seen, item.seen);
+            seen.add_sessions_of(at->second.session_mask, item.session_mask);
         }
         return;
     }
     const auto [at, added] = beams_.try_emplace(
-        Beam{item.data[kFromX], item.data[kFromY], item.data[kOwner]}, BeamItem{.item = item});
+        BeamKey{item.data[kStartXIndex], item.data[kStartYIndex], item.data[kOwnerIndex]},
+        BeamItem{.item = item});
     if (!added) {
-        seen.add_sessions_of(at->second.item.seen, item.seen);
+        seen.add_sessions_of(at->second.item.session_mask, item.session_mask);
     }
     at->second.ids.insert(item.id());
 }
 
-std::uint16_t DraggerBeams::choose_id(const Beam& beam, const BeamItem& found,
-                                      const std::set<std::uint16_t>& taken) {
+std::uint16_t DraggerBeams::choose_beam_id(const BeamKey& beam, const BeamItem& found,
+                                           const std::set<std::uint16_t>& taken) {
     for (const std::uint16_t id : found.ids) {
         if (!taken.contains(id)) {
             return id;
@@ -80,7 +81,7 @@ void DraggerBeams::unify_beam_ids(std::vector<MergedItem>& items,
         return item.object != nullptr && is_dragger(*item.object, item.data);
     };
     const auto has_beam = [](const MergedItem& item) {
-        return item.object != nullptr && is_beam(*item.object, item.data);
+        return item.object != nullptr && is_dragger_beam(*item.object, item.data);
     };
     if (differing.empty() && std::ranges::none_of(items, has_beam)) {
         private_ids_.clear();
@@ -100,7 +101,7 @@ void DraggerBeams::unify_beam_ids(std::vector<MergedItem>& items,
         }
     }
     std::erase_if(items, is_any_dragger);
-    for (const auto& [id, item] : beamless_) {
+    for (const auto& [id, item] : beamless_draggers_) {
         // If another item of the merged snapshot has this id, the views contradict each other, and
         // the dragger is ignored.
         if (taken.insert(id).second) {
@@ -114,7 +115,7 @@ void DraggerBeams::unify_beam_ids(std::vector<MergedItem>& items,
         taken_private_ids_.insert(id);
     }
     for (const auto& [beam, found] : beams_) {
-        const std::uint16_t id = choose_id(beam, found, taken);
+        const std::uint16_t id = choose_beam_id(beam, found, taken);
         taken.insert(id);
         items.push_back(found.item);
         const auto type = snapshot::ItemKey::from_packed(found.item.key).type;
@@ -122,7 +123,7 @@ void DraggerBeams::unify_beam_ids(std::vector<MergedItem>& items,
     }
     std::ranges::sort(items, {}, &MergedItem::key);
     beams_.clear();
-    beamless_.clear();
+    beamless_draggers_.clear();
 }
 
 } // namespace tw::world

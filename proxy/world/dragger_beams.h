@@ -23,8 +23,8 @@ struct ItemRef {
 
 struct MergedItem {
     std::uint32_t key = 0;                        ///< packed ItemKey, which is faster to compare
-    ItemRef ref{};                                ///< the item in the first view that contains it
-    std::uint32_t seen = 0;                       ///< index of the item's mask in ItemSessionMasks
+    ItemRef source{};                             ///< the item in the first view that contains it
+    std::uint32_t session_mask = 0;               ///< index of the item's mask in ItemSessionMasks
     std::span<const std::int32_t> data{};         ///< the item's ints in that view
     const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
     const MergeRules* rules = nullptr;
@@ -37,38 +37,39 @@ class ItemSessionMasks {
   public:
     /// Removes all masks. Masks added later have `sessions` bits.
     void begin_tick(std::size_t sessions) {
-        words_ = (sessions + kBits - 1) / kBits;
-        bits_.clear();
+        words_per_mask_ = (sessions + kBitsPerWord - 1) / kBitsPerWord;
+        mask_words_.clear();
     }
 
     /// Adds an empty mask. Returns its index.
     std::uint32_t add_empty_mask() {
-        bits_.resize(bits_.size() + words_);
-        return static_cast<std::uint32_t>(bits_.size() / words_ - 1);
+        mask_words_.resize(mask_words_.size() + words_per_mask_);
+        return static_cast<std::uint32_t>(mask_words_.size() / words_per_mask_ - 1);
     }
 
     void mark_seen(std::size_t mask, std::size_t session) {
-        bits_[mask * words_ + session / kBits] |= std::uint64_t{1} << (session % kBits);
+        mask_words_[mask * words_per_mask_ + session / kBitsPerWord] |= std::uint64_t{1}
+                                                                        << (session % kBitsPerWord);
     }
 
     /// Sets in `mask` all bits that are set in the mask `other`.
     void add_sessions_of(std::size_t mask, std::size_t other) {
-        for (std::size_t i = 0; i < words_; ++i) {
-            bits_[mask * words_ + i] |= bits_[other * words_ + i];
+        for (std::size_t i = 0; i < words_per_mask_; ++i) {
+            mask_words_[mask * words_per_mask_ + i] |= mask_words_[other * words_per_mask_ + i];
         }
     }
 
-    [[nodiscard]] std::size_t words_per_mask() const { return words_; }
+    [[nodiscard]] std::size_t words_per_mask() const { return words_per_mask_; }
 
     [[nodiscard]] std::span<const std::uint64_t> mask(std::size_t index) const {
-        return std::span{bits_}.subspan(index * words_, words_);
+        return std::span{mask_words_}.subspan(index * words_per_mask_, words_per_mask_);
     }
 
   private:
-    static constexpr std::size_t kBits = 64;
+    static constexpr std::size_t kBitsPerWord = 64;
 
-    std::size_t words_ = 0; ///< number of words in a mask
-    std::vector<std::uint64_t> bits_;
+    std::size_t words_per_mask_ = 0; ///< number of words in a mask
+    std::vector<std::uint64_t> mask_words_;
 };
 
 /// Returns whether the item is a laser of this kind. Returns false for the older laser object,
@@ -90,12 +91,13 @@ class DraggerBeams {
 
     /// Replaces the ids of the beams in `items`, which are sorted by key before and after the call.
     /// `differing`: draggers and beams with an id that the first view uses for another item.
-    /// `seen`: the masks to which MergedItem::seen refers.
+    /// `seen`: the masks to which MergedItem::session_mask refers.
     void unify_beam_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
                         ItemSessionMasks& seen);
 
   private:
-    using Beam = std::tuple<std::int32_t, std::int32_t, std::int32_t>; ///< start x, start y, owner
+    /// Start x, start y, owner.
+    using BeamKey = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
 
     struct BeamItem {
         MergedItem item{};
@@ -103,13 +105,13 @@ class DraggerBeams {
     };
 
     void add_beam(const MergedItem& item, ItemSessionMasks& seen);
-    [[nodiscard]] std::uint16_t choose_id(const Beam& beam, const BeamItem& found,
-                                          const std::set<std::uint16_t>& taken);
+    [[nodiscard]] std::uint16_t choose_beam_id(const BeamKey& beam, const BeamItem& found,
+                                               const std::set<std::uint16_t>& taken);
 
-    std::map<Beam, BeamItem> beams_;               ///< the beams of the current tick
-    std::map<std::uint16_t, MergedItem> beamless_; ///< draggers without a beam, by id
+    std::map<BeamKey, BeamItem> beams_;                     ///< the beams of the current tick
+    std::map<std::uint16_t, MergedItem> beamless_draggers_; ///< draggers without a beam, by id
     /// Made-up ids of beams whose own id belongs to another item.
-    std::map<Beam, std::uint16_t> private_ids_;
+    std::map<BeamKey, std::uint16_t> private_ids_;
     std::set<std::uint16_t> taken_private_ids_; ///< the ids in private_ids_
     std::uint16_t next_private_id_ = 0; ///< the next private id to try; private ids count down
 };

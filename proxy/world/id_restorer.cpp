@@ -17,12 +17,12 @@ using snapshot::ObjectSpec;
 using snapshot::SnapshotView;
 
 void PlayerNameIds::reset() {
-    by_id_.clear();
+    names_by_id_.clear();
     names_.clear();
 }
 
 void PlayerNameIds::forget_name(NameIterator known) {
-    by_id_.erase(known->second.id);
+    names_by_id_.erase(known->second.id);
     names_.erase(known);
 }
 
@@ -30,9 +30,9 @@ bool PlayerNameIds::make_room_for_name() {
     if (names_.size() < kMaxNames) {
         return true;
     }
-    const auto oldest =
-        std::ranges::min_element(names_, {}, [](const auto& each) { return each.second.seen; });
-    if (oldest->second.seen == tick_) {
+    const auto oldest = std::ranges::min_element(
+        names_, {}, [](const auto& each) { return each.second.last_seen_tick; });
+    if (oldest->second.last_seen_tick == current_tick_) {
         return false;
     }
     forget_name(oldest);
@@ -41,16 +41,20 @@ bool PlayerNameIds::make_room_for_name() {
 
 PlayerNameIds::NameIterator PlayerNameIds::add_name(const std::string& name, std::uint16_t id,
                                                     IdKind kind) {
-    const auto added = names_.emplace(name, NameEntry{.id = id, .kind = kind, .seen = tick_}).first;
-    by_id_.emplace(id, added);
+    const auto added =
+        names_.emplace(name, NameEntry{.id = id, .kind = kind, .last_seen_tick = current_tick_})
+            .first;
+    names_by_id_.emplace(id, added);
     return added;
 }
 
 void PlayerNameIds::learn_id(const std::string& name, std::uint16_t id) {
-    if (const auto holder = by_id_.find(id); holder != by_id_.end()) {
+    if (const auto holder = names_by_id_.find(id); holder != names_by_id_.end()) {
         if (holder->second->first == name) {
-            holder->second->second = {
-                .id = id, .kind = IdKind::server, .seen = tick_, .learned = tick_};
+            holder->second->second = {.id = id,
+                                      .kind = IdKind::server,
+                                      .last_seen_tick = current_tick_,
+                                      .last_learned_tick = current_tick_};
             return;
         }
         forget_name(holder->second);
@@ -59,18 +63,18 @@ void PlayerNameIds::learn_id(const std::string& name, std::uint16_t id) {
         forget_name(before);
     }
     if (make_room_for_name()) {
-        add_name(name, id, IdKind::server)->second.learned = tick_;
+        add_name(name, id, IdKind::server)->second.last_learned_tick = current_tick_;
     }
 }
 
 bool PlayerNameIds::has_learned_id(const std::string& name) const {
     const auto known = names_.find(name);
-    return known != names_.end() && known->second.learned == tick_;
+    return known != names_.end() && known->second.last_learned_tick == current_tick_;
 }
 
 bool PlayerNameIds::is_learned_id(std::uint16_t id) const {
-    const auto known = by_id_.find(id);
-    return known != by_id_.end() && known->second->second.learned == tick_;
+    const auto known = names_by_id_.find(id);
+    return known != names_by_id_.end() && known->second->second.last_learned_tick == current_tick_;
 }
 
 std::optional<std::uint16_t> PlayerNameIds::last_learned_id(const std::string& name) const {
@@ -82,18 +86,18 @@ std::optional<std::uint16_t> PlayerNameIds::last_learned_id(const std::string& n
 
 void PlayerNameIds::keep_learned_id(const std::string& name) {
     if (last_learned_id(name)) {
-        names_.find(name)->second.seen = tick_;
+        names_.find(name)->second.last_seen_tick = current_tick_;
     }
 }
 
 void PlayerNameIds::assign_id_if_free(const std::string& name, std::uint16_t id) {
     const auto known = names_.find(name);
-    const auto holder = by_id_.find(id);
-    if ((known != names_.end() && known->second.seen == tick_) ||
-        (holder != by_id_.end() && holder->second->second.seen == tick_)) {
+    const auto holder = names_by_id_.find(id);
+    if ((known != names_.end() && known->second.last_seen_tick == current_tick_) ||
+        (holder != names_by_id_.end() && holder->second->second.last_seen_tick == current_tick_)) {
         return;
     }
-    if (holder != by_id_.end()) {
+    if (holder != names_by_id_.end()) {
         forget_name(holder->second);
     }
     if (const auto before = names_.find(name); before != names_.end()) {
@@ -106,7 +110,8 @@ void PlayerNameIds::assign_id_if_free(const std::string& name, std::uint16_t id)
 
 std::uint16_t PlayerNameIds::generate_id() {
     std::uint16_t id = kFirstMadeUpId;
-    for (auto at = by_id_.lower_bound(id); at != by_id_.end() && at->first == id; ++at) {
+    for (auto at = names_by_id_.lower_bound(id); at != names_by_id_.end() && at->first == id;
+         ++at) {
         ++id;
     }
     if (id < kMadeUpIdLimit) {
@@ -114,12 +119,12 @@ std::uint16_t PlayerNameIds::generate_id() {
     }
     // All ids below kMadeUpIdLimit are taken. Reuses the id of the name that was unseen for
     // longest.
-    const auto end = by_id_.lower_bound(kMadeUpIdLimit);
+    const auto end = names_by_id_.lower_bound(kMadeUpIdLimit);
     const auto stale = std::min_element(
-        by_id_.lower_bound(kFirstMadeUpId), end, [](const auto& left, const auto& right) {
-            return left.second->second.seen < right.second->second.seen;
+        names_by_id_.lower_bound(kFirstMadeUpId), end, [](const auto& left, const auto& right) {
+            return left.second->second.last_seen_tick < right.second->second.last_seen_tick;
         });
-    if (stale != end && stale->second->second.seen != tick_) {
+    if (stale != end && stale->second->second.last_seen_tick != current_tick_) {
         id = stale->first;
         forget_name(stale->second);
     }
@@ -134,14 +139,14 @@ std::optional<PlayerNameIds::AssignedId> PlayerNameIds::assign_id(const std::str
         }
         known = add_name(name, generate_id(), IdKind::twscope);
     }
-    known->second.seen = tick_;
+    known->second.last_seen_tick = current_tick_;
     return AssignedId{.id = known->second.id, .kind = known->second.kind};
 }
 
 namespace {
 
-constexpr std::string_view kCharacter = "character"; // object name in 0.6 and 0.7
-constexpr std::size_t kLaserFrom = 2;                // offset of x; y follows
+constexpr std::string_view kCharacterName = "character"; // object name in 0.6 and 0.7
+constexpr std::size_t kLaserStartIndex = 2;              // offset of x; y follows
 
 /// Returns whether an item of this type may be a stand-in (see StandInFinder) without a flag that
 /// says so: a pickup or laser in an old form. For the newest form, see has_stand_in_flag().
@@ -153,7 +158,7 @@ bool may_be_stand_in(const ObjectSpec& object) {
 
 /// Returns the offset, in a stand-in, of the tee's position.
 std::size_t tee_position_offset(const ObjectSpec& object) {
-    return object.merge.family == ObjectFamily::laser ? kLaserFrom : 0;
+    return object.merge.family == ObjectFamily::laser ? kLaserStartIndex : 0;
 }
 
 /// Finds stand-ins: weapon and laser items that a server sends in place of a player's tee and hook,
@@ -165,11 +170,11 @@ class StandInFinder {
     StandInFinder(std::span<const View> views, const record::ItemTypes& types) {
         for (const View& view : views) {
             for (std::size_t i = 0; i < view.items.size(); ++i) {
-                learn_item(view.items[i], view.translated, types);
+                learn_item(view.items[i], view.has_translated_ids, types);
             }
         }
-        std::ranges::sort(tees_);
-        std::ranges::sort(known_);
+        std::ranges::sort(tee_positions_);
+        std::ranges::sort(untranslated_items_);
     }
 
     /// Returns whether an item of a translated view is a stand-in: the item is at a tee's position,
@@ -178,8 +183,10 @@ class StandInFinder {
         const std::size_t at =
             may_be_stand_in(object) ? tee_position_offset(object) : item.data.size();
         return at + 1 < item.data.size() &&
-               std::ranges::binary_search(tees_, Position{item.data[at], item.data[at + 1]}) &&
-               !std::ranges::binary_search(known_, Entity{object.merge.family, item.key.id});
+               std::ranges::binary_search(tee_positions_,
+                                          Position{item.data[at], item.data[at + 1]}) &&
+               !std::ranges::binary_search(untranslated_items_,
+                                           Entity{object.merge.family, item.key.id});
     }
 
   private:
@@ -188,17 +195,17 @@ class StandInFinder {
 
     void learn_item(const ItemView& item, bool translated, const record::ItemTypes& types) {
         const ObjectSpec* const object = types.object(item.key.type);
-        if (object != nullptr && object->name == kCharacter) {
+        if (object != nullptr && object->name == kCharacterName) {
             if (const auto at = snapshot::position_of(*object, item.data)) {
-                tees_.emplace_back(item.data[at->x], item.data[at->y]);
+                tee_positions_.emplace_back(item.data[at->x], item.data[at->y]);
             }
         } else if (object != nullptr && !translated && object->merge.family != ObjectFamily::none) {
-            known_.emplace_back(object->merge.family, item.key.id);
+            untranslated_items_.emplace_back(object->merge.family, item.key.id);
         }
     }
 
-    std::vector<Position> tees_; ///< positions of the tees in all views, sorted
-    std::vector<Entity> known_;  ///< the items of untranslated views, sorted
+    std::vector<Position> tee_positions_;    ///< positions of the tees in all views, sorted
+    std::vector<Entity> untranslated_items_; ///< the items of untranslated views, sorted
 };
 
 /// The start of a name such as "⋅ 12 others". If a client supports fewer players than the server
@@ -207,8 +214,8 @@ class StandInFinder {
 constexpr std::string_view kPlaceholderName = "\u22c5 ";
 /// A pickup with this flag may be the weapon of a player for whom the view has no id.
 constexpr std::uint32_t kNoPredictBit = 8;
-constexpr std::size_t kPickupFlags = 5;
-constexpr std::string_view kSpectatorInfo = "ddnet_spectator_info";
+constexpr std::size_t kPickupFlagsIndex = 5;
+constexpr std::string_view kSpectatorInfoName = "ddnet_spectator_info";
 
 /// Calls `use(client, name)` for each name in the view. Names are packed.
 template <typename Use>
@@ -226,7 +233,7 @@ void for_each_name(const View& view, const Use& use) {
 
 /// The ids in a translated view that do not belong to players.
 struct NonPlayers {
-    /// In ascending order. The last id is used for chat lines of players without an id.
+    /// These ids in ascending order. The last one is used for chat lines of players without an id.
     std::vector<std::uint16_t> ids;
     /// The second to last of `ids` stands for all players without an id.
     bool has_placeholder = false;
@@ -244,7 +251,7 @@ NonPlayers find_non_players(const View& view) {
         const std::string name = unpack_text(packed);
         if (name == nameless) { // 0.7 strips leading blanks
             found.ids.push_back(client);
-        } else if (name.starts_with(kPlaceholderName) && client != view.own) {
+        } else if (name.starts_with(kPlaceholderName) && client != view.own_client_id) {
             placeholders.push_back(client);
         }
     });
@@ -269,7 +276,7 @@ std::optional<std::uint16_t> find_server_id_of_viewer(const SnapshotView& items,
             own = key.id;
         } else if (key.type >= snapshot::kFirstUuidType) {
             const ObjectSpec* const object = types.object(key.type);
-            if (object != nullptr && object->name == kSpectatorInfo) {
+            if (object != nullptr && object->name == kSpectatorInfoName) {
                 own = key.id;
             }
         }
@@ -279,8 +286,8 @@ std::optional<std::uint16_t> find_server_id_of_viewer(const SnapshotView& items,
 
 bool has_stand_in_flag(const ObjectSpec& object, std::span<const std::int32_t> data) {
     return object.merge.family == ObjectFamily::pickup && object.merge.variant == 0 &&
-           data.size() > kPickupFlags &&
-           (static_cast<std::uint32_t>(data[kPickupFlags]) & kNoPredictBit) != 0;
+           data.size() > kPickupFlagsIndex &&
+           (static_cast<std::uint32_t>(data[kPickupFlagsIndex]) & kNoPredictBit) != 0;
 }
 
 /// A copy of an item whose client ids are being replaced.
@@ -332,8 +339,10 @@ void rewrite_view(View& view, const ClientIds& ids, const record::ItemTypes& typ
         view.roster = &out.roster;
     }
     out.replace_items_of(view);
-    view.own = view.own ? find_client_id(ids, *view.own) : std::nullopt;
-    view.spectated = view.spectated ? find_client_id(ids, *view.spectated) : std::nullopt;
+    view.own_client_id =
+        view.own_client_id ? find_client_id(ids, *view.own_client_id) : std::nullopt;
+    view.spectated_client_id =
+        view.spectated_client_id ? find_client_id(ids, *view.spectated_client_id) : std::nullopt;
 }
 
 } // namespace
@@ -349,14 +358,14 @@ void IdRestorer::reset() {
     forget_numberings();
     server_id_is_number_ = false;
     id_kinds_.clear();
-    renumbered_.clear();
+    renumbered_clients_.clear();
 }
 
 void IdRestorer::forget_numberings() {
     numberings_.clear();
-    current_.clear();
+    numberings_of_views_.clear();
     sessions_present_.clear();
-    bytes_ = 0;
+    numbering_bytes_ = 0;
 }
 
 std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
@@ -368,26 +377,28 @@ std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
 /// tick.
 bool IdRestorer::read_numbering(const View& view, const record::ItemTypes& types,
                                 ClientNumbering& into) {
-    const auto server_id =
-        view.translated && view.own ? find_server_id_of_viewer(view.items, types) : std::nullopt;
+    const auto server_id = view.has_translated_ids && view.own_client_id
+                               ? find_server_id_of_viewer(view.items, types)
+                               : std::nullopt;
     constexpr std::int32_t kNone = -1;
-    source_ = {view.translated ? 1 : 0, view.own ? *view.own : kNone,
-               server_id ? *server_id : kNone};
+    numbering_source_ = {view.has_translated_ids ? 1 : 0,
+                         view.own_client_id ? *view.own_client_id : kNone,
+                         server_id ? *server_id : kNone};
     for_each_name(view, [this](std::uint16_t client, record::PackedText name) {
         if (client < record::Roster::kMaxPlayers) { // no server has more players
-            source_.push_back(client);
-            source_.push_back(static_cast<std::int32_t>(name.ints.size()));
-            source_.insert(source_.end(), name.ints.begin(), name.ints.end());
+            numbering_source_.push_back(client);
+            numbering_source_.push_back(static_cast<std::int32_t>(name.ints.size()));
+            numbering_source_.insert(numbering_source_.end(), name.ints.begin(), name.ints.end());
         }
     });
-    if (source_ == into.source) {
+    if (numbering_source_ == into.source) {
         return false;
     }
-    bytes_ -= memory_bytes_of(into);
-    const NonPlayers non_players = view.translated ? find_non_players(view) : NonPlayers{};
-    into = {.source = source_,
-            .translated = view.translated,
-            .own = view.own,
+    numbering_bytes_ -= memory_bytes_of(into);
+    const NonPlayers non_players = view.has_translated_ids ? find_non_players(view) : NonPlayers{};
+    into = {.source = numbering_source_,
+            .is_translated = view.has_translated_ids,
+            .own_number = view.own_client_id,
             .server_id = server_id,
             .has_placeholder = non_players.has_placeholder};
     std::map<std::string, int> times; // mods allow equal names, which are made distinct here
@@ -400,19 +411,19 @@ bool IdRestorer::read_numbering(const View& view, const record::ItemTypes& types
             into.ids[client] = std::nullopt;
             return;
         }
-        if (client == view.own) {
+        if (client == view.own_client_id) {
             into.own_name = name;
         }
         into.players.push_back({client, std::move(name)});
     });
-    bytes_ += memory_bytes_of(into);
+    numbering_bytes_ += memory_bytes_of(into);
     return true;
 }
 
 bool IdRestorer::forget_absent_sessions() {
     return std::erase_if(numberings_, [this](const auto& each) {
-               const bool is_missing = each.second.seen + kRememberedTicks < ticks_;
-               bytes_ -= is_missing ? memory_bytes_of(each.second) : 0;
+               const bool is_missing = each.second.last_tick + kRememberedTicks < num_ticks_;
+               numbering_bytes_ -= is_missing ? memory_bytes_of(each.second) : 0;
                return is_missing;
            }) != 0;
 }
@@ -420,7 +431,7 @@ bool IdRestorer::forget_absent_sessions() {
 template <typename Use>
 void IdRestorer::for_each_present_session(const Use& use) {
     for (auto& [session, numbering] : numberings_) {
-        if (numbering.seen == ticks_) {
+        if (numbering.last_tick == num_ticks_) {
             use(numbering);
         }
     }
@@ -431,13 +442,13 @@ void IdRestorer::for_each_present_session(const Use& use) {
 void IdRestorer::learn_ids() {
     for_each_present_session([this](const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
-            if (!numbering.translated) {
+            if (!numbering.is_translated) {
                 name_ids_.learn_id(player.name, player.number);
             }
         }
     });
     for_each_present_session([this](const ClientNumbering& numbering) {
-        if (numbering.server_id && numbering.server_id != numbering.own &&
+        if (numbering.server_id && numbering.server_id != numbering.own_number &&
             !numbering.own_name.empty() && !name_ids_.has_learned_id(numbering.own_name) &&
             !name_ids_.is_learned_id(*numbering.server_id)) {
             name_ids_.learn_id(numbering.own_name, *numbering.server_id);
@@ -464,7 +475,7 @@ void IdRestorer::assign_ids_from_agreed_numbers() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;
     for (const auto& [session, numbering] : numberings_) {
-        if (numbering.translated && uses_server_ids(numbering)) {
+        if (numbering.is_translated && uses_server_ids(numbering)) {
             for (const Player& player : numbering.players) {
                 numbers[player.name].insert(player.number);
                 names[player.number].insert(player.name);
@@ -487,17 +498,18 @@ void IdRestorer::assign_ids_from_agreed_numbers() {
 void IdRestorer::assign_ids_from_own_numbers() {
     std::map<std::uint16_t, std::string_view> owners;
     for (const auto& [session, numbering] : numberings_) {
-        if (numbering.server_id && numbering.server_id == numbering.own &&
+        if (numbering.server_id && numbering.server_id == numbering.own_number &&
             !numbering.own_name.empty()) {
-            const auto [owner, is_new] = owners.try_emplace(*numbering.own, numbering.own_name);
+            const auto [owner, is_new] =
+                owners.try_emplace(*numbering.own_number, numbering.own_name);
             server_id_is_number_ =
                 server_id_is_number_ || (!is_new && owner->second != numbering.own_name);
         }
     }
     for_each_present_session([this](const ClientNumbering& numbering) {
-        if (!server_id_is_number_ && numbering.server_id && numbering.server_id == numbering.own &&
-            !numbering.own_name.empty()) {
-            name_ids_.assign_id_if_free(numbering.own_name, *numbering.own);
+        if (!server_id_is_number_ && numbering.server_id &&
+            numbering.server_id == numbering.own_number && !numbering.own_name.empty()) {
+            name_ids_.assign_id_if_free(numbering.own_name, *numbering.own_number);
         }
     });
 }
@@ -505,11 +517,11 @@ void IdRestorer::assign_ids_from_own_numbers() {
 /// Collects the players whose number in a view differs from their id. Uses the latest view of each
 /// session, even if the session has no view in this tick.
 void IdRestorer::collect_renumbered_clients() {
-    renumbered_.clear();
+    renumbered_clients_.clear();
     for (const auto& [session, numbering] : numberings_) {
         for (const auto& [number, id] : numbering.ids) {
             if (id && *id != number) {
-                renumbered_.push_back({.session = session, .number = number, .id = *id});
+                renumbered_clients_.push_back({.session = session, .number = number, .id = *id});
             }
         }
     }
@@ -522,7 +534,7 @@ void IdRestorer::assign_ids() {
     assign_ids_from_own_numbers();
     id_kinds_.clear();
     for_each_present_session([this](ClientNumbering& numbering) {
-        if (!numbering.translated) {
+        if (!numbering.is_translated) {
             return;
         }
         for (const Player& player : numbering.players) {
@@ -538,10 +550,10 @@ void IdRestorer::assign_ids() {
 }
 
 void IdRestorer::restore_ids(std::vector<View>& views, const record::ItemTypes& types) {
-    current_.clear();
-    ++ticks_;
+    numberings_of_views_.clear();
+    ++num_ticks_;
     bool changed = forget_absent_sessions();
-    if (std::ranges::none_of(views, &View::translated)) {
+    if (std::ranges::none_of(views, &View::has_translated_ids)) {
         if (changed) {
             collect_renumbered_clients();
         }
@@ -552,10 +564,10 @@ void IdRestorer::restore_ids(std::vector<View>& views, const record::ItemTypes& 
     for (const View& view : views) {
         const auto [known, is_new] = numberings_.try_emplace(view.session);
         ClientNumbering& numbering = known->second;
-        bytes_ += is_new ? memory_bytes_of(numbering) : 0;
+        numbering_bytes_ += is_new ? memory_bytes_of(numbering) : 0;
         changed = read_numbering(view, types, numbering) || changed;
-        numbering.seen = ticks_;
-        current_.push_back(&numbering);
+        numbering.last_tick = num_ticks_;
+        numberings_of_views_.push_back(&numbering);
     }
     if (changed || !std::ranges::equal(views, sessions_present_, {}, &View::session)) {
         sessions_present_.clear();
@@ -563,15 +575,15 @@ void IdRestorer::restore_ids(std::vector<View>& views, const record::ItemTypes& 
         assign_ids();
     }
     const bool may_have_stand_ins =
-        std::ranges::any_of(current_, &ClientNumbering::has_placeholder);
+        std::ranges::any_of(numberings_of_views_, &ClientNumbering::has_placeholder);
     const StandInFinder stand_ins{
         may_have_stand_ins ? std::span<const View>{views} : std::span<const View>{}, types};
-    rewritten_.resize(views.size());
+    rewritten_views_.resize(views.size());
     for (std::size_t i = 0; i < views.size(); ++i) {
-        if (views[i].translated) {
-            const ClientNumbering& numbering = *current_[i];
+        if (views[i].has_translated_ids) {
+            const ClientNumbering& numbering = *numberings_of_views_[i];
             rewrite_view(views[i], numbering.ids, types,
-                         numbering.has_placeholder ? &stand_ins : nullptr, rewritten_[i]);
+                         numbering.has_placeholder ? &stand_ins : nullptr, rewritten_views_[i]);
         }
     }
 }

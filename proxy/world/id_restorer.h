@@ -35,7 +35,7 @@ class PlayerNameIds {
     void reset();
 
     /// Begins a tick. All ids assigned in one tick are different.
-    void begin_tick() { ++tick_; }
+    void begin_tick() { ++current_tick_; }
 
     /// Records that the server uses this id for the name. Another name with this id loses the id.
     void learn_id(const std::string& name, std::uint16_t id);
@@ -68,8 +68,9 @@ class PlayerNameIds {
     struct NameEntry {
         std::uint16_t id = 0;
         record::IdKind kind = record::IdKind::server;
-        std::uint64_t seen = 0;    ///< the last tick in which the name had this id
-        std::uint64_t learned = 0; ///< the last tick in which the server was known to use this id
+        std::uint64_t last_seen_tick = 0; ///< the last tick in which the name had this id
+        /// The last tick in which the server was known to use this id.
+        std::uint64_t last_learned_tick = 0;
     };
 
     using Names = std::map<std::string, NameEntry>;
@@ -86,8 +87,8 @@ class PlayerNameIds {
     NameIterator add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
 
     Names names_;
-    std::map<std::uint16_t, NameIterator> by_id_;
-    std::uint64_t tick_ = 0;
+    std::map<std::uint16_t, NameIterator> names_by_id_;
+    std::uint64_t current_tick_ = 0;
 };
 
 /// Maps the client numbers of a translated view to client ids that are equal in all views. A number
@@ -120,23 +121,24 @@ class IdRestorer {
     /// Returns the client ids of the tick's translated view with this index; null for an
     /// untranslated view.
     [[nodiscard]] const ClientIds* client_ids_of_view(std::size_t view) const {
-        return view < current_.size() && !current_[view]->ids.empty() ? &current_[view]->ids
-                                                                      : nullptr;
+        return view < numberings_of_views_.size() && !numberings_of_views_[view]->ids.empty()
+                   ? &numberings_of_views_[view]->ids
+                   : nullptr;
     }
 
     /// Returns where the client ids come from, as in record::ItemSightings::id_kinds.
     [[nodiscard]] std::span<const record::IdKind> id_kinds() const { return id_kinds_; }
 
     [[nodiscard]] std::span<const record::RenumberedClient> renumbered_clients() const {
-        return renumbered_;
+        return renumbered_clients_;
     }
 
     /// Frees the copies that restore_ids() made.
-    void free_rewritten_views() { rewritten_.clear(); }
+    void free_rewritten_views() { rewritten_views_.clear(); }
 
     /// Returns the memory use of the remembered numberings (which number is which player), in
     /// bytes.
-    [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
+    [[nodiscard]] std::size_t memory_bytes() const { return numbering_bytes_; }
 
     /// Forgets which numbers the views use for which players, but not the ids of names.
     void forget_numberings();
@@ -160,14 +162,14 @@ class IdRestorer {
         /// The view's ints from which all this was read. While they are equal in later views,
         /// nothing is read again.
         std::vector<std::int32_t> source{};
-        bool translated = false;
-        std::optional<std::uint16_t> own{}; ///< client number of the viewer's player
+        bool is_translated = false;
+        std::optional<std::uint16_t> own_number{}; ///< client number of the viewer's player
         /// The server's id of the viewer's player, from items about the viewer.
         std::optional<std::uint16_t> server_id{};
         std::vector<Player> players{}; ///< sorted by client number
         std::string own_name{};        ///< name of the viewer's player; empty if there is none
         bool has_placeholder = false;  ///< one number stands for all players without a number
-        std::uint64_t seen = 0;        ///< value of ticks_ at the session's last view
+        std::uint64_t last_tick = 0;   ///< value of num_ticks_ at the session's last view
         ClientIds ids{};               ///< client id of each number; empty for an untranslated view
     };
 
@@ -187,17 +189,18 @@ class IdRestorer {
 
     PlayerNameIds name_ids_;
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
-    std::vector<const ClientNumbering*> current_;         ///< of the tick's views, in their order
+    /// Of the tick's views, in their order.
+    std::vector<const ClientNumbering*> numberings_of_views_;
     std::vector<std::uint32_t> sessions_present_; ///< sessions with a view in the previous tick
-    std::size_t bytes_ = 0;                       ///< memory use of numberings_
-    std::uint64_t ticks_ = 0;
+    std::size_t numbering_bytes_ = 0;             ///< memory use of numberings_
+    std::uint64_t num_ticks_ = 0;
     /// True if the server puts the client's own number, not the server's id, into the items about
     /// the viewer. Detected when the clients of two players received the same value.
     bool server_id_is_number_ = false;
-    std::vector<std::int32_t> source_; ///< a buffer; a member only to reuse its memory
+    std::vector<std::int32_t> numbering_source_; ///< a buffer; a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;
-    std::vector<record::RenumberedClient> renumbered_;
-    std::vector<ViewCopy> rewritten_;
+    std::vector<record::RenumberedClient> renumbered_clients_;
+    std::vector<ViewCopy> rewritten_views_;
 };
 
 } // namespace tw::world

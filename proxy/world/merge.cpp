@@ -21,12 +21,12 @@ namespace {
 
 using Ints = std::span<const std::int32_t>;
 
-constexpr std::int32_t kDoor = 2;
-constexpr std::int32_t kLight = 3;
+constexpr std::int32_t kDoorKind = 2;
+constexpr std::int32_t kLightKind = 3;
 
 /// Number of ints for the two end points of a laser, with which both the old and the new laser
 /// object begin.
-constexpr std::size_t kEnds = 4;
+constexpr std::size_t kEndPointInts = 4;
 
 /// The bit "racetime" of gamestateflag: the timer shows the viewer's race time.
 constexpr std::uint32_t kRaceBit = 8;
@@ -35,26 +35,26 @@ constexpr std::uint32_t kRaceBit = 8;
 constexpr std::uint32_t kWatchingBit = 0x20;
 
 /// Values of ValuePatch::rank. If several patches change an int, the lowest rank is used.
-constexpr std::uint8_t kKnown = 0;
-constexpr std::uint8_t kWatched = 1;
-constexpr std::uint8_t kGreatest = 2;
+constexpr std::uint8_t kOwnerRank = 0;
+constexpr std::uint8_t kSpectatorRank = 1;
+constexpr std::uint8_t kGreatestValueRank = 2;
 
 /// The number of ints that the mask MergeRules::compared_ints has bits for.
-constexpr std::size_t kMaskedInts = 32;
+constexpr std::size_t kIntsInMask = 32;
 
 /// Clients from this version on receive switch states. To older clients, the server sends doors and
 /// similar items in the state of the viewer's team.
-constexpr std::int32_t kKnowsSwitches = 16200;
+constexpr std::int32_t kFirstVersionWithSwitches = 16200;
 
 bool is_door(const ObjectSpec& object, Ints data) {
-    return is_laser_of_kind(object, data, kDoor);
+    return is_laser_of_kind(object, data, kDoorKind);
 }
 
 /// Returns whether the item may be switched off in some views and on in others.
 bool may_be_switched(const ObjectSpec& object, Ints data) {
     const bool is_old_form = object.merge.family == ObjectFamily::laser &&
-                             object.merge.variant != 0 && data.size() >= kEnds;
-    return is_old_form || is_laser_of_kind(object, data, kLight);
+                             object.merge.variant != 0 && data.size() >= kEndPointInts;
+    return is_old_form || is_laser_of_kind(object, data, kLightKind);
 }
 
 /// Returns whether a light or door is switched off for the viewer's team: its two end points are
@@ -83,7 +83,7 @@ bool may_differ_between_views(FieldMerge merge) {
            merge == FieldMerge::watched_flag || merge == FieldMerge::per_viewer;
 }
 
-/// Returns whether the server sends the field to some viewers only.
+/// Returns whether the field's value is only meant for the client of the item's player.
 bool is_sent_to_owner_only(FieldMerge merge) {
     return merge == FieldMerge::own || merge == FieldMerge::per_viewer;
 }
@@ -101,13 +101,13 @@ std::int32_t value_with_rule(const ObjectSpec& object, FieldMerge how, Ints data
     return field != object.fields.end() && field->offset < data.size() ? data[field->offset] : 0;
 }
 
-int position_unit(const ObjectSpec& object, Ints data) {
+int units_per_position(const ObjectSpec& object, Ints data) {
     const auto position = snapshot::position_of(object, data);
     return position ? position->per_unit : 0;
 }
 
 /// Clears the ints of an item that depend on the viewer.
-void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints) {
+void clear_viewer_dependent_ints(const ObjectSpec& object, std::span<std::int32_t> ints) {
     // The flags say whether the timer is the viewer's own.
     const bool is_race = has_race_bit(value_with_rule(object, FieldMerge::race_flags, ints));
     for (const FieldSpec& field : object.fields) {
@@ -128,10 +128,10 @@ void clear_viewers_fields(const ObjectSpec& object, std::span<std::int32_t> ints
 
 /// Compares `first` with another item that has the same key. Returns whether they are equal, apart
 /// from ints whose differences are ignored.
-bool is_same_item(const MergedItem& first, Ints other) {
+bool has_equal_compared_ints(const MergedItem& first, Ints other) {
     const MergeRules& how = *first.rules;
     bool is_same =
-        how.merges_by_field && first.data.size() == other.size() && other.size() <= kMaskedInts;
+        how.merges_by_field && first.data.size() == other.size() && other.size() <= kIntsInMask;
     for (std::size_t i = 0; i < other.size() && is_same; ++i) {
         is_same = first.data[i] == other[i] ||
                   (how.compared_ints & record::ItemSightings::int_bit(i)) == 0;
@@ -145,7 +145,7 @@ MergeRules::MergeRules(const ObjectSpec& object)
     : merges_by_field{object.merge.family == ObjectFamily::none &&
                       !object.merge.prefer_known_client} {
     for (const FieldSpec& field : object.fields) {
-        own_ints |=
+        owner_only_ints |=
             is_sent_to_owner_only(field.merge) ? record::ItemSightings::int_bit(field.offset) : 0;
         for (std::size_t i = 0; i < field.count && !may_differ_between_views(field.merge); ++i) {
             compared_ints |= record::ItemSightings::int_bit(field.offset + i);
@@ -174,8 +174,8 @@ void ViewMerger::begin_merge(std::span<const View> views, const record::ItemType
         session_indices_.push_back(static_cast<std::size_t>(
             std::ranges::lower_bound(sessions_, view.session) - sessions_.begin()));
     }
-    masks_.begin_tick(views.size());
-    merged_.clear();
+    session_masks_.begin_tick(views.size());
+    merged_items_.clear();
     replacements_.clear();
     patches_.clear();
     dragger_conflicts_.clear();
@@ -188,34 +188,34 @@ void ViewMerger::merge_views(std::span<const View> views, const record::ItemType
         add_view(view);
     }
     drop_older_object_forms();
-    beams.unify_beam_ids(merged_, dragger_conflicts_, masks_);
+    beams.unify_beam_ids(merged_items_, dragger_conflicts_, session_masks_);
     copy_own_fields();
     write_items();
 }
 
 const MergeRules& ViewMerger::merge_rules_of(const ObjectSpec* object) {
     static const ObjectSpec unknown{};
-    return rules_.try_emplace(object, object == nullptr ? unknown : *object).first->second;
+    return merge_rules_.try_emplace(object, object == nullptr ? unknown : *object).first->second;
 }
 
 MergedItem ViewMerger::make_merged_item(ItemRef ref, const ObjectSpec* object) {
-    const ItemView it = item(ref);
-    const std::uint32_t seen = masks_.add_empty_mask();
-    masks_.mark_seen(seen, session_indices_[ref.view]);
+    const ItemView it = item_at(ref);
+    const std::uint32_t seen = session_masks_.add_empty_mask();
+    session_masks_.mark_seen(seen, session_indices_[ref.view]);
     return {.key = it.key.packed(),
-            .ref = ref,
-            .seen = seen,
+            .source = ref,
+            .session_mask = seen,
             .data = it.data,
             .object = object,
             .rules = &merge_rules_of(object)};
 }
 
 void ViewMerger::add_view(std::uint32_t view) {
-    const snapshot::SnapshotView items = views_[view].items; // a local is faster
+    const snapshot::SnapshotView items = views_[view].items; // a copy is faster to access
     const std::size_t slot = session_indices_[view];
-    added_.clear();
-    const MergedItem* at = merged_.data();
-    const MergedItem* const end = at + merged_.size();
+    added_items_.clear();
+    const MergedItem* at = merged_items_.data();
+    const MergedItem* const end = at + merged_items_.size();
     std::uint32_t begin = 0; // index of the item's first int
     for (std::uint32_t i = 0; i < items.size(); ++i) {
         const std::uint32_t key = items.keys()[i];
@@ -227,15 +227,15 @@ void ViewMerger::add_view(std::uint32_t view) {
         if (at == end || at->key != key) {
             const ObjectSpec* const object = types_->object(ItemKey::from_packed(key).type);
             if (object == nullptr || !object->merge.per_session) {
-                added_.push_back(make_merged_item({view, i}, object));
+                added_items_.push_back(make_merged_item({view, i}, object));
             }
         } else if (snapshot::same_ints(at->data, data) || merge_item(*at, {view, i})) {
-            masks_.mark_seen(at->seen, slot);
+            session_masks_.mark_seen(at->session_mask, slot);
         }
     }
-    const auto middle = static_cast<std::ptrdiff_t>(merged_.size());
-    merged_.insert(merged_.end(), added_.begin(), added_.end());
-    std::ranges::inplace_merge(merged_, merged_.begin() + middle, {}, &MergedItem::key);
+    const auto middle = static_cast<std::ptrdiff_t>(merged_items_.size());
+    merged_items_.insert(merged_items_.end(), added_items_.begin(), added_items_.end());
+    std::ranges::inplace_merge(merged_items_, merged_items_.begin() + middle, {}, &MergedItem::key);
 }
 
 void ViewMerger::replace_item(const MergedItem& first, ItemRef by) {
@@ -246,7 +246,7 @@ void ViewMerger::replace_item(const MergedItem& first, ItemRef by) {
 bool ViewMerger::choose_item_by_switch(const MergedItem& first, ItemRef other) {
     const ObjectSpec& object = *first.object;
     const Ints left = first.data;
-    const Ints right = item(other).data;
+    const Ints right = item_at(other).data;
     if (may_be_switched(object, left) && may_be_switched(object, right) &&
         is_switched_off(left) != is_switched_off(right)) {
         if (is_switched_off(left)) {
@@ -255,21 +255,22 @@ bool ViewMerger::choose_item_by_switch(const MergedItem& first, ItemRef other) {
         return true;
     }
     const auto is_old_door = [&](ItemRef ref, Ints data) {
-        return views_[ref.view].version < kKnowsSwitches && is_door(object, data);
+        return views_[ref.view].client_version < kFirstVersionWithSwitches && is_door(object, data);
     };
-    return is_old_door(first.ref, left) && is_old_door(other, right) && have_same_end(left, right);
+    return is_old_door(first.source, left) && is_old_door(other, right) &&
+           have_same_end(left, right);
 }
 
 bool ViewMerger::choose_item_by_rule(const MergedItem& first, ItemRef other) {
     const ObjectSpec& object = *first.object;
     const Ints left = first.data;
-    const Ints right = item(other).data;
+    const Ints right = item_at(other).data;
     if (choose_item_by_switch(first, other)) {
         return true;
     }
     if (object.merge.family == ObjectFamily::projectile) {
-        const int unit = position_unit(object, left);
-        const int other_unit = position_unit(object, right);
+        const int unit = units_per_position(object, left);
+        const int other_unit = units_per_position(object, right);
         if (unit != other_unit) {
             if (unit < other_unit) {
                 replace_item(first, other);
@@ -295,8 +296,8 @@ bool ViewMerger::choose_item_by_rule(const MergedItem& first, ItemRef other) {
 
 bool ViewMerger::merge_item(const MergedItem& first, ItemRef other) {
     const Ints left = first.data;
-    const Ints right = item(other).data;
-    if (first.object == nullptr || is_same_item(first, right)) {
+    const Ints right = item_at(other).data;
+    if (first.object == nullptr || has_equal_compared_ints(first, right)) {
         return true;
     }
     if (is_dragger(*first.object, left) || is_dragger(*first.object, right)) {
@@ -318,7 +319,7 @@ bool ViewMerger::merge_item(const MergedItem& first, ItemRef other) {
 
 void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, ItemRef other) {
     const Ints left = first.data;
-    const Ints right = item(other).data;
+    const Ints right = item_at(other).data;
     const std::size_t end = std::size_t{field.offset} + field.count;
     if (end > left.size() || end > right.size()) {
         return;
@@ -333,10 +334,10 @@ void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, It
     }
     const MergeDecision decision = decide_merge(field.merge, first, other, *at, *other_at);
     if (decision.takes_other) {
-        patches_.push_back({first.key, field.offset, kKnown, *other_at});
+        patches_.push_back({first.key, field.offset, kOwnerRank, *other_at});
     }
     if (decision.takes_greater && *other_at > *at) {
-        patches_.push_back({first.key, field.offset, kGreatest, *other_at});
+        patches_.push_back({first.key, field.offset, kGreatestValueRank, *other_at});
     }
     if (decision.differs) {
         report_difference(field, first, other, offset);
@@ -346,7 +347,7 @@ void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, It
 ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const MergedItem& first,
                                                    ItemRef other, std::int32_t value,
                                                    std::int32_t other_value) const {
-    const View& view = views_[first.ref.view];
+    const View& view = views_[first.source.view];
     const View& other_view = views_[other.view];
     switch (merge) {
     case FieldMerge::same_for_all:
@@ -357,7 +358,7 @@ ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const Merge
                 .differs = nobody_is_unknown || (value >= 0 && other_value >= 0)};
     }
     case FieldMerge::greatest:
-        return {.takes_greater = !other_view.translated};
+        return {.takes_greater = !other_view.has_translated_ids};
     case FieldMerge::scoreboard:
         return {.takes_other = other_view.shows_scoreboard && !view.shows_scoreboard,
                 .takes_greater = !other_view.shows_scoreboard && !view.shows_scoreboard};
@@ -369,11 +370,11 @@ ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const Merge
             return has_race_bit(value_with_rule(*first.object, FieldMerge::race_flags, data));
         };
         const bool racing = is_racing(first.data);
-        const bool other_racing = is_racing(item(other).data);
+        const bool other_racing = is_racing(item_at(other).data);
         return {.takes_other = racing && !other_racing, .differs = !racing && !other_racing};
     }
     case FieldMerge::untranslated:
-        return {.takes_other = view.translated && !other_view.translated};
+        return {.takes_other = view.has_translated_ids && !other_view.has_translated_ids};
     case FieldMerge::varies:
     case FieldMerge::own:
     case FieldMerge::own_first:
@@ -392,15 +393,15 @@ std::uint32_t ViewMerger::missing_int_mask(ItemRef ref) const {
 
 void ViewMerger::report_difference(const FieldSpec& field, const MergedItem& first, ItemRef other,
                                    std::size_t offset) {
-    const View& left = views_[first.ref.view];
+    const View& left = views_[first.source.view];
     const View& right = views_[other.view];
-    if (differences_ == nullptr || left.translated || right.translated ||
-        client_version_class(left.version) != client_version_class(right.version)) {
+    if (differences_ == nullptr || left.has_translated_ids || right.has_translated_ids ||
+        client_version_class(left.client_version) != client_version_class(right.client_version)) {
         return;
     }
     const auto bit = record::ItemSightings::int_bit(field.offset);
     const bool across = left.dialect != right.dialect;
-    if ((missing_int_mask(first.ref) & bit) != 0 ||
+    if ((missing_int_mask(first.source) & bit) != 0 ||
         (across &&
          (SevenToSixTranslator::comparable_int_mask(ItemKey::from_packed(first.key).type) & bit) ==
              0)) {
@@ -409,8 +410,8 @@ void ViewMerger::report_difference(const FieldSpec& field, const MergedItem& fir
     differences_->push_back({.key = ItemKey::from_packed(first.key),
                              .object = first.object,
                              .field = &field,
-                             .value = item(other).data[offset],
-                             .other = first.data[offset],
+                             .value = item_at(other).data[offset],
+                             .other_value = first.data[offset],
                              .session = right.session,
                              .other_session = left.session});
 }
@@ -423,7 +424,7 @@ void ViewMerger::drop_older_object_forms() {
     // knows. If all clients have the same version, no family has two forms.
     std::array<std::optional<std::uint8_t>, 4> forms; // for each family, the form seen last
     bool is_mixed = false;
-    for (const MergedItem& item : merged_) {
+    for (const MergedItem& item : merged_items_) {
         if (is_form(item)) {
             auto& form = forms.at(static_cast<std::size_t>(item.object->merge.family));
             is_mixed =
@@ -438,7 +439,7 @@ void ViewMerger::drop_older_object_forms() {
     const auto key_of = [](const MergedItem& item) {
         return std::pair{item.object->merge.family, item.id()};
     };
-    for (const MergedItem& item : merged_) {
+    for (const MergedItem& item : merged_items_) {
         if (!is_form(item)) {
             continue;
         }
@@ -447,12 +448,12 @@ void ViewMerger::drop_older_object_forms() {
             known->second = item;
         }
     }
-    std::erase_if(merged_, [&](const MergedItem& item) {
+    std::erase_if(merged_items_, [&](const MergedItem& item) {
         if (!is_form(item)) {
             return false;
         }
         const MergedItem& kept = best.at(key_of(item));
-        masks_.add_sessions_of(kept.seen, item.seen);
+        session_masks_.add_sessions_of(kept.session_mask, item.session_mask);
         return kept.object != item.object;
     });
 }
@@ -468,8 +469,8 @@ void ViewMerger::copy_own_fields(std::uint32_t view, ItemKey key, const MergeRul
     for (const FieldSpec* const field : rules.own_fields) {
         const bool is_told = (missing_ints & record::ItemSightings::int_bit(field->offset)) == 0;
         if ((own || field->merge == FieldMerge::own) && is_told && field->offset < data.size()) {
-            patches_.push_back(
-                {key.packed(), field->offset, own ? kKnown : kWatched, data[field->offset]});
+            patches_.push_back({key.packed(), field->offset, own ? kOwnerRank : kSpectatorRank,
+                                data[field->offset]});
         }
     }
 }
@@ -478,17 +479,17 @@ void ViewMerger::copy_own_fields(std::uint32_t view, ItemKey key, const MergeRul
 /// client and of clients that spectate the player.
 void ViewMerger::copy_own_fields() {
     const ObjectSpec* last = nullptr;
-    for (const MergedItem& merged : merged_) {
+    for (const MergedItem& merged : merged_items_) {
         if (merged.object == std::exchange(last, merged.object) ||
             merged.rules->own_fields.empty()) {
             continue;
         }
         const std::uint16_t type = ItemKey::from_packed(merged.key).type;
         for (std::uint32_t view = 0; view < views_.size(); ++view) {
-            if (const auto client = views_[view].own) {
+            if (const auto client = views_[view].own_client_id) {
                 copy_own_fields(view, {type, *client}, *merged.rules, true);
             }
-            if (const auto client = views_[view].spectated) {
+            if (const auto client = views_[view].spectated_client_id) {
                 copy_own_fields(view, {type, *client}, *merged.rules, false);
             }
         }
@@ -498,12 +499,12 @@ void ViewMerger::copy_own_fields() {
 std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
     // Replacements and patches are stored by the item's original key, because unify_beam_ids() may
     // change the id of a beam.
-    const std::uint32_t key = item(merged.ref).key.packed();
+    const std::uint32_t key = item_at(merged.source).key.packed();
     const auto by = replacements_.find(key);
-    const ItemRef ref = by == replacements_.end() ? merged.ref : by->second;
+    const ItemRef ref = by == replacements_.end() ? merged.source : by->second;
     const std::span<std::int32_t> ints =
-        result_.append(ItemKey::from_packed(merged.key), item(ref).data);
-    std::uint32_t missing_ints = missing_int_mask(ref) | merged.rules->own_ints;
+        result_.append(ItemKey::from_packed(merged.key), item_at(ref).data);
+    std::uint32_t missing_ints = missing_int_mask(ref) | merged.rules->owner_only_ints;
     std::optional<std::uint8_t> last;
     for (auto at = std::ranges::lower_bound(patches_, key, {}, &ValuePatch::key);
          at != patches_.end() && at->key == key; ++at) {
@@ -513,32 +514,32 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
         }
     }
     if (merged.rules->has_viewer_ints) {
-        clear_viewers_fields(*merged.object, ints);
+        clear_viewer_dependent_ints(*merged.object, ints);
     }
     return missing_ints;
 }
 
 void ViewMerger::write_items() {
     // write_item() uses an int's first patch: of patches with the same rank, the earliest one; with
-    // the rank kGreatest, the patch with the greatest value.
+    // the rank kGreatestValueRank, the patch with the greatest value.
     std::ranges::stable_sort(patches_, [](const ValuePatch& left, const ValuePatch& right) {
         const auto order = [](const ValuePatch& patch) {
             return std::tuple{patch.key, patch.offset, patch.rank,
-                              patch.rank == kGreatest ? -std::int64_t{patch.value} : 0};
+                              patch.rank == kGreatestValueRank ? -std::int64_t{patch.value} : 0};
         };
         return order(left) < order(right);
     });
     result_.clear();
     missing_ints_.clear();
     mask_words_.clear();
-    for (const MergedItem& item : merged_) {
+    for (const MergedItem& item : merged_items_) {
         missing_ints_.push_back(write_item(item));
-        const auto mask = masks_.mask(item.seen);
+        const auto mask = session_masks_.mask(item.session_mask);
         mask_words_.insert(mask_words_.end(), mask.begin(), mask.end());
     }
     sightings_ = {.sessions = sessions_,
                   .bits = mask_words_,
-                  .words = masks_.words_per_mask(),
+                  .words = session_masks_.words_per_mask(),
                   .missing_ints = missing_ints_};
 }
 

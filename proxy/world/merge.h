@@ -22,12 +22,12 @@ namespace tw::world {
 struct MergeRules {
     explicit MergeRules(const snapshot::ObjectSpec& object);
 
-    std::uint32_t own_ints =
-        0; ///< ints that the server sends only to the client of the item's player
+    /// Ints that the server sends only to the client of the item's player.
+    std::uint32_t owner_only_ints = 0;
     /// Ints that must be equal in all views: differences are reported.
     std::uint32_t compared_ints = 0;
-    bool has_viewer_ints =
-        false; ///< some ints depend on the viewer; the merged item contains 0 for them
+    /// Some ints depend on the viewer; the merged item contains 0 for them.
+    bool has_viewer_ints = false;
     /// Each field is merged separately; if false, one view's item is used unchanged.
     bool merges_by_field = false;
     /// Fields whose value comes from the view of the player to whom the item belongs.
@@ -73,7 +73,7 @@ class ViewMerger {
     void add_view(std::uint32_t view);
     [[nodiscard]] MergedItem make_merged_item(ItemRef ref, const snapshot::ObjectSpec* object);
 
-    [[nodiscard]] snapshot::ItemView item(ItemRef ref) const {
+    [[nodiscard]] snapshot::ItemView item_at(ItemRef ref) const {
         return views_[ref.view].items[ref.item];
     }
 
@@ -117,12 +117,12 @@ class ViewMerger {
     std::span<const View> views_;
     const record::ItemTypes* types_ = nullptr;
     std::vector<ViewDifference>* differences_ = nullptr;
-    std::unordered_map<const snapshot::ObjectSpec*, MergeRules> rules_;
+    std::unordered_map<const snapshot::ObjectSpec*, MergeRules> merge_rules_;
     std::vector<std::uint32_t> sessions_; ///< sessions of the views, ascending
-    std::vector<std::size_t>
-        session_indices_; ///< for each view, the index of its session in sessions_
-    ItemSessionMasks masks_;
-    std::vector<MergedItem> merged_; ///< the items of the views so far, sorted by key
+    /// For each view, the index of its session in sessions_.
+    std::vector<std::size_t> session_indices_;
+    ItemSessionMasks session_masks_;
+    std::vector<MergedItem> merged_items_; ///< the items of the views so far, sorted by key
     /// By packed key: the item of a later view that replaces the first view's item.
     std::map<std::uint32_t, ItemRef> replacements_;
     std::vector<ValuePatch> patches_;
@@ -133,7 +133,7 @@ class ViewMerger {
     std::vector<std::uint64_t> mask_words_;
     std::vector<std::uint32_t> missing_ints_;
     record::ItemSightings sightings_;
-    std::vector<MergedItem> added_; ///< items that no view before the one being merged has
+    std::vector<MergedItem> added_items_; ///< items that no view before the one being merged has
 };
 
 } // namespace tw::world

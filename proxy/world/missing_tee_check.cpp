@@ -24,27 +24,27 @@ constexpr std::uint32_t kDeadBit = 0x10;
 
 /// How far a tee may move in a few ticks, in world units. Subtracted from the distances at which
 /// vanilla servers send tees.
-constexpr std::int64_t kMargin = 400;
-constexpr std::int64_t kMaxDistanceX = 1000 - kMargin;
-constexpr std::int64_t kMaxDistanceY = 800 - kMargin;
-constexpr std::int64_t kMaxDistance = 1100 - kMargin;
+constexpr std::int64_t kMovementMargin = 400;
+constexpr std::int64_t kMaxDistanceX = 1000 - kMovementMargin;
+constexpr std::int64_t kMaxDistanceY = 800 - kMovementMargin;
+constexpr std::int64_t kMaxDistance = 1100 - kMovementMargin;
 
-struct Point {
+struct TeePosition {
     std::int64_t x = 0;
     std::int64_t y = 0;
 };
 
-std::optional<Point> find_position(const View& view, ItemKey key, std::size_t x) {
+std::optional<TeePosition> find_position(const View& view, ItemKey key, std::size_t x) {
     const auto at = view.items.find(key);
     const auto data = at ? view.items[*at].data : std::span<const std::int32_t>{};
-    return data.size() < x + 2 ? std::nullopt : std::optional{Point{data[x], data[x + 1]}};
+    return data.size() < x + 2 ? std::nullopt : std::optional{TeePosition{data[x], data[x + 1]}};
 }
 
 /// Returns whether the position is so near the viewer's tee that the server certainly sends the
 /// client the tees at the position.
-bool is_well_inside(const View& view, std::uint16_t character, Point place) {
-    const auto eye = view.own && !view.is_spectating
-                         ? find_position(view, {character, *view.own}, kCharacterX)
+bool is_certainly_in_view(const View& view, std::uint16_t character, TeePosition place) {
+    const auto eye = view.own_client_id && !view.is_spectating
+                         ? find_position(view, {character, *view.own_client_id}, kCharacterX)
                          : std::nullopt;
     if (!eye) {
         return false;
@@ -66,12 +66,13 @@ bool must_have_tee(const snapshot::ItemView& info, const record::Roster* roster)
            (static_cast<std::uint32_t>(info.data[0]) & kDeadBit) == 0;
 }
 
-using Clients = std::vector<std::uint16_t>; ///< client ids in ascending order
+using SortedClientIds = std::vector<std::uint16_t>; ///< client ids in ascending order
 
 /// The players of a merged snapshot, by whether they must have a tee.
 struct PlayerLists {
-    Clients expected; ///< the players who have a tee or soon get one
-    Clients excused;  ///< the players with a reason to have no tee: dead, spectating, or away
+    SortedClientIds expected; ///< the players who have a tee or soon get one
+    /// The players with a reason to have no tee: dead, spectating, or away.
+    SortedClientIds excused;
 };
 
 PlayerLists read_players(const record::SnapshotRecord& shown) {
@@ -132,21 +133,21 @@ void MissingTeeCheck::store_tees(const record::WorldRecord& world, std::span<con
         player.is_reported = false;
         player.witnesses.clear();
         for (const View& view : vanilla ? views : std::span<const View>{}) {
-            const bool own = view.own == tee.key.id && !view.is_spectating;
-            if (player.witnesses.size() < kMaxWitnesses && !view.translated &&
+            const bool own = view.own_client_id == tee.key.id && !view.is_spectating;
+            if (player.witnesses.size() < kMaxWitnesses && !view.has_translated_ids &&
                 view.items.find(tee.key) &&
-                (own || is_well_inside(view, character, {player.x, player.y}))) {
+                (own || is_certainly_in_view(view, character, {player.x, player.y}))) {
                 player.witnesses.push_back(view.session);
             }
         }
     });
     for (const View& view : vanilla ? std::span<const View>{} : views) {
-        const auto player = view.own && !view.is_spectating && !view.translated
-                                ? players_.find(*view.own)
+        const auto player = view.own_client_id && !view.is_spectating && !view.has_translated_ids
+                                ? players_.find(*view.own_client_id)
                                 : players_.end();
         if (player != players_.end() && player->second.last == world.tick &&
             player->second.witnesses.size() < kMaxWitnesses &&
-            view.items.find({character, *view.own})) {
+            view.items.find({character, *view.own_client_id})) {
             player->second.witnesses.push_back(view.session);
         }
     }
@@ -185,14 +186,14 @@ MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
         if (items.find({character, client})) {
             continue;
         }
-        std::erase_if(player.witnesses,
-                      [&, client = client, &player = player](std::uint32_t witness) {
-                          const auto view = std::ranges::find(views, witness, &View::session);
-                          const bool looks = view != views.end() && !view->is_spectating;
-                          const bool own = looks && view->own == client;
-                          return !own && !(looks && vanilla &&
-                                           is_well_inside(*view, character, {player.x, player.y}));
-                      });
+        std::erase_if(
+            player.witnesses, [&, client = client, &player = player](std::uint32_t witness) {
+                const auto view = std::ranges::find(views, witness, &View::session);
+                const bool looks = view != views.end() && !view->is_spectating;
+                const bool own = looks && view->own_client_id == client;
+                return !own && !(looks && vanilla &&
+                                 is_certainly_in_view(*view, character, {player.x, player.y}));
+            });
         if (!player.is_reported && !player.witnesses.empty() &&
             std::int64_t{tick} - player.last >= kMissingTicks) {
             player.is_reported = true;

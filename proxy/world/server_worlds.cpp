@@ -10,11 +10,11 @@ namespace tw::world {
 namespace {
 
 /// Late views, and stray views (which do not fit the current map run), are reported if they are
-/// more than 1 of kReportedShare views. Fewer are normal: single views are late, and after a lost
-/// map change a few views are stray.
-constexpr std::uint64_t kReportedShare = 100;
+/// more than 1 of kMinReportedShare views. Fewer are normal: single views are late, and after a
+/// lost map change a few views are stray.
+constexpr std::uint64_t kMinReportedShare = 100;
 /// Fewer stray views than this are never reported, not even in a short recording.
-constexpr std::uint64_t kFewStrays = ViewCollector::kMaxStrayViews;
+constexpr std::uint64_t kMinReportedStrays = ViewCollector::kMaxStrayViews;
 
 } // namespace
 
@@ -35,26 +35,26 @@ ServerWorlds::ServerWorlds(ServerId server, SharedMergeState& shared, record::Re
                            std::uint32_t run)
     : server_{std::move(server)}, shared_{&shared}, sink_{&sink}, types_{*shared.objects},
       collector_{[this](ClosedTick closed) { write_world(std::move(closed)); }, run, shared.delay},
-      run_{run} {}
+      map_run_{run} {}
 
 std::size_t ServerWorlds::memory_bytes() const {
-    return collector_.memory_bytes() + previous_.view().block_ints() * sizeof(std::int32_t) +
-           messages_.memory_bytes() + log_.memory_bytes() + id_restorer_.memory_bytes();
+    return collector_.memory_bytes() + previous_world_.view().block_ints() * sizeof(std::int32_t) +
+           messages_.memory_bytes() + difference_log_.memory_bytes() + id_restorer_.memory_bytes();
 }
 
 void ServerWorlds::free_memory() {
     if (collector_.close_oldest_tick_early()) {
         ++totals_.worlds.shed;
     } else {
-        previous_ = {};
-        ordinal_ = 0;
+        previous_world_ = {};
+        num_worlds_written_ = 0;
         messages_.clear();
-        report_findings(log_.flush_pending_differences(), time_);
+        report_findings(difference_log_.flush_pending_differences(), newest_event_time_);
         id_restorer_.forget_numberings();
     }
 }
 
-void ServerWorlds::set_map(const record::MapRecord& map) {
+void ServerWorlds::set_session_map(const record::MapRecord& map) {
     auto place = std::make_shared<SessionMap>();
     place->name = map.name;
     place->map = map;
@@ -64,24 +64,24 @@ void ServerWorlds::set_map(const record::MapRecord& map) {
     session_maps_[map.head.session] = std::move(place);
 }
 
-void ServerWorlds::set_tile_map(const MergerInput& input) {
+void ServerWorlds::set_session_tile_map(const MergerInput& input) {
     auto& place = session_maps_[input.session];
     if (!place) {
         place = std::make_shared<SessionMap>();
     }
-    if (place->source != input.tile_map) {
+    if (place->tile_map_source != input.tile_map) {
         // Makes a copy, because written world records refer to the previous map.
         place = std::make_shared<SessionMap>(*place);
         place->map.name = place->name;
-        place->source = input.tile_map;
+        place->tile_map_source = input.tile_map;
         place->tile_map = input.tile_map == nullptr ? std::nullopt : std::optional{*input.tile_map};
     }
 }
 
 void ServerWorlds::on_input(const MergerInput& input) {
-    time_ = std::max(time_, input.time);
+    newest_event_time_ = std::max(newest_event_time_, input.time);
     if (input.kind != MergerInput::Kind::time_passed && input.kind != MergerInput::Kind::message) {
-        last_event_ = input.time;
+        last_event_time_ = input.time;
     }
     switch (input.kind) {
     case MergerInput::Kind::open:
@@ -92,11 +92,11 @@ void ServerWorlds::on_input(const MergerInput& input) {
         }
         break;
     case MergerInput::Kind::map:
-        set_map(*input.map);
+        set_session_map(*input.map);
         collector_.add_session(input.session, {std::string{input.map->name}, input.map->crc});
         break;
     case MergerInput::Kind::snapshot:
-        set_tile_map(input);
+        set_session_tile_map(input);
         collector_.add_view(input);
         break;
     case MergerInput::Kind::message:
@@ -116,17 +116,17 @@ void ServerWorlds::on_input(const MergerInput& input) {
 }
 
 void ServerWorlds::begin_map_run(std::uint32_t run) {
-    run_ = run;
+    map_run_ = run;
     id_restorer_.reset();
     set_dialect(snapshot::Dialect::seven); // until the first 0.6 view
 }
 
 void ServerWorlds::set_dialect(snapshot::Dialect dialect) {
-    ordinal_ = 0;
-    renumbered_.clear();
+    num_worlds_written_ = 0;
+    previously_renumbered_.clear();
     types_.start_connection(dialect);
     beams_.reset();
-    report_findings(log_.flush_pending_differences(), time_);
+    report_findings(difference_log_.flush_pending_differences(), newest_event_time_);
     missing_tees_.reset();
     messages_.begin_map_run();
     current_map_.reset();
@@ -167,7 +167,7 @@ void ServerWorlds::gather_roster() {
     }
 }
 
-void ServerWorlds::choose_map() {
+void ServerWorlds::choose_current_map() {
     // A map with a name is preferred, because a demo needs the name even without other data.
     const auto rank = [](const std::shared_ptr<const SessionMap>& place) {
         return place == nullptr
@@ -213,92 +213,93 @@ void ServerWorlds::pass_on_messages(const record::WorldRecord& world) {
                                       id_restorer_.client_ids_of_view(view));
     }
     messages_.pass_on_messages({.server = server_.address,
-                                .run = world.run,
+                                .map_run = world.run,
                                 .tick = world.tick,
                                 .dialect = types_.dialect()},
                                *shared_->messages);
 }
 
 void ServerWorlds::write_world(ClosedTick closed) {
-    if (closed.run != run_) {
-        begin_map_run(closed.run);
+    if (closed.map_run != map_run_) {
+        begin_map_run(closed.map_run);
     }
     prepare_views(std::move(closed.views));
-    choose_map();
+    choose_current_map();
     shared_->differences.clear();
     const snapshot::Tick tick = closed.tick;
     record::WorldRecord world{.head = {.time = closed.time, .server_name = server_.name},
                               .tick = tick,
                               .server = server_.address,
-                              .run = closed.run,
+                              .run = closed.map_run,
                               .views = static_cast<std::uint32_t>(shared_->views.size()),
-                              .complete = closed.complete,
+                              .complete = closed.is_complete,
                               .map = current_map_ == nullptr ? nullptr : &current_map_->map};
     shared_->merge.merge_views(shared_->views, types_, beams_, &shared_->differences);
     record::ItemSightings sightings = shared_->merge.sightings();
     sightings.id_kinds = id_restorer_.id_kinds();
     sightings.renumbered = id_restorer_.renumbered_clients();
-    sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, renumbered_);
-    world.merged = {.head = world.head,
-                    .tick = tick,
-                    .rebuilt = true,
-                    .items = shared_->merge.items(),
-                    .previous = ordinal_ == 0 ? std::nullopt : std::optional{previous_.view()},
-                    .ordinal = ordinal_,
-                    .types = &types_,
-                    .tile_map = current_map_ != nullptr && current_map_->tile_map
-                                    ? &*current_map_->tile_map
-                                    : nullptr,
-                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
-                    .sightings = &sightings};
-    report_findings(log_.track_differences(world, shared_->views, shared_->differences),
+    sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, previously_renumbered_);
+    world.merged = {
+        .head = world.head,
+        .tick = tick,
+        .rebuilt = true,
+        .items = shared_->merge.items(),
+        .previous = num_worlds_written_ == 0 ? std::nullopt : std::optional{previous_world_.view()},
+        .ordinal = num_worlds_written_,
+        .types = &types_,
+        .tile_map =
+            current_map_ != nullptr && current_map_->tile_map ? &*current_map_->tile_map : nullptr,
+        .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
+        .sightings = &sightings};
+    report_findings(difference_log_.track_differences(world, shared_->views, shared_->differences),
                     world.head.time);
-    const bool is_proof = closed.complete && world.views > 1;
+    const bool is_proof = closed.is_complete && world.views > 1;
     report_findings(missing_tees_.find_disappeared_tees(world, shared_->views, is_proof),
                     world.head.time);
-    ++ordinal_;
+    ++num_worlds_written_;
     ++totals_.worlds.total;
-    totals_.worlds.complete += closed.complete ? 1 : 0;
+    totals_.worlds.complete += closed.is_complete ? 1 : 0;
     sink_->on_record(&world);
     pass_on_messages(world);
     id_restorer_.free_rewritten_views();
     if (sightings.renumbered_anew) {
-        renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
+        previously_renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
     }
-    shared_->merge.swap_items(previous_);
+    shared_->merge.swap_items(previous_world_);
 }
 
 void ServerWorlds::merge_waiting_ticks() {
     collector_.close_all_ticks();
-    report_findings(log_.flush_pending_differences(), time_);
+    report_findings(difference_log_.flush_pending_differences(), newest_event_time_);
     const record::WorldStats& view_counts = collector_.view_counts();
     record::merge_totals(totals_.worlds, view_counts);
     const auto report_if_many = [&](record::FindingId id, std::uint64_t count) {
-        if (count * kReportedShare > view_counts.views) {
+        if (count * kMinReportedShare > view_counts.views) {
             const auto views = static_cast<std::int64_t>(view_counts.views);
-            report_findings({{.id = id, .lost = count, .value = views}}, time_);
+            report_findings({{.id = id, .lost = count, .value = views}}, newest_event_time_);
         }
     };
     report_if_many(record::FindingId::world_late, view_counts.late);
-    if (view_counts.stray > kFewStrays) {
+    if (view_counts.stray > kMinReportedStrays) {
         report_if_many(record::FindingId::world_stray, view_counts.stray);
     }
 }
 
-void WorldMerger::pass_input(ServerWorlds& worlds, const MergerInput& input) {
+void WorldMerger::pass_input_to_server(ServerWorlds& worlds, const MergerInput& input) {
     const std::size_t before = worlds.memory_bytes();
     worlds.on_input(input);
-    bytes_ = bytes_ - before + worlds.memory_bytes();
+    memory_bytes_ = memory_bytes_ - before + worlds.memory_bytes();
 }
 
 void WorldMerger::advance_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
-    // The clock was set back if `now` is this much before advanced_: workers' clocks differ less.
+    // The clock was set back if `now` is this much before last_advance_time_: workers' clocks
+    // differ less.
     constexpr record::Timestamp kClockSetBack = 10 * kStep;
-    if (now - advanced_ >= kStep || advanced_ - now >= kClockSetBack) {
-        advanced_ = now;
+    if (now - last_advance_time_ >= kStep || last_advance_time_ - now >= kClockSetBack) {
+        last_advance_time_ = now;
         for (const auto& [name, server] : servers_) {
-            pass_input(*server, {.kind = MergerInput::Kind::time_passed, .time = now});
+            pass_input_to_server(*server, {.kind = MergerInput::Kind::time_passed, .time = now});
         }
     }
 }
@@ -309,8 +310,8 @@ void WorldMerger::remove_server(Servers::iterator server) {
     worlds->merge_waiting_ticks();
     totals_.add_totals(worlds->totals());
     lost_messages_ += worlds->lost_message_count();
-    bytes_ -= before;
-    run_ = std::max(run_, worlds->map_run_number());
+    memory_bytes_ -= before;
+    newest_removed_map_run_ = std::max(newest_removed_map_run_, worlds->map_run_number());
     for (auto& [number, session] : sessions_) {
         if (session.worlds == worlds) {
             session.worlds = nullptr;
@@ -342,11 +343,12 @@ ServerWorlds* WorldMerger::find_or_add_server(const ServerId& server, record::Ti
     if (servers_.size() >= kMaxServers && !remove_idle_server(now)) {
         return nullptr;
     }
-    auto worlds = std::make_unique<ServerWorlds>(server, shared_, *sink_, run_);
+    auto worlds = std::make_unique<ServerWorlds>(server, shared_, *sink_, newest_removed_map_run_);
     return servers_.emplace(server, std::move(worlds)).first->second.get();
 }
 
-ServerWorlds* WorldMerger::worlds_of_session(std::uint32_t number, const MergerInput& input) {
+ServerWorlds* WorldMerger::find_or_add_worlds_of_session(std::uint32_t number,
+                                                         const MergerInput& input) {
     auto known = sessions_.find(number);
     if (known == sessions_.end()) {
         if (input.kind != MergerInput::Kind::open) {
@@ -363,8 +365,9 @@ ServerWorlds* WorldMerger::worlds_of_session(std::uint32_t number, const MergerI
     if (session.worlds == nullptr && asks_for_room) {
         session.worlds = find_or_add_server(session.server, input.time);
         if (session.worlds != nullptr && input.kind != MergerInput::Kind::open) {
-            pass_input(*session.worlds,
-                       {.kind = MergerInput::Kind::open, .time = input.time, .session = number});
+            pass_input_to_server(
+                *session.worlds,
+                {.kind = MergerInput::Kind::open, .time = input.time, .session = number});
         }
     }
     if (session.worlds == nullptr && input.kind == MergerInput::Kind::snapshot) {
@@ -374,14 +377,14 @@ ServerWorlds* WorldMerger::worlds_of_session(std::uint32_t number, const MergerI
 }
 
 void WorldMerger::enforce_memory_limit() {
-    while (bytes_ > max_bytes_) {
+    while (memory_bytes_ > max_bytes_) {
         const auto size = [](const Servers::value_type& server) {
             return server.second->memory_bytes();
         };
         ServerWorlds& largest = *std::ranges::max_element(servers_, {}, size)->second;
-        bytes_ -= largest.memory_bytes();
+        memory_bytes_ -= largest.memory_bytes();
         largest.free_memory();
-        bytes_ += largest.memory_bytes();
+        memory_bytes_ += largest.memory_bytes();
     }
 }
 
@@ -394,8 +397,9 @@ void WorldMerger::on_input(const MergerInput& input) {
     if (input.kind == MergerInput::Kind::time_passed) {
         return;
     }
-    if (ServerWorlds* const worlds = worlds_of_session(input.session, input); worlds != nullptr) {
-        pass_input(*worlds, input);
+    if (ServerWorlds* const worlds = find_or_add_worlds_of_session(input.session, input);
+        worlds != nullptr) {
+        pass_input_to_server(*worlds, input);
         enforce_memory_limit();
     }
     if (input.kind == MergerInput::Kind::close) {
@@ -417,7 +421,7 @@ MergerInput make_input(MergerInput::Kind kind, const record::RecordHeader& head)
         .kind = kind, .time = head.time, .session = head.session, .server_name = head.server_name};
 }
 
-bool may_be_broadcast(const record::MessageRecord& message) {
+bool may_be_to_all_players(const record::MessageRecord& message) {
     return message.head.direction == wire::Direction::s2c && !message.system && message.vital &&
            message.layer == record::MessageLayer::chunk && find_recipients(message.name) != nullptr;
 }
@@ -435,17 +439,17 @@ void WorldInputConverter::on_record(const record::Record& record) {
             input.dialect = record::dialect_of(it);
             input.roster = it.roster;
             input.client_version = it.client_version.value_or(0);
-            to_->on_input(input);
+            input_sink_->on_input(input);
         }
     } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
         MergerInput input = make_input(MergerInput::Kind::map, (*map)->head);
         input.map = *map;
-        to_->on_input(input);
+        input_sink_->on_input(input);
     } else if (const auto* const* said = std::get_if<const record::MessageRecord*>(&record)) {
-        if (messages_ && may_be_broadcast(**said)) {
+        if (passes_messages_ && may_be_to_all_players(**said)) {
             MergerInput input = make_input(MergerInput::Kind::message, (*said)->head);
             input.payload = (*said)->payload;
-            to_->on_input(input);
+            input_sink_->on_input(input);
         }
     } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
         const bool ends = (*session)->event == record::SessionEvent::close;
@@ -453,7 +457,7 @@ void WorldInputConverter::on_record(const record::Record& record) {
             make_input(ends ? MergerInput::Kind::close : MergerInput::Kind::open, (*session)->head);
         input.server = (*session)->server;
         input.resumed = (*session)->resumed;
-        to_->on_input(input);
+        input_sink_->on_input(input);
     }
 }
 

@@ -75,9 +75,9 @@ class ServerWorlds {
 
     [[nodiscard]] std::size_t session_count() const { return collector_.session_count(); }
 
-    [[nodiscard]] record::Timestamp last_event_time() const { return last_event_; }
+    [[nodiscard]] record::Timestamp last_event_time() const { return last_event_time_; }
 
-    [[nodiscard]] std::uint32_t map_run_number() const { return run_; }
+    [[nodiscard]] std::uint32_t map_run_number() const { return map_run_; }
 
     [[nodiscard]] std::uint64_t lost_message_count() const {
         return messages_.lost_message_count();
@@ -95,12 +95,13 @@ class ServerWorlds {
     struct SessionMap {
         std::string name{};
         record::MapRecord map{};
-        const record::TileMap* source = nullptr; ///< the object from which `tile_map` was copied
+        /// The object from which `tile_map` was copied.
+        const record::TileMap* tile_map_source = nullptr;
         std::optional<record::TileMap> tile_map{};
     };
 
-    void set_map(const record::MapRecord& map);
-    void set_tile_map(const MergerInput& input);
+    void set_session_map(const record::MapRecord& map);
+    void set_session_tile_map(const MergerInput& input);
     void write_world(ClosedTick closed);
     void begin_map_run(std::uint32_t run);
     /// Begins the merged snapshots anew, in this dialect. A map run has the dialect 0.7 until its
@@ -109,7 +110,7 @@ class ServerWorlds {
     /// Prepares the views of a tick for the merge.
     void prepare_views(std::vector<View> views);
     void gather_roster();
-    void choose_map();
+    void choose_current_map();
     void pass_on_messages(const record::WorldRecord& world);
     void report_findings(std::vector<record::FindingRecord> findings, record::Timestamp time);
 
@@ -124,16 +125,16 @@ class ServerWorlds {
     record::Roster roster_; ///< players of the current tick; unused if the items contain them
     IdRestorer id_restorer_;
     /// The clients whose id was replaced in the previous tick.
-    std::vector<record::RenumberedClient> renumbered_;
+    std::vector<record::RenumberedClient> previously_renumbered_;
     WorldMessages messages_;
-    DifferenceLog log_;
+    DifferenceLog difference_log_;
     MissingTeeCheck missing_tees_;
-    record::Timestamp time_ = 0; ///< the latest time of all events so far
-    /// Time of the most recent event; earlier than time_ if the clock was set back.
-    record::Timestamp last_event_ = 0;
-    std::uint32_t run_;
-    std::uint64_t ordinal_ = 0;
-    snapshot::Snapshot previous_; ///< the previous merged snapshot
+    record::Timestamp newest_event_time_ = 0; ///< the latest time of all events so far
+    /// Time of the most recent event; earlier than newest_event_time_ if the clock was set back.
+    record::Timestamp last_event_time_ = 0;
+    std::uint32_t map_run_;
+    std::uint64_t num_worlds_written_ = 0;
+    snapshot::Snapshot previous_world_; ///< the previous merged snapshot
     WorldTotals totals_;
 };
 
@@ -178,7 +179,7 @@ class WorldMerger final : public WorldInputSink {
     /// merge_waiting_ticks() was called.
     [[nodiscard]] std::uint64_t lost_message_count() const { return lost_messages_; }
 
-    [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
+    [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }
 
     [[nodiscard]] std::size_t server_count() const { return servers_.size(); }
 
@@ -193,11 +194,12 @@ class WorldMerger final : public WorldInputSink {
 
     void advance_time(record::Timestamp now);
     /// Returns the ServerWorlds of the session's server; null if the server exceeds kMaxServers.
-    [[nodiscard]] ServerWorlds* worlds_of_session(std::uint32_t number, const MergerInput& input);
+    [[nodiscard]] ServerWorlds* find_or_add_worlds_of_session(std::uint32_t number,
+                                                              const MergerInput& input);
     [[nodiscard]] ServerWorlds* find_or_add_server(const ServerId& server, record::Timestamp now);
     /// Removes a server that had no event for kIdleTimeout. Returns false if no server is idle.
     [[nodiscard]] bool remove_idle_server(record::Timestamp now);
-    void pass_input(ServerWorlds& worlds, const MergerInput& input);
+    void pass_input_to_server(ServerWorlds& worlds, const MergerInput& input);
     void enforce_memory_limit();
     void remove_server(Servers::iterator server);
 
@@ -206,9 +208,9 @@ class WorldMerger final : public WorldInputSink {
     std::size_t max_bytes_;
     Servers servers_;
     std::unordered_map<std::uint32_t, Session> sessions_;
-    std::size_t bytes_ = 0;
-    std::uint32_t run_ = 0; ///< the highest map run number of removed servers
-    record::Timestamp advanced_ = 0;
+    std::size_t memory_bytes_ = 0;
+    std::uint32_t newest_removed_map_run_ = 0; ///< the highest map run number of removed servers
+    record::Timestamp last_advance_time_ = 0;
     std::uint64_t lost_messages_ = 0;
     WorldTotals totals_;
 };
@@ -218,13 +220,13 @@ class WorldInputConverter final : public record::RecordSink {
   public:
     /// `messages`: true if messages to all players are wanted, too.
     explicit WorldInputConverter(WorldInputSink& to, bool messages = false)
-        : to_{&to}, messages_{messages} {}
+        : input_sink_{&to}, passes_messages_{messages} {}
 
     void on_record(const record::Record& record) override;
 
   private:
-    WorldInputSink* to_;
-    bool messages_;
+    WorldInputSink* input_sink_;
+    bool passes_messages_;
 };
 
 } // namespace tw::world

@@ -30,28 +30,28 @@ constexpr std::array kPickupKinds{PickupKind{0, 0}, PickupKind{1, 0}, PickupKind
 
 constexpr std::uint16_t kPickupType = 4;
 constexpr std::size_t kPickupKindIndex = 2;
-constexpr std::size_t kPickupSubtype = 3;
+constexpr std::size_t kPickupSubtypeIndex = 3;
 
-constexpr std::size_t kClientId = 1; ///< index of the client id in a player_info
-constexpr std::size_t kTeam = 2;
+constexpr std::size_t kClientIdIndex = 1; ///< index of the client id in a player_info
+constexpr std::size_t kPlayerTeamIndex = 2;
 
-constexpr std::size_t kCountry = 7; ///< index of the country in a client_info
+constexpr std::size_t kCountryIndex = 7; ///< index of the country in a client_info
 constexpr std::int32_t kNoCountry = -1;
 
-constexpr std::size_t kAmmoCount = 18; ///< index of the ammo count in a character
-constexpr std::size_t kWeapon = 19;
-constexpr std::int32_t kNinja = 5;
-constexpr std::int32_t kMostAmmo = 10;
+constexpr std::size_t kAmmoCountIndex = 18; ///< index of the ammo count in a character
+constexpr std::size_t kWeaponIndex = 19;
+constexpr std::int32_t kNinjaWeapon = 5;
+constexpr std::int32_t kMaxAmmoCount = 10;
 
 /// Keys of the items that describe the game in 0.7 and in 0.6.
 constexpr ItemKey kSevenGameDataKey{.type = 6, .id = 0};
 constexpr ItemKey kSevenTeamScoresKey{.type = 7, .id = 0};
 constexpr ItemKey kSevenFlagsKey{.type = 8, .id = 0};
 constexpr ItemKey kGameInfoKey{.type = 6, .id = 0};
-constexpr std::size_t kSevenStartTick = 0;
-constexpr std::size_t kGameFlags = 0;
-constexpr std::size_t kStateFlags = 1; ///< index of the state flags, in 0.6 and in 0.7
-constexpr std::size_t kStartTick = 2;
+constexpr std::size_t kSevenStartTickIndex = 0;
+constexpr std::size_t kGameFlagsIndex = 0;
+constexpr std::size_t kStateFlagsIndex = 1; ///< index of the state flags, in 0.6 and in 0.7
+constexpr std::size_t kStartTickIndex = 2;
 constexpr std::int32_t kTeamsBit = 1;
 constexpr std::int32_t kFlagsBit = 2;
 
@@ -62,7 +62,7 @@ struct StateFlag {
 };
 
 /// The flags "game over" (in 0.7 also "round over"), "sudden death" and "paused".
-constexpr std::array kStateBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
+constexpr std::array kStateFlagBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
 
 /// Returns the 0.6 object with this name, which is the first one in the table.
 const ObjectSpec* find_six_object(std::string_view name) {
@@ -101,7 +101,7 @@ void for_each_shared_field(const ObjectSpec& seven, const ObjectSpec& six, const
 
 SevenToSixTranslator::SevenToSixTranslator(const snapshot::ObjectSet& objects)
     : objects_{&objects} {
-    for (std::uint16_t type = 1; type < kTypes; ++type) {
+    for (std::uint16_t type = 1; type < kNumSevenTypes; ++type) {
         if (const ObjectSpec* const seven = snapshot::find_object(type, Dialect::seven)) {
             translations_[type] = make_type_translation(*seven);
         }
@@ -110,28 +110,30 @@ SevenToSixTranslator::SevenToSixTranslator(const snapshot::ObjectSet& objects)
 
 SevenToSixTranslator::TypeTranslation
 SevenToSixTranslator::make_type_translation(const ObjectSpec& seven) {
-    TypeTranslation translation{
-        .six = seven.merge.six_name.empty() ? nullptr : find_six_object(seven.merge.six_name),
-        .is_dropped = seven.merge.covered_by_six};
-    if (translation.six == nullptr) {
+    TypeTranslation translation{.six_object = seven.merge.six_name.empty()
+                                                  ? nullptr
+                                                  : find_six_object(seven.merge.six_name),
+                                .is_dropped = seven.merge.covered_by_six};
+    if (translation.six_object == nullptr) {
         return translation;
     }
-    for_each_shared_field(seven, *translation.six, [&](const FieldSpec& from, const FieldSpec& to) {
-        for (std::uint8_t i = 0; i < from.count; ++i) {
-            translation.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
-                                        .to = static_cast<std::uint8_t>(to.offset + i)});
-        }
-    });
+    for_each_shared_field(
+        seven, *translation.six_object, [&](const FieldSpec& from, const FieldSpec& to) {
+            for (std::uint8_t i = 0; i < from.count; ++i) {
+                translation.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
+                                            .to = static_cast<std::uint8_t>(to.offset + i)});
+            }
+        });
     return translation;
 }
 
 std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
     static const auto bits = [] {
-        std::array<std::uint32_t, kTypes> by_type{};
+        std::array<std::uint32_t, kNumSevenTypes> by_type{};
         for (const ObjectSpec& seven : snapshot::object_table()) {
             const ObjectSpec* const six =
                 seven.merge.six_name.empty() ? nullptr : find_six_object(seven.merge.six_name);
-            if (six != nullptr && six->type < kTypes) {
+            if (six != nullptr && six->type < kNumSevenTypes) {
                 for_each_shared_field(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
                     by_type[six->type] |= from.six_relation == RelationToSix::same
                                               ? ItemSightings::int_bit(to.offset)
@@ -149,7 +151,7 @@ std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
 
 SevenToSixTranslator::TranslatedItem&
 SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
-    const auto [at, added] = items_.try_emplace(key);
+    const auto [at, added] = translated_items_.try_emplace(key);
     if (added) {
         at->second.ints.assign(six.size, 0);
         for (const FieldSpec& field : six.fields) {
@@ -167,47 +169,47 @@ SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
 void SevenToSixTranslator::translate_item(const ItemView& item) {
     const ItemKey key = item.key;
     const TypeTranslation* const translation =
-        key.type < kTypes ? &translations_[key.type] : nullptr;
+        key.type < kNumSevenTypes ? &translations_[key.type] : nullptr;
     if (translation != nullptr && translation->is_dropped) {
         return;
     }
-    if (translation == nullptr || translation->six == nullptr) {
+    if (translation == nullptr || translation->six_object == nullptr) {
         // Items whose key has another meaning in 0.6 are dropped.
         if (key.type >= snapshot::kFirstUuidType || key.type == snapshot::kDescriptorType ||
             objects_->find(key.type, Dialect::six) == nullptr) {
-            items_[key] = {.ints = {item.data.begin(), item.data.end()}};
+            translated_items_[key] = {.ints = {item.data.begin(), item.data.end()}};
         }
         return;
     }
-    TranslatedItem& six =
-        find_or_add_item({.type = translation->six->type, .id = key.id}, *translation->six);
+    TranslatedItem& six = find_or_add_item({.type = translation->six_object->type, .id = key.id},
+                                           *translation->six_object);
     for (const IntIndexMapping& told : translation->ints) {
         if (told.from < item.data.size()) {
             six.ints[told.to] = item.data[told.from];
             six.missing_ints &= ~ItemSightings::int_bit(told.to);
         }
     }
-    switch (translation->six->type) {
+    switch (translation->six_object->type) {
     case kPickupType: {
         const auto kind = static_cast<std::size_t>(six.ints[kPickupKindIndex]);
         if (kind < kPickupKinds.size()) {
             six.ints[kPickupKindIndex] = kPickupKinds[kind].type;
-            six.ints[kPickupSubtype] = kPickupKinds[kind].subtype;
-            six.missing_ints &= ~ItemSightings::int_bit(kPickupSubtype);
+            six.ints[kPickupSubtypeIndex] = kPickupKinds[kind].subtype;
+            six.missing_ints &= ~ItemSightings::int_bit(kPickupSubtypeIndex);
         } else {
             six.missing_ints |= ItemSightings::int_bit(kPickupKindIndex);
         }
         break;
     }
     case snapshot::kPlayerInfoType:
-        six.ints[kClientId] = key.id;
-        six.missing_ints &= ~(ItemSightings::int_bit(0) | ItemSightings::int_bit(kClientId));
+        six.ints[kClientIdIndex] = key.id;
+        six.missing_ints &= ~(ItemSightings::int_bit(0) | ItemSightings::int_bit(kClientIdIndex));
         break;
     case snapshot::kCharacterType:
         // For frozen players and ninjas, the ammo count is the tick at which the state ends.
-        if (six.ints[kWeapon] == kNinja || six.ints[kAmmoCount] > kMostAmmo) {
-            six.ints[kAmmoCount] = 0;
-            six.missing_ints |= ItemSightings::int_bit(kAmmoCount);
+        if (six.ints[kWeaponIndex] == kNinjaWeapon || six.ints[kAmmoCountIndex] > kMaxAmmoCount) {
+            six.ints[kAmmoCountIndex] = 0;
+            six.missing_ints |= ItemSightings::int_bit(kAmmoCountIndex);
         }
         break;
     default:
@@ -219,23 +221,23 @@ void SevenToSixTranslator::add_player_name(std::uint16_t client, const record::R
     const auto* const known = roster.find(client);
     static const ObjectSpec* const info =
         snapshot::find_object(snapshot::kClientInfoType, Dialect::six);
-    const auto player = items_.find({.type = snapshot::kPlayerInfoType, .id = client});
-    if (known == nullptr || info == nullptr || player == items_.end()) {
+    const auto player = translated_items_.find({.type = snapshot::kPlayerInfoType, .id = client});
+    if (known == nullptr || info == nullptr || player == translated_items_.end()) {
         return; // the player was announced, but is not in this snapshot
     }
     TranslatedItem& six =
         find_or_add_item({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
-    six.ints[kCountry] = kNoCountry;
+    six.ints[kCountryIndex] = kNoCountry;
     six.missing_ints &= ~mask_of_ints(known->name.size());
-    player->second.ints[kTeam] = known->team;
-    player->second.missing_ints &= ~ItemSightings::int_bit(kTeam);
+    player->second.ints[kPlayerTeamIndex] = known->team;
+    player->second.missing_ints &= ~ItemSightings::int_bit(kPlayerTeamIndex);
 }
 
 void SevenToSixTranslator::add_game_info(const View& view) {
     static const ObjectSpec* const info = snapshot::find_object(kGameInfoKey.type, Dialect::six);
     const auto at = view.items.find(kSevenGameDataKey);
-    if (!at || info == nullptr || view.items[*at].data.size() <= kStateFlags) {
+    if (!at || info == nullptr || view.items[*at].data.size() <= kStateFlagsIndex) {
         return;
     }
     const auto data = view.items[*at].data;
@@ -246,18 +248,19 @@ void SevenToSixTranslator::add_game_info(const View& view) {
     };
     // Servers send the game flags to 0.7 clients in a message. The presence of these items shows
     // the flags, too.
-    set_int(kGameFlags, (view.items.find(kSevenTeamScoresKey) ? kTeamsBit : 0) |
-                            (view.items.find(kSevenFlagsKey) ? kFlagsBit : 0));
+    set_int(kGameFlagsIndex, (view.items.find(kSevenTeamScoresKey) ? kTeamsBit : 0) |
+                                 (view.items.find(kSevenFlagsKey) ? kFlagsBit : 0));
     std::uint32_t state = 0;
-    for (const StateFlag& flag : kStateBits) {
-        state |= (static_cast<std::uint32_t>(data[kStateFlags]) & flag.seven) != 0 ? flag.six : 0;
+    for (const StateFlag& flag : kStateFlagBits) {
+        state |=
+            (static_cast<std::uint32_t>(data[kStateFlagsIndex]) & flag.seven) != 0 ? flag.six : 0;
     }
-    set_int(kStateFlags, static_cast<std::int32_t>(state));
-    set_int(kStartTick, data[kSevenStartTick]);
+    set_int(kStateFlagsIndex, static_cast<std::int32_t>(state));
+    set_int(kStartTickIndex, data[kSevenStartTickIndex]);
 }
 
 void SevenToSixTranslator::translate_view(View& view, bool is_only_seven, ViewCopy& out) {
-    items_.clear();
+    translated_items_.clear();
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         translate_item(view.items[i]);
     }
@@ -270,7 +273,7 @@ void SevenToSixTranslator::translate_view(View& view, bool is_only_seven, ViewCo
         }
     }
     out.clear();
-    for (const auto& [key, item] : items_) {
+    for (const auto& [key, item] : translated_items_) {
         out.append(key, item.ints, item.missing_ints);
     }
     out.replace_items_of(view);
@@ -278,12 +281,12 @@ void SevenToSixTranslator::translate_view(View& view, bool is_only_seven, ViewCo
 }
 
 void SevenToSixTranslator::translate_views(std::vector<View>& views) {
-    translated_.resize(std::max(translated_.size(), views.size()));
+    translated_views_.resize(std::max(translated_views_.size(), views.size()));
     const bool is_only_seven =
         std::ranges::none_of(views, [](const View& view) { return view.dialect == Dialect::six; });
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].dialect == Dialect::seven) {
-            translate_view(views[i], is_only_seven, translated_[i]);
+            translate_view(views[i], is_only_seven, translated_views_[i]);
         }
     }
 }

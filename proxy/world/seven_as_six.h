@@ -36,7 +36,7 @@ class SevenToSixTranslator {
     };
 
     struct TypeTranslation {
-        const snapshot::ObjectSpec* six = nullptr; ///< null: the item is kept unchanged
+        const snapshot::ObjectSpec* six_object = nullptr; ///< null: the item is kept unchanged
         /// The item is dropped, because another 0.6 item contains the values.
         bool is_dropped = false;
         std::vector<IntIndexMapping> ints{};
@@ -58,12 +58,13 @@ class SevenToSixTranslator {
     /// Translates one view. `is_only_seven`: true if the tick has no 0.6 view.
     void translate_view(View& view, bool is_only_seven, ViewCopy& out);
 
-    static constexpr std::size_t kTypes = 25; ///< number of 0.7 types
+    static constexpr std::size_t kNumSevenTypes = 25; ///< number of 0.7 types
 
     const snapshot::ObjectSet* objects_;
-    std::array<TypeTranslation, kTypes> translations_;
-    std::map<snapshot::ItemKey, TranslatedItem> items_; ///< translated items of the current view
-    std::vector<ViewCopy> translated_;
+    std::array<TypeTranslation, kNumSevenTypes> translations_;
+    /// Translated items of the current view.
+    std::map<snapshot::ItemKey, TranslatedItem> translated_items_;
+    std::vector<ViewCopy> translated_views_;
 };
 
 } // namespace tw::world

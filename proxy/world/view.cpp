@@ -11,16 +11,16 @@ using snapshot::SnapshotView;
 
 namespace {
 
-constexpr std::uint16_t kLastOf16 = 15;
-constexpr std::uint16_t kLastOf64 = 63;
-constexpr std::size_t kLocal = 0;
-constexpr std::size_t kPlayerFlags = 15;
+constexpr std::uint16_t kLastClientOf16 = 15;
+constexpr std::uint16_t kLastClientOf64 = 63;
+constexpr std::size_t kLocalIndex = 0;
+constexpr std::size_t kPlayerFlagsIndex = 15;
 constexpr std::uint32_t kScoreboardBit = 8;
 constexpr std::uint32_t kSevenScoreboardBit = 4;
 
-/// Returns whether a name is that of the nameless speaker. If a server has more players than a
-/// client supports, it uses the client's last id for chat lines of players without an id. In 0.7,
-/// names arrive in messages, without leading blanks.
+/// Returns whether no player has this name. If a server has more players than a client supports, it
+/// gives a blank name to the client's last id and uses this id for chat lines of players without an
+/// id. In 0.7, names arrive in messages, without leading blanks.
 bool is_nameless(std::optional<record::PackedText> name, snapshot::Dialect dialect) {
     return name && unpack_text(*name) == (dialect == snapshot::Dialect::seven ? "" : " ");
 }
@@ -28,7 +28,7 @@ bool is_nameless(std::optional<record::PackedText> name, snapshot::Dialect diale
 std::optional<std::uint16_t> find_own_client(const SnapshotView& items) {
     std::optional<std::uint16_t> own;
     for_each_item_of_type(items, snapshot::kPlayerInfoType, [&](const snapshot::ItemView& info) {
-        if (!own && info.data.size() > kLocal && info.data[kLocal] != 0) {
+        if (!own && info.data.size() > kLocalIndex && info.data[kLocalIndex] != 0) {
             own = info.key.id;
         }
     });
@@ -37,7 +37,7 @@ std::optional<std::uint16_t> find_own_client(const SnapshotView& items) {
 
 /// Sets the view's members about spectating. `id`: the offset of the spectated client's id in the
 /// item.
-void read_watching(const SnapshotView& items, std::size_t id, View& view) {
+void read_spectated_client(const SnapshotView& items, std::size_t id, View& view) {
     const std::size_t at = items.lower_bound({.type = snapshot::kSpectatorInfoType, .id = 0});
     if (at == items.size() || items[at].key.type != snapshot::kSpectatorInfoType) {
         return;
@@ -45,11 +45,12 @@ void read_watching(const SnapshotView& items, std::size_t id, View& view) {
     view.is_spectating = true;
     const auto data = items[at].data;
     if (data.size() > id && data[id] >= 0 && data[id] <= snapshot::kMaxItemId) {
-        view.spectated = static_cast<std::uint16_t>(data[id]);
+        view.spectated_client_id = static_cast<std::uint16_t>(data[id]);
     }
 }
 
-bool has_bit(const SnapshotView& items, ItemKey key, std::size_t offset, std::uint32_t bit) {
+bool has_bit_in_item(const SnapshotView& items, ItemKey key, std::size_t offset,
+                     std::uint32_t bit) {
     const auto at = items.find(key);
     return at && items[*at].data.size() > offset &&
            (static_cast<std::uint32_t>(items[*at].data[offset]) & bit) != 0;
@@ -66,32 +67,38 @@ std::string unpack_text(record::PackedText name) {
 View make_view(std::uint32_t session, std::int32_t version, const SnapshotView& items,
                snapshot::Dialect dialect, const record::Roster* roster) {
     View view{.session = session,
-              .version = version,
+              .client_version = version,
               .items = items,
               .dialect = dialect,
               .roster = roster};
     if (dialect == snapshot::Dialect::six) {
-        view.translated = is_nameless(record::player_name(items, kLastOf16), dialect) ||
-                          is_nameless(record::player_name(items, kLastOf64), dialect);
-        view.own = find_own_client(items);
-        read_watching(items, 0, view);
-        view.shows_scoreboard = view.own && has_bit(items, {snapshot::kCharacterType, *view.own},
-                                                    kPlayerFlags, kScoreboardBit);
+        view.has_translated_ids =
+            is_nameless(record::player_name(items, kLastClientOf16), dialect) ||
+            is_nameless(record::player_name(items, kLastClientOf64), dialect);
+        view.own_client_id = find_own_client(items);
+        read_spectated_client(items, 0, view);
+        view.shows_scoreboard =
+            view.own_client_id &&
+            has_bit_in_item(items, {snapshot::kCharacterType, *view.own_client_id},
+                            kPlayerFlagsIndex, kScoreboardBit);
         return view;
     }
     if (roster != nullptr) {
-        view.translated = is_nameless(roster->name(kLastOf64), dialect);
-        view.own = roster->own_id();
+        view.has_translated_ids = is_nameless(roster->name(kLastClientOf64), dialect);
+        view.own_client_id = roster->own_id();
     }
-    read_watching(items, 1, view);
-    view.shows_scoreboard = view.own && has_bit(items, {snapshot::kSevenPlayerInfoType, *view.own},
-                                                0, kSevenScoreboardBit);
+    read_spectated_client(items, 1, view);
+    view.shows_scoreboard =
+        view.own_client_id &&
+        has_bit_in_item(items, {snapshot::kSevenPlayerInfoType, *view.own_client_id}, 0,
+                        kSevenScoreboardBit);
     return view;
 }
 
 bool has_more_information(const View& left, const View& right) {
     const auto rank = [](const View& view) {
-        return std::tuple{view.dialect, view.translated, -std::int64_t{view.version}, view.session};
+        return std::tuple{view.dialect, view.has_translated_ids, -std::int64_t{view.client_version},
+                          view.session};
     };
     return rank(left) < rank(right);
 }

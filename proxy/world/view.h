@@ -18,14 +18,14 @@ namespace tw::world {
 /// One session's snapshot of a tick, with the data needed to interpret it.
 struct View {
     std::uint32_t session = 0;
-    std::int32_t version = 0; ///< the client's version; 0: vanilla
+    std::int32_t client_version = 0; ///< the client's version; 0: vanilla
     snapshot::SnapshotView items{};
     /// The server replaced its client ids by numbers valid only for this client.
-    bool translated = false;
-    std::optional<std::uint16_t> own{};       ///< client id of the viewer
-    std::optional<std::uint16_t> spectated{}; ///< client id that the viewer spectates
-    bool is_spectating = false;               ///< the viewer's camera is not at its own tee
-    bool shows_scoreboard = false;            ///< the client shows the scoreboard
+    bool has_translated_ids = false;
+    std::optional<std::uint16_t> own_client_id{};       ///< client id of the viewer
+    std::optional<std::uint16_t> spectated_client_id{}; ///< client id that the viewer spectates
+    bool is_spectating = false;    ///< the viewer's camera is not at its own tee
+    bool shows_scoreboard = false; ///< the client shows the scoreboard
     snapshot::Dialect dialect = snapshot::Dialect::six; ///< protocol version of the client
     /// The players; null if the items contain them, as in 0.6 and after the translation of a 0.7
     /// view by SevenToSixTranslator.
@@ -37,7 +37,7 @@ struct View {
     /// Returns whether the view has a client id for every player. Then the id −1 means "no player".
     /// Returns false for 0.7, where this is not certain.
     [[nodiscard]] bool knows_all_players() const {
-        return !translated && dialect == snapshot::Dialect::six;
+        return !has_translated_ids && dialect == snapshot::Dialect::six;
     }
 };
 

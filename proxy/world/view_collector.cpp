@@ -10,34 +10,34 @@ using Wide = std::int64_t; ///< for sums of ticks, which are untrusted and must 
 
 namespace {
 
-constexpr Timestamp kTickTime = 20'000'000;
+constexpr Timestamp kTickDuration = 20'000'000;
 /// Times of tick 0, computed from views of one map run, differ by less than this (ns).
-constexpr Timestamp kSlack = 3'000'000'000;
+constexpr Timestamp kMaxTickZeroDeviation = 3'000'000'000;
 /// In most networks, these times differ by less than this (ns). No map run is shorter than this.
-constexpr Timestamp kJitter = 200'000'000;
+constexpr Timestamp kUsualTickZeroDeviation = 200'000'000;
 /// A tick this far behind the newest one belongs to another map run.
-constexpr Tick kFarBehind = 250;
+constexpr Tick kMaxTicksBehind = 250;
 /// A session that enters a map run is ahead of the other sessions by at most this time (ns).
-constexpr Timestamp kFarAhead = 1'000'000'000;
+constexpr Timestamp kMaxTimeAhead = 1'000'000'000;
 /// The largest tick step of a session at full rate.
-constexpr Tick kFullStep = 2;
+constexpr Tick kMaxFullRateStep = 2;
 /// The smallest tick step of a session at a reduced rate. Servers reduce the rate until a session
 /// acknowledges a snapshot, and after the session lost the base of a delta. Smaller steps above
-/// kFullStep are due to lost snapshots.
-constexpr Tick kSparseStep = 10;
+/// kMaxFullRateStep are due to lost snapshots.
+constexpr Tick kMinReducedRateStep = 10;
 
 Timestamp tick_zero_time(const MergerInput& input) {
-    return input.time - input.tick * kTickTime;
+    return input.time - input.tick * kTickDuration;
 }
 
-bool is_near(Timestamp left, Timestamp right, Timestamp distance = kSlack) {
+bool are_times_near(Timestamp left, Timestamp right, Timestamp distance = kMaxTickZeroDeviation) {
     return left - right < distance && right - left < distance;
 }
 
 } // namespace
 
 void ViewCollector::add_session(std::uint32_t session) {
-    sessions_[session].entering = true;
+    sessions_[session].is_entering_map_run = true;
 }
 
 void ViewCollector::add_session(std::uint32_t session, MapId map) {
@@ -46,9 +46,10 @@ void ViewCollector::add_session(std::uint32_t session, MapId map) {
 }
 
 bool ViewCollector::has_other_map(const MapId& map, snapshot::Dialect dialect) const {
-    for (std::size_t i = 0; i < maps_.size(); ++i) {
+    for (std::size_t i = 0; i < maps_of_run_.size(); ++i) {
         const bool same_files = i == static_cast<std::size_t>(dialect);
-        if (maps_[i] && (maps_[i]->name != map.name || (same_files && maps_[i]->crc != map.crc))) {
+        if (maps_of_run_[i] && (maps_of_run_[i]->name != map.name ||
+                                (same_files && maps_of_run_[i]->crc != map.crc))) {
             return true;
         }
     }
@@ -57,17 +58,17 @@ bool ViewCollector::has_other_map(const MapId& map, snapshot::Dialect dialect) c
 
 bool ViewCollector::is_of_other_map_run(const Session& session, const MergerInput& input) const {
     return (session.map && has_other_map(*session.map, input.dialect)) ||
-           (session.run == run_ && input.tick <= session.latest);
+           (session.map_run == map_run_ && input.tick <= session.latest_tick);
 }
 
 void ViewCollector::resume_session(std::uint32_t session) {
     add_session(session);
-    sessions_[session].resumed = true;
+    sessions_[session].is_resumed = true;
 }
 
 void ViewCollector::remove_session(std::uint32_t session) {
     if (const auto gone = sessions_.find(session); gone != sessions_.end()) {
-        for (auto& [tick, open] : open_) {
+        for (auto& [tick, open] : open_ticks_) {
             open.lacks_view = open.lacks_view ||
                               (needs_view_of(gone->second, tick) && !open.has_view_of(session));
         }
@@ -77,39 +78,45 @@ void ViewCollector::remove_session(std::uint32_t session) {
 }
 
 bool ViewCollector::is_of_previous_map_run(Timestamp tick_zero) const {
-    return previous_tick_zero_ && is_near(tick_zero, *previous_tick_zero_, kJitter);
+    return previous_tick_zero_ &&
+           are_times_near(tick_zero, *previous_tick_zero_, kUsualTickZeroDeviation);
 }
 
 bool ViewCollector::had_recent_view(const Session& session, Timestamp now) const {
-    const Wide step = std::clamp<Wide>(session.step == 0 ? kSparseStep : session.step, 1, kMaxLag);
-    return session.run == run_ && !session.entering &&
-           is_near(now, session.seen.time, step * kTickTime + kJitter);
+    const Wide step = std::clamp<Wide>(
+        session.tick_step == 0 ? kMinReducedRateStep : session.tick_step, 1, kMaxLag);
+    return session.map_run == map_run_ && !session.is_entering_map_run &&
+           are_times_near(now, session.newest_view_time.time,
+                          step * kTickDuration + kUsualTickZeroDeviation);
 }
 
 bool ViewCollector::is_far_ahead_of_others(const Session& session, const MergerInput& input) const {
-    if (input.tick <= *newest_) {
+    if (input.tick <= *newest_tick_) {
         return false; // only the first view of a newer tick is checked
     }
-    int balance = session.run == run_ ? -1 : 0;
+    int balance = session.map_run == map_run_ ? -1 : 0;
     for (const auto& [number, other] : sessions_) {
         if (number != input.session && had_recent_view(other, input.time)) {
-            balance += other.seen.tick_zero - tick_zero_time(input) > kFarAhead ? 1 : -1;
+            balance +=
+                other.newest_view_time.tick_zero - tick_zero_time(input) > kMaxTimeAhead ? 1 : -1;
         }
     }
     return balance > 0;
 }
 
-ViewCollector::MapRunOfView ViewCollector::assign_map_run(const Session& session,
-                                                          const MergerInput& input) const {
-    if (!newest_) {
+ViewCollector::MapRunOfView ViewCollector::find_map_run_of_view(const Session& session,
+                                                                const MergerInput& input) const {
+    if (!newest_tick_) {
         return MapRunOfView::other;
     }
-    const bool may_enter = session.entering || session.strays >= kMaxStrayViews;
+    const bool may_enter = session.is_entering_map_run || session.num_strays >= kMaxStrayViews;
     const auto other = may_enter ? MapRunOfView::other : MapRunOfView::none;
     const Timestamp tick_zero = tick_zero_time(input);
-    const bool on_time = is_near(tick_zero, tick_zero_, kJitter);
-    const bool lingers = session.run != run_ && !on_time && is_of_previous_map_run(tick_zero);
-    const bool fits = is_near(tick_zero, tick_zero_) && input.tick > Wide{*newest_} - kFarBehind;
+    const bool on_time = are_times_near(tick_zero, tick_zero_, kUsualTickZeroDeviation);
+    const bool lingers =
+        session.map_run != map_run_ && !on_time && is_of_previous_map_run(tick_zero);
+    const bool fits =
+        are_times_near(tick_zero, tick_zero_) && input.tick > Wide{*newest_tick_} - kMaxTicksBehind;
     if (lingers || (fits && is_far_ahead_of_others(session, input))) {
         // The view is a late one of the previous map run, or fits the current one only by chance.
         return other;
@@ -117,30 +124,30 @@ ViewCollector::MapRunOfView ViewCollector::assign_map_run(const Session& session
     if (!may_enter) {
         return fits ? MapRunOfView::current : MapRunOfView::none;
     }
-    if (session.entering && is_of_other_map_run(session, input)) {
+    if (session.is_entering_map_run && is_of_other_map_run(session, input)) {
         if (!on_time) {
             return MapRunOfView::other;
         }
         // The current map run goes on. Either the server sent this view before it announced the
         // map, or the server has several maps at the same time.
-        if (session.strays < kMaxStrayViews) {
-            return session.run == run_ ? MapRunOfView::none : MapRunOfView::current;
+        if (session.num_strays < kMaxStrayViews) {
+            return session.map_run == map_run_ ? MapRunOfView::none : MapRunOfView::current;
         }
     }
     // A session that enters the current map run must be near its newest tick.
-    return fits && input.tick > Wide{*newest_} - kMaxLag ? MapRunOfView::current
-                                                         : MapRunOfView::other;
+    return fits && input.tick > Wide{*newest_tick_} - kMaxLag ? MapRunOfView::current
+                                                              : MapRunOfView::other;
 }
 
 bool ViewCollector::ends_map_run(const Session& session, const MergerInput& input) const {
-    if (!newest_) {
+    if (!newest_tick_) {
         return true;
     }
     const Timestamp tick_zero = tick_zero_time(input);
     // Compares how many sessions are in this view's map run and in the current one. Does so only
     // when a session enters, or has had kMaxStrayViews more stray views: a map change may be lost.
-    const bool enters = session.entering && !is_of_previous_map_run(tick_zero);
-    if (!enters && (session.strays == 0 || session.strays % kMaxStrayViews != 0)) {
+    const bool enters = session.is_entering_map_run && !is_of_previous_map_run(tick_zero);
+    if (!enters && (session.num_strays == 0 || session.num_strays % kMaxStrayViews != 0)) {
         return false;
     }
     int balance = 1;
@@ -148,13 +155,14 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
         if (number == input.session) {
             continue;
         }
-        if (other.other) {
-            const bool agrees = is_near(other.other->tick_zero, tick_zero) &&
-                                is_near(other.other->time, input.time, kMaxSilence);
+        if (other.stray_view_time) {
+            const bool agrees =
+                are_times_near(other.stray_view_time->tick_zero, tick_zero) &&
+                are_times_near(other.stray_view_time->time, input.time, kMaxSilence);
             balance += agrees ? 1 : 0;
         } else if (had_recent_view(other, input.time) ||
-                   (!enters && other.run == run_ && !other.entering &&
-                    other.fitted > session.strays_since)) {
+                   (!enters && other.map_run == map_run_ && !other.is_entering_map_run &&
+                    other.fitting_views_at_last_fit > session.fitting_views_at_stray)) {
             --balance;
         }
     }
@@ -163,43 +171,43 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
 
 void ViewCollector::count_stray_view(Session& session) {
     ++view_counts_.stray;
-    if (session.strays % kMaxStrayViews == 0) {
-        session.strays_since = fitted_;
+    if (session.num_strays % kMaxStrayViews == 0) {
+        session.fitting_views_at_stray = num_fitting_views_;
     }
-    ++session.strays;
+    ++session.num_strays;
 }
 
-void ViewCollector::record_tick_step(Session& session, Tick tick) {
-    const Tick before = std::exchange(session.latest, tick);
+void ViewCollector::update_tick_step(Session& session, Tick tick) {
+    const Tick before = std::exchange(session.latest_tick, tick);
     if (before == snapshot::kNoBase) {
         return;
     }
-    session.step = Wide{tick} - before;
-    auto& full_rate = session.full_rate;
+    session.tick_step = Wide{tick} - before;
+    auto& full_rate = session.full_rate_ticks;
     if (full_rate && before > Wide{full_rate->last} + kMaxLag) {
         full_rate.reset(); // outdated
     }
-    if (session.step <= kFullStep && !full_rate) {
+    if (session.tick_step <= kMaxFullRateStep && !full_rate) {
         full_rate = {.first = before, .last = tick};
-    } else if (session.step < kSparseStep && full_rate) {
+    } else if (session.tick_step < kMinReducedRateStep && full_rate) {
         full_rate->last = tick;
     }
 }
 
 void ViewCollector::begin_map_run(Timestamp now) {
     close_all_ticks();
-    last_event_ = now; // may be earlier than the previous value of last_event_
-    if (newest_) {
+    last_view_time_ = now; // may be earlier than the previous value of last_view_time_
+    if (newest_tick_) {
         for (auto& [number, session] : sessions_) {
-            session.resumed = false;
+            session.is_resumed = false;
         }
     }
-    previous_tick_zero_ = newest_ ? std::optional{tick_zero_} : std::nullopt;
-    first_.reset();
-    newest_.reset();
-    newest_closed_.reset();
-    maps_ = {};
-    ++run_;
+    previous_tick_zero_ = newest_tick_ ? std::optional{tick_zero_} : std::nullopt;
+    first_tick_.reset();
+    newest_tick_.reset();
+    newest_closed_tick_.reset();
+    maps_of_run_ = {};
+    ++map_run_;
 }
 
 ViewCollector::StoredView::StoredView(const MergerInput& input,
@@ -224,7 +232,7 @@ bool ViewCollector::OpenTick::has_view_of(std::uint32_t session) const {
 }
 
 void ViewCollector::add_view(const MergerInput& input) {
-    last_event_ = std::max(last_event_, input.time);
+    last_view_time_ = std::max(last_view_time_, input.time);
     Session& session = sessions_[input.session];
     if (!session.has_begun && input.items.empty()) {
         return; // the empty snapshot of the handshake
@@ -232,41 +240,42 @@ void ViewCollector::add_view(const MergerInput& input) {
     session.has_begun = true;
     ++view_counts_.views;
     const ViewTime sighting{.time = input.time, .tick_zero = tick_zero_time(input)};
-    if (const MapRunOfView belongs = assign_map_run(session, input);
+    if (const MapRunOfView belongs = find_map_run_of_view(session, input);
         belongs != MapRunOfView::current) {
-        session.other = belongs == MapRunOfView::other ? std::optional{sighting} : std::nullopt;
+        session.stray_view_time =
+            belongs == MapRunOfView::other ? std::optional{sighting} : std::nullopt;
         if (belongs == MapRunOfView::none || !ends_map_run(session, input)) {
             count_stray_view(session);
             return;
         }
         begin_map_run(input.time);
     }
-    if (session.run != run_) {
-        session = {.entering = false,
+    if (session.map_run != map_run_) {
+        session = {.is_entering_map_run = false,
                    .has_begun = true,
-                   .resumed = session.resumed,
-                   .run = run_,
+                   .is_resumed = session.is_resumed,
+                   .map_run = map_run_,
                    .map = session.map};
     }
-    if (auto& map = maps_[static_cast<std::size_t>(input.dialect)]; !map) {
+    if (auto& map = maps_of_run_[static_cast<std::size_t>(input.dialect)]; !map) {
         map = session.map;
     }
-    session.entering = false;
-    session.strays = 0;
-    session.other.reset();
+    session.is_entering_map_run = false;
+    session.num_strays = 0;
+    session.stray_view_time.reset();
     session.dialect = input.dialect;
-    session.fitted = ++fitted_;
-    session.seen.time = input.time;
-    if (input.tick > session.latest) {
-        record_tick_step(session, input.tick);
-        session.seen = sighting;
+    session.fitting_views_at_last_fit = ++num_fitting_views_;
+    session.newest_view_time.time = input.time;
+    if (input.tick > session.latest_tick) {
+        update_tick_step(session, input.tick);
+        session.newest_view_time = sighting;
     }
-    first_ = first_.value_or(input.tick);
-    if (!newest_ || input.tick > *newest_) {
-        newest_ = input.tick;
+    first_tick_ = first_tick_.value_or(input.tick);
+    if (!newest_tick_ || input.tick > *newest_tick_) {
+        newest_tick_ = input.tick;
         tick_zero_ = sighting.tick_zero;
     }
-    if (newest_closed_ && input.tick <= *newest_closed_) {
+    if (newest_closed_tick_ && input.tick <= *newest_closed_tick_) {
         ++view_counts_.late;
         return;
     }
@@ -275,42 +284,45 @@ void ViewCollector::add_view(const MergerInput& input) {
     } else if (session.roster == nullptr || *session.roster != *input.roster) {
         session.roster = std::make_shared<const record::Roster>(*input.roster);
     }
-    OpenTick& open = open_.try_emplace(input.tick, OpenTick{.time = input.time}).first->second;
+    OpenTick& open = open_ticks_.try_emplace(input.tick, OpenTick{.first_arrival_time = input.time})
+                         .first->second;
     if (!open.has_view_of(input.session)) { // a repeated snapshot is ignored
-        open.time = std::min(open.time, input.time);
-        bytes_ += open.views.emplace_back(input, session.roster).memory_bytes();
+        open.first_arrival_time = std::min(open.first_arrival_time, input.time);
+        memory_bytes_ += open.views.emplace_back(input, session.roster).memory_bytes();
     }
     close_ready_ticks();
 }
 
 std::optional<TickInMapRun> ViewCollector::tick_in_map_run_of(std::uint32_t session) const {
     const auto known = sessions_.find(session);
-    if (known == sessions_.end() || known->second.entering || known->second.run != run_ ||
-        known->second.latest == snapshot::kNoBase) {
+    if (known == sessions_.end() || known->second.is_entering_map_run ||
+        known->second.map_run != map_run_ || known->second.latest_tick == snapshot::kNoBase) {
         return std::nullopt;
     }
     return TickInMapRun{
-        .run = run_, .tick = known->second.latest, .dialect = known->second.dialect};
+        .map_run = map_run_, .tick = known->second.latest_tick, .dialect = known->second.dialect};
 }
 
 bool ViewCollector::is_view_due(const Session& session, Tick tick) const {
-    return session.run == run_ && !session.entering && session.step <= kFullStep &&
-           session.latest >= Wide{*newest_} - kMaxLag && session.latest < tick;
+    return session.map_run == map_run_ && !session.is_entering_map_run &&
+           session.tick_step <= kMaxFullRateStep &&
+           session.latest_tick >= Wide{*newest_tick_} - kMaxLag && session.latest_tick < tick;
 }
 
 bool ViewCollector::may_view_be_written(const Session& session, Tick tick) const {
-    if (!session.resumed || !first_ || tick >= Wide{*first_} + kMaxLag) {
+    if (!session.is_resumed || !first_tick_ || tick >= Wide{*first_tick_} + kMaxLag) {
         return false;
     }
-    return session.full_rate ? tick < session.full_rate->first
-                             : session.run != run_ || session.step < kSparseStep;
+    return session.full_rate_ticks
+               ? tick < session.full_rate_ticks->first
+               : session.map_run != map_run_ || session.tick_step < kMinReducedRateStep;
 }
 
 bool ViewCollector::was_written_by_previous_process(Tick tick) const {
     // Only the first ticks after a takeover can have reached both processes.
-    return tick < Wide{*first_} + delay_.least &&
+    return tick < Wide{*first_tick_} + delay_.min_ticks &&
            std::ranges::any_of(sessions_, [&](const auto& each) {
-               return each.second.full_rate && may_view_be_written(each.second, tick);
+               return each.second.full_rate_ticks && may_view_be_written(each.second, tick);
            });
 }
 
@@ -318,25 +330,27 @@ bool ViewCollector::needs_view_of(const Session& session, Tick tick) const {
     if (may_view_be_written(session, tick)) {
         return true;
     }
-    const auto& full_rate = session.full_rate;
-    return session.run == run_ && full_rate && full_rate->first <= tick &&
-           tick <= Wide{full_rate->last} + kMaxLag && session.latest >= Wide{tick} - kFullStep;
+    const auto& full_rate = session.full_rate_ticks;
+    return session.map_run == map_run_ && full_rate && full_rate->first <= tick &&
+           tick <= Wide{full_rate->last} + kMaxLag &&
+           session.latest_tick >= Wide{tick} - kMaxFullRateStep;
 }
 
 bool ViewCollector::may_close_tick(Tick tick) {
-    if (*newest_ >= Wide{tick} + delay_.most) {
+    if (*newest_tick_ >= Wide{tick} + delay_.max_ticks) {
         return true;
     }
-    if (*newest_ < Wide{tick} + delay_.least) {
+    if (*newest_tick_ < Wide{tick} + delay_.min_ticks) {
         return false;
     }
     // After a takeover, the first ticks wait until each session's snapshot rate is known. It shows
     // whether the previous process wrote these ticks.
-    const bool first = tick < Wide{*first_} + delay_.least;
+    const bool first = tick < Wide{*first_tick_} + delay_.min_ticks;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;
         return is_view_due(session, tick) ||
-               (first && session.resumed && session.run == run_ && session.step == 0);
+               (first && session.is_resumed && session.map_run == map_run_ &&
+                session.tick_step == 0);
     };
     // This function is called for every view. Usually the session that the last call found still
     // holds up the tick, so it is checked first.
@@ -352,29 +366,32 @@ bool ViewCollector::may_close_tick(Tick tick) {
 }
 
 void ViewCollector::close_oldest_tick() {
-    const auto node = open_.extract(open_.begin());
+    const auto node = open_ticks_.extract(open_ticks_.begin());
     const Tick tick = node.key();
     const OpenTick& open = node.mapped();
-    newest_closed_ = tick;
-    ClosedTick world{.tick = tick, .time = open.time, .run = run_, .complete = !open.lacks_view};
+    newest_closed_tick_ = tick;
+    ClosedTick world{.tick = tick,
+                     .time = open.first_arrival_time,
+                     .map_run = map_run_,
+                     .is_complete = !open.lacks_view};
     for (const StoredView& each : open.views) {
-        bytes_ -= each.memory_bytes();
+        memory_bytes_ -= each.memory_bytes();
         world.views.push_back(each.view);
     }
     for (const auto& [number, session] : sessions_) {
-        world.complete =
-            world.complete && (!needs_view_of(session, tick) || open.has_view_of(number));
+        world.is_complete =
+            world.is_complete && (!needs_view_of(session, tick) || open.has_view_of(number));
     }
     if (was_written_by_previous_process(tick)) {
         view_counts_.late += world.views.size();
         return;
     }
     std::ranges::sort(world.views, has_more_information);
-    close_(std::move(world));
+    close_handler_(std::move(world));
 }
 
 bool ViewCollector::close_oldest_tick_early() {
-    if (open_.empty()) {
+    if (open_ticks_.empty()) {
         return false;
     }
     close_oldest_tick();
@@ -382,19 +399,19 @@ bool ViewCollector::close_oldest_tick_early() {
 }
 
 void ViewCollector::close_ready_ticks() {
-    while (!open_.empty() && may_close_tick(open_.begin()->first)) {
+    while (!open_ticks_.empty() && may_close_tick(open_ticks_.begin()->first)) {
         close_oldest_tick();
     }
 }
 
 void ViewCollector::advance_time(Timestamp now) {
-    if (now - last_event_ >= kMaxSilence) {
+    if (now - last_view_time_ >= kMaxSilence) {
         close_all_ticks();
     }
 }
 
 void ViewCollector::close_all_ticks() {
-    while (!open_.empty()) {
+    while (!open_ticks_.empty()) {
         close_oldest_tick();
     }
 }

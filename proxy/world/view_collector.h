@@ -21,7 +21,7 @@ namespace tw::world {
 
 /// The map run (see ViewCollector) and the tick of a session's latest snapshot.
 struct TickInMapRun {
-    std::uint32_t run = 0;
+    std::uint32_t map_run = 0;
     snapshot::Tick tick = 0;
     snapshot::Dialect dialect = snapshot::Dialect::six;
 };
@@ -32,8 +32,8 @@ struct ClosedTick {
     snapshot::Tick tick = 0;
     record::Timestamp time = 0; ///< arrival time of the view that arrived first
     std::vector<View> views{};  ///< sorted by has_more_information()
-    std::uint32_t run = 1;
-    bool complete = false; ///< no view is missing of a session that receives every tick
+    std::uint32_t map_run = 1;
+    bool is_complete = false; ///< no view is missing of a session that receives every tick
 };
 
 /// A map's name and checksum as the server announces them.
@@ -46,8 +46,8 @@ struct MapId {
 struct MergeDelay {
     /// The shortest wait. Snapshots may arrive 4 ticks out of order, and the first view of a new
     /// session may be late.
-    snapshot::Tick least = 4;
-    snapshot::Tick most = 50; ///< the longest wait, for a session that lags behind
+    snapshot::Tick min_ticks = 4;
+    snapshot::Tick max_ticks = 50; ///< the longest wait, for a session that lags behind
 };
 
 /// Collects the views (sessions' snapshots) of each tick of one server and decides when a tick is
@@ -90,7 +90,7 @@ class ViewCollector {
 
     /// The first map run gets the number `run` + 1. `delay`: how long ticks wait for views.
     explicit ViewCollector(TickCloseHandler close, std::uint32_t run = 0, MergeDelay delay = {})
-        : close_{std::move(close)}, run_{run}, delay_{delay} {}
+        : close_handler_{std::move(close)}, map_run_{run}, delay_{delay} {}
 
     void add_session(std::uint32_t session);
     /// Sets the map that the server announced to the session. Adds the session if it is new.
@@ -118,7 +118,7 @@ class ViewCollector {
     [[nodiscard]] const record::WorldStats& view_counts() const { return view_counts_; }
 
     /// Returns the memory use of the ticks that wait for views, in bytes.
-    [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
+    [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }
 
     /// Closes the oldest open tick with the views that arrived. Returns false if no tick is open.
     [[nodiscard]] bool close_oldest_tick_early();
@@ -137,21 +137,24 @@ class ViewCollector {
     };
 
     struct Session {
-        bool entering = true;   ///< the session's next snapshot may belong to another map run
-        bool has_begun = false; ///< the session received a non-empty snapshot
-        bool resumed = false;   ///< another process inspected the session earlier in this map run
-        std::uint32_t run = 0;  ///< map run of the session's last snapshot
-        int strays = 0;         ///< number of consecutive stray views (see kMaxStrayViews)
-        /// Value of fitted_ at the session's first stray view, updated after every kMaxStrayViews
-        /// of them. Sessions with a greater `fitted` had a view of the current map run since then.
-        std::uint64_t strays_since = 0;
-        std::uint64_t fitted = 0;        ///< value of fitted_ at the session's last fitting view
-        ViewTime seen{};                 ///< the session's newest view of its map run
-        std::optional<ViewTime> other{}; ///< the last stray view, if of another map run
-        snapshot::Tick latest = snapshot::kNoBase;
-        std::int64_t step = 0; ///< ticks between the last two views
+        /// The session's next snapshot may belong to another map run.
+        bool is_entering_map_run = true;
+        bool has_begun = false;  ///< the session received a non-empty snapshot
+        bool is_resumed = false; ///< another process inspected the session earlier in this map run
+        std::uint32_t map_run = 0; ///< map run of the session's last snapshot
+        int num_strays = 0;        ///< number of consecutive stray views (see kMaxStrayViews)
+        /// Value of num_fitting_views_ at the session's first stray view, updated after every
+        /// kMaxStrayViews of them. Sessions with a greater `fitting_views_at_last_fit` had a view
+        /// of the current map run since then.
+        std::uint64_t fitting_views_at_stray = 0;
+        /// Value of num_fitting_views_ at the session's last fitting view.
+        std::uint64_t fitting_views_at_last_fit = 0;
+        ViewTime newest_view_time{};               ///< the session's newest view of its map run
+        std::optional<ViewTime> stray_view_time{}; ///< the last stray view, if of another map run
+        snapshot::Tick latest_tick = snapshot::kNoBase;
+        std::int64_t tick_step = 0; ///< ticks between the last two views
         snapshot::Dialect dialect = snapshot::Dialect::six;
-        std::optional<TickRange> full_rate{};
+        std::optional<TickRange> full_rate_ticks{};
         std::shared_ptr<const record::Roster> roster{}; ///< the players; only for 0.7
         std::optional<MapId> map{}; ///< the map that the server announced to the session last
     };
@@ -159,8 +162,8 @@ class ViewCollector {
     /// The map run to which a view belongs: the current one, none (it is ignored), or another one.
     enum class MapRunOfView : std::uint8_t { current, none, other };
 
-    [[nodiscard]] MapRunOfView assign_map_run(const Session& session,
-                                              const MergerInput& input) const;
+    [[nodiscard]] MapRunOfView find_map_run_of_view(const Session& session,
+                                                    const MergerInput& input) const;
     /// Returns whether the view belongs to another map run, whatever its tick: the session's map
     /// changed, or the tick is not new. Precondition: the session is about to enter a map run.
     [[nodiscard]] bool is_of_other_map_run(const Session& session, const MergerInput& input) const;
@@ -171,7 +174,7 @@ class ViewCollector {
     [[nodiscard]] bool ends_map_run(const Session& session, const MergerInput& input) const;
     void count_stray_view(Session& session);
     /// Updates Session::step and Session::full_rate after a view of a later tick than before.
-    static void record_tick_step(Session& session, snapshot::Tick tick);
+    static void update_tick_step(Session& session, snapshot::Tick tick);
     void begin_map_run(record::Timestamp now);
     [[nodiscard]] bool is_view_due(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the tick is incomplete without a view of this session.
@@ -200,28 +203,29 @@ class ViewCollector {
     struct OpenTick {
         [[nodiscard]] bool has_view_of(std::uint32_t session) const;
 
-        record::Timestamp time = 0; ///< arrival time of the view that arrived first
+        record::Timestamp first_arrival_time = 0; ///< arrival time of the view that arrived first
         std::vector<StoredView> views{};
         bool lacks_view = false; ///< a session ended before its expected view arrived
     };
 
-    TickCloseHandler close_;
+    TickCloseHandler close_handler_;
     std::map<std::uint32_t, Session> sessions_;
-    std::map<snapshot::Tick, OpenTick> open_;
-    std::uint32_t awaited_session_ =
-        0;                  ///< the session for which the oldest tick waited when last checked
-    std::size_t bytes_ = 0; ///< memory use of the open ticks
-    std::uint32_t run_;
+    std::map<snapshot::Tick, OpenTick> open_ticks_;
+    /// The session for which the oldest tick waited when last checked.
+    std::uint32_t awaited_session_ = 0;
+    std::size_t memory_bytes_ = 0; ///< memory use of the open ticks
+    std::uint32_t map_run_;
     MergeDelay delay_;
     /// The map of the current map run, for each dialect.
-    std::array<std::optional<MapId>, snapshot::kDialects> maps_;
-    std::uint64_t fitted_ = 0; ///< number of views of all sessions so far, without stray views
-    std::optional<snapshot::Tick> first_; ///< the first tick of the current map run
-    std::optional<snapshot::Tick> newest_;
-    std::optional<snapshot::Tick> newest_closed_;
+    std::array<std::optional<MapId>, snapshot::kDialects> maps_of_run_;
+    /// Number of views of all sessions so far, without stray views.
+    std::uint64_t num_fitting_views_ = 0;
+    std::optional<snapshot::Tick> first_tick_; ///< the first tick of the current map run
+    std::optional<snapshot::Tick> newest_tick_;
+    std::optional<snapshot::Tick> newest_closed_tick_;
     record::Timestamp tick_zero_ = 0; ///< time of tick 0, computed from the newest view
     std::optional<record::Timestamp> previous_tick_zero_{}; ///< the previous map run's tick_zero_
-    record::Timestamp last_event_ = 0;
+    record::Timestamp last_view_time_ = 0;
     record::WorldStats view_counts_;
 };
 

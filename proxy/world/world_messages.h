@@ -29,8 +29,8 @@ enum class Recipients : std::uint8_t {
     chat,
 };
 
-/// Returns the audience of the message with this name; null if the message is for one player, team
-/// or client, or if its content depends on the recipient.
+/// Returns the recipients of the message with this name; null if the message is for one player,
+/// team or client, or if its content depends on the recipient.
 [[nodiscard]] const Recipients* find_recipients(std::string_view message);
 
 /// Collects the messages that a server sends to all players, and passes each one on once, however
@@ -59,7 +59,7 @@ class WorldMessages {
     /// The merged tick that is being written.
     struct WrittenWorld {
         std::string_view server{};
-        std::uint32_t run = 1;
+        std::uint32_t map_run = 1;
         snapshot::Tick tick = 0;
         snapshot::Dialect dialect = snapshot::Dialect::six;
     };
@@ -70,15 +70,15 @@ class WorldMessages {
     /// Forgets all messages. Those that wait for their tick count as lost.
     void clear();
 
-    [[nodiscard]] std::size_t memory_bytes() const { return bytes_; }
+    [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }
 
     /// Returns the number of messages dropped because the memory limit was reached.
-    [[nodiscard]] std::uint64_t lost_message_count() const { return lost_; }
+    [[nodiscard]] std::uint64_t lost_message_count() const { return num_lost_messages_; }
 
   private:
     struct WaitingMessage {
         std::uint32_t session = 0;
-        TickInMapRun at{};
+        TickInMapRun tick_in_map_run{};
         record::Timestamp time = 0;
         std::vector<std::byte> payload{};
     };
@@ -86,16 +86,16 @@ class WorldMessages {
     /// One time at which the server sent a message text.
     struct Occurrence {
         std::uint64_t number = 0; ///< sequence number among all occurrences of all texts
-        record::Timestamp first = 0;
-        bool passed_on = false;
+        record::Timestamp first_time = 0;
+        bool is_passed_on = false;
     };
 
     struct MessageOccurrences {
         const wire::MessageSpec* spec = nullptr;
         /// True if the text counts as sent to all players only when a second session has received
         /// it. False while only one session plays.
-        bool needs_two = false;
-        std::deque<Occurrence> times{};
+        bool needs_second_recipient = false;
+        std::deque<Occurrence> occurrences{};
         /// For each session, how many of the occurrences it has received, counted from the first.
         std::map<std::uint32_t, std::size_t> num_received{};
     };
@@ -104,7 +104,7 @@ class WorldMessages {
 
     /// The oldest occurrence of a text. The occurrence is forgotten kMaxDeliveryTicks ticks after
     /// `tick`.
-    struct OldestOccurrence {
+    struct TextOccurrence {
         snapshot::Tick tick = 0;
         MessageTexts::iterator text{};
     };
@@ -117,9 +117,9 @@ class WorldMessages {
     };
 
     struct Session {
-        bool left = false;
+        bool has_left = false;
         /// By the client's own numbers for players; nullopt if these are the server's client ids.
-        std::optional<ClientIds> ids{};
+        std::optional<ClientIds> client_ids{};
     };
 
     // Estimated memory in bytes of a WaitingMessage, without its payload; of an Occurrence; and of
@@ -133,14 +133,14 @@ class WorldMessages {
     void forget_oldest_occurrence(MessageTexts::iterator text);
     [[nodiscard]] std::size_t count_playing_sessions() const;
 
-    std::deque<WaitingMessage> waiting_;
-    MessageTexts texts_;
-    std::deque<OldestOccurrence> oldest_; ///< oldest first
-    std::vector<ReadyMessage> ready_;
+    std::deque<WaitingMessage> waiting_messages_;
+    MessageTexts message_texts_;
+    std::deque<TextOccurrence> occurrences_by_age_; ///< oldest first
+    std::vector<ReadyMessage> ready_messages_;
     std::map<std::uint32_t, Session> sessions_;
-    std::uint64_t newest_number_ = 0;
-    std::size_t bytes_ = 0;
-    std::uint64_t lost_ = 0;
+    std::uint64_t newest_occurrence_number_ = 0;
+    std::size_t memory_bytes_ = 0;
+    std::uint64_t num_lost_messages_ = 0;
 };
 
 } // namespace tw::world

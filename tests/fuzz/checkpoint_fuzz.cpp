@@ -13,8 +13,8 @@
 #include <utility>
 
 /// The input is a session checkpoint, as in a capture or from another twscope process. An accepted
-/// checkpoint must be valid and bounded, be unchanged after writing and rereading, and let a session
-/// continue.
+/// checkpoint must be valid and bounded, be unchanged after writing and rereading, and let a
+/// session continue.
 namespace {
 
 using namespace tw;
@@ -33,7 +33,7 @@ std::optional<SessionCheckpoint> read_again(const SessionCheckpoint& checkpoint)
 
 void go_on(Session& session, SessionCheckpoint checkpoint, DecodeBuffers& workspace) {
     constexpr std::array<std::byte, 3> kNothing{};
-    session.restore(std::move(checkpoint));
+    session.set_pending_checkpoint(std::move(checkpoint));
     session.on_datagram(1, wire::Direction::s2c, kNothing, workspace);
     session.on_datagram(2, wire::Direction::c2s, kNothing, workspace);
     demand(session.memory_bytes() <= kMaxMemory);
@@ -53,12 +53,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::StrictSink sink;
     test::NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};
-    session.open(0);
+    session.open_session(0);
     go_on(session, *std::move(checkpoint), *workspace);
-    auto left = read_again(session.save());
+    auto left = read_again(session.make_checkpoint());
     // Restores another checkpoint while the session is running, and the saved one.
     go_on(session, *std::move(again), *workspace);
     go_on(session, *std::move(left), *workspace);
-    session.close(3, "end of capture", *workspace);
+    session.close_session(3, "end of capture", *workspace);
     return 0;
 }

@@ -9,9 +9,9 @@
 #include <memory>
 #include <span>
 
-/// A script of datagrams for one session: two bytes of length (the top bit of the first is the direction),
-/// two bytes of milliseconds since the previous datagram, then the datagram's bytes. A length with all bits
-/// set means that copies were lost.
+/// A script of datagrams for one session: two bytes of length (the top bit of the first is the
+/// direction), two bytes of milliseconds since the previous datagram, then the datagram's bytes. A
+/// length with all bits set means that copies were lost.
 namespace {
 
 using namespace tw;
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     test::NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};
     record::Timestamp time = kStart;
-    session.open(time);
+    session.open_session(time);
     std::span<const std::uint8_t> rest{data, size};
     while (rest.size() >= kHeadSize) {
         const std::size_t head = u16(rest, 0);
@@ -50,15 +50,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const std::size_t length = std::min(head & ~kDirection, rest.size());
         const auto datagram = std::as_bytes(rest.first(length));
         rest = rest.subspan(length);
-        // `next` starts with the script's next head, so it is not the next datagram. A wrong `next` must
-        // change nothing.
+        // `next` starts with the script's next head, so it is not the next datagram. A wrong `next`
+        // must change nothing.
         const auto next = rest.first(std::min(rest.size(), wire::kMaxDatagramSize));
-        workspace->packet.begin_datagram(datagram, std::as_bytes(next));
+        workspace->packet_scratch.begin_datagram(datagram, std::as_bytes(next));
         session.on_datagram(
             time, (head & kDirection) != 0 ? tw::wire::Direction::s2c : tw::wire::Direction::c2s,
             datagram, *workspace);
     }
-    session.close(time, "end of capture", *workspace);
+    session.close_session(time, "end of capture", *workspace);
     const record::SessionStats totals = session.totals();
     demand(totals.verified <= totals.snapshots);
     return 0;

@@ -30,12 +30,12 @@ std::vector<TrafficDatagram> read_traffic(const std::string& name) {
     return traffic;
 }
 
-inspect::FoundMap NoMaps::find_map(const inspect::MapAnnouncement& /*announcement*/) {
+inspect::MapSearchResult NoMaps::find_map(const inspect::MapAnnouncement& /*announcement*/) {
     return {};
 }
 
-inspect::FoundMap NoMaps::store_map(const inspect::MapAnnouncement& /*announcement*/,
-                                    std::vector<std::byte> /*bytes*/) {
+inspect::MapSearchResult NoMaps::store_map(const inspect::MapAnnouncement& /*announcement*/,
+                                           std::vector<std::byte> /*bytes*/) {
     return {};
 }
 

@@ -46,9 +46,9 @@ class BothSinks final : public record::RecordSink {
 /// A source without maps.
 class NoMaps final : public inspect::MapSource {
   public:
-    inspect::FoundMap find_map(const inspect::MapAnnouncement& announcement) override;
-    inspect::FoundMap store_map(const inspect::MapAnnouncement& announcement,
-                                std::vector<std::byte> bytes) override;
+    inspect::MapSearchResult find_map(const inspect::MapAnnouncement& announcement) override;
+    inspect::MapSearchResult store_map(const inspect::MapAnnouncement& announcement,
+                                       std::vector<std::byte> bytes) override;
 };
 
 /// An inspector for captured datagrams; opens a session for each client.

@@ -131,9 +131,9 @@ class ResizedTraffic::Reading final : public TypedRecordSink<Reading>, public in
     }
 
     void on_accepted_payload(const inspect::AcceptedPayload& chunks) override {
-        counted_ = packet_.dialect == wire::Dialect::six && !chunks.damaged;
+        counted_ = packet_.dialect == wire::Dialect::six && !chunks.is_last_chunk_truncated;
         token_ = std::nullopt;
-        if (chunks.with_token) {
+        if (chunks.ends_with_token) {
             token_.emplace();
             const auto bytes = packet_.payload.last(wire::kTokenSize);
             std::ranges::transform(bytes, token_->begin(), [](std::byte byte) {
@@ -156,7 +156,7 @@ class ResizedTraffic::Reading final : public TypedRecordSink<Reading>, public in
     void on_delta(const inspect::ObservedDelta& delta) override {
         if (delta.outcome == inspect::DeltaOutcome::accepted &&
             delta.types->dialect() == snapshot::Dialect::six) {
-            for (const snapshot::DeltaUpdate& update : delta.decoded->updates) {
+            for (const snapshot::DeltaUpdate& update : delta.decoded_delta->updates) {
                 traffic_->snapshots_.back().order.push_back(update.key);
             }
         }
@@ -198,7 +198,7 @@ class ResizedTraffic::Reading final : public TypedRecordSink<Reading>, public in
 ResizedTraffic::ResizedTraffic(const std::string& capture) {
     Reading reading{*this};
     inspect::Observers observers;
-    observers.add(reading);
+    observers.add_observer(reading);
     TrafficInspector run{{.messages = false, .observers = &observers}, reading};
     for (const TrafficDatagram& datagram : read_traffic(capture)) {
         reading.begin(datagram);

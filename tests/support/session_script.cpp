@@ -81,7 +81,7 @@ SessionScript::SessionScript(const inspect::Options& options, record::RecordSink
       workspace_{std::make_unique<inspect::DecodeBuffers>()},
       session_{std::make_unique<inspect::Session>(1, "127.0.0.1:50000", "127.0.0.1:8303", options,
                                                   *maps_, sink != nullptr ? *sink : *log_)} {
-    session_->open(time_);
+    session_->open_session(time_);
 }
 
 void SessionScript::send_datagram(wire::Direction direction, std::span<const std::byte> datagram) {
@@ -94,11 +94,11 @@ void SessionScript::lose_copies(std::uint64_t lost) {
 }
 
 void SessionScript::resync() {
-    session_->on_resync(time_);
+    session_->on_full_snapshot_request(time_);
 }
 
 void SessionScript::close(std::string_view reason) {
-    session_->close(time_, reason, *workspace_);
+    session_->close_session(time_, reason, *workspace_);
 }
 
 void SessionScript::restart(std::optional<wire::Token> token,
@@ -214,7 +214,7 @@ void SessionScript::send_unseen(wire::Direction direction, const MessageBuilder&
 }
 
 void SessionScript::receive(wire::Direction direction, std::uint16_t before) {
-    // After a gap, the receiver accepts none of these.
+    // After a gap, the receiver accepts none of these chunks.
     Peer& receiver = peer(opposite(direction));
     if (receiver.received == before) {
         receiver.received = peer(direction).sent;

@@ -23,32 +23,33 @@ inline constexpr wire::Token kOtherToken{9, 9, 9, 9};
 /// A source of maps that returns the map in `answer`.
 class FakeMaps final : public inspect::MapSource {
   public:
-    inspect::FoundMap find_map(const inspect::MapAnnouncement& /*announcement*/) override {
+    inspect::MapSearchResult find_map(const inspect::MapAnnouncement& /*announcement*/) override {
         return answer;
     }
 
-    inspect::FoundMap store_map(const inspect::MapAnnouncement& /*announcement*/,
-                                std::vector<std::byte> /*bytes*/) override {
-        inspect::FoundMap kept = answer;
-        kept.from_wire = true;
+    inspect::MapSearchResult store_map(const inspect::MapAnnouncement& /*announcement*/,
+                                       std::vector<std::byte> /*bytes*/) override {
+        inspect::MapSearchResult kept = answer;
+        kept.is_from_download = true;
         return kept;
     }
 
-    inspect::FoundMap find_stored_map(const inspect::MapAnnouncement& /*announcement*/) override {
+    inspect::MapSearchResult
+    find_stored_map(const inspect::MapAnnouncement& /*announcement*/) override {
         return kept_elsewhere_;
     }
 
     /// Sets a map that another session's client has downloaded.
-    void keep_elsewhere(inspect::FoundMap map) {
+    void keep_elsewhere(inspect::MapSearchResult map) {
         kept_elsewhere_ = std::move(map);
-        kept_elsewhere_.from_wire = true;
+        kept_elsewhere_.is_from_download = true;
         count_stored_map();
     }
 
-    inspect::FoundMap answer;
+    inspect::MapSearchResult answer;
 
   private:
-    inspect::FoundMap kept_elsewhere_;
+    inspect::MapSearchResult kept_elsewhere_;
 };
 
 /// Begins a map change of 0.6 to a map of 100 bytes.

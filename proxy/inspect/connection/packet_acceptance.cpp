@@ -12,13 +12,13 @@ namespace tw::inspect {
 ReceiverRules receiver_rules(const ReceiverProgram& receiver) {
     // In vanilla 0.6.5, UnpackPacket reads a token after the header and decompresses control
     // packets. CNetRecvUnpacker reads the chunks of all packets that CNetConnection::Feed accepts.
-    if (receiver.header_token) {
-        return {.token_bit = TokenBitRule::token};
+    if (receiver.has_header_token) {
+        return {.token_bit_rule = TokenBitRule::reads_token};
     }
     // In vanilla 0.6.4 and, for clients that joined without a token, in 0.6.5, UnpackPacket reads
     // four flags and twelve bits of acknowledgement. If bit 0x08 or 0x04 is set, the
     // acknowledgement is greater than all sent chunks.
-    if (receiver.vanilla) {
+    if (receiver.is_vanilla) {
         return {};
     }
     // Before version 11, DDNet's versions are numbered differently, so they count as unknown.
@@ -33,9 +33,9 @@ ReceiverRules receiver_rules(const ReceiverProgram& receiver) {
     // and were not tested.
     return {.refuses_compressed_control = true,
             .refuses_control_with_chunks = is_newest,
-            .token_bit =
-                !is_newest && version >= kSixFlags ? TokenBitRule::ignored : TokenBitRule::refused,
-            .reads_seven_header = receiver.server && (is_newest || version >= kSixFlags)};
+            .token_bit_rule = !is_newest && version >= kSixFlags ? TokenBitRule::ignores_bit
+                                                                 : TokenBitRule::drops_packet,
+            .reads_seven_header = receiver.is_server && (is_newest || version >= kSixFlags)};
 }
 
 namespace {
@@ -44,15 +44,15 @@ namespace {
 /// prelude is the server's first packet to a client without token support. It contains a map change
 /// and empty snapshots. DDNet 14.0 to 16.7 send a damaged prelude, but always with six vital
 /// chunks.
-constexpr unsigned kPreludeChunks = 6;
+constexpr unsigned kVitalChunksInPrelude = 6;
 
-bool looks_like_prelude(std::span<const wire::Chunk> chunks) {
+bool looks_like_anti_spoof_prelude(std::span<const wire::Chunk> chunks) {
     if (chunks.empty() || !chunks.front().vital || chunks.front().sequence != 1) {
         return false;
     }
     const bool all_vital = std::all_of(chunks.begin(), chunks.end(),
                                        [](const wire::Chunk& chunk) { return chunk.vital; });
-    if (all_vital && chunks.size() == kPreludeChunks) {
+    if (all_vital && chunks.size() == kVitalChunksInPrelude) {
         return true;
     }
     return std::any_of(chunks.begin(), chunks.end(), [](const wire::Chunk& chunk) {
@@ -76,7 +76,7 @@ std::string_view refusal_name(PacketRefusal refusal) {
     return kNames[static_cast<std::size_t>(refusal)];
 }
 
-bool is_handshake(wire::ControlKind kind) {
+bool is_handshake_packet(wire::ControlKind kind) {
     return kind == wire::ControlKind::connect || kind == wire::ControlKind::connectaccept ||
            kind == wire::ControlKind::accept || kind == wire::ControlKind::token;
 }
@@ -88,26 +88,27 @@ wire::Secrecy secrecy_of_undecoded_bytes(std::span<const std::byte> bytes, std::
 }
 
 void PacketAcceptance::store_activity(record::Timestamp time, wire::Direction direction) {
-    SideActivity& side = sides_[wire::index_of(direction)];
-    side = {.was_seen = true, .last = time};
-    SideActivity& other = sides_[wire::index_of(wire::opposite(direction))];
-    other.unanswered = std::min(other.unanswered + 1, kMaxUnanswered);
+    SideActivity& side = side_activities_[wire::index_of(direction)];
+    side = {.was_seen = true, .last_time = time};
+    SideActivity& other = side_activities_[wire::index_of(wire::opposite(direction))];
+    other.num_unanswered = std::min(other.num_unanswered + 1, kMaxUnansweredDatagrams);
 }
 
 bool PacketAcceptance::is_receiver_traffic_recorded(wire::Direction direction) const {
-    const SideActivity& receiver = sides_[wire::index_of(wire::opposite(direction))];
-    const SideActivity& sender = sides_[wire::index_of(direction)];
-    return sees_all_ || (receiver.was_seen && (receiver.unanswered < kMaxUnanswered ||
-                                               sender.last - receiver.last < kMaxSilence));
+    const SideActivity& receiver = side_activities_[wire::index_of(wire::opposite(direction))];
+    const SideActivity& sender = side_activities_[wire::index_of(direction)];
+    return sees_all_datagrams_ ||
+           (receiver.was_seen && (receiver.num_unanswered < kMaxUnansweredDatagrams ||
+                                  sender.last_time - receiver.last_time < kMaxSilence));
 }
 
 bool PacketAcceptance::may_refusal_be_wrong(PacketRefusal refusal,
                                             wire::Direction direction) const {
-    if (sees_all_) {
+    if (sees_all_datagrams_) {
         return false;
     }
     switch (refusal) {
-    case PacketRefusal::ack_unseen:
+    case PacketRefusal::ack_undecidable:
         return true;
     case PacketRefusal::not_established:
     case PacketRefusal::compressed_control:
@@ -124,7 +125,8 @@ ConnectionChange PacketAcceptance::infer_connection_from_client() {
     if (was_direction_ever_seen(wire::Direction::s2c) || connection_.is_established()) {
         return ConnectionChange::none;
     }
-    const ConnectionChange seven = begin_seven_connection(seven_.infer_connection_from_client());
+    const ConnectionChange seven =
+        begin_seven_connection(seven_handshake_.infer_connection_from_client());
     return seven != ConnectionChange::none ? seven : connection_.infer_connection_from_client();
 }
 
@@ -144,7 +146,7 @@ void PacketAcceptance::report_refusal(PacketRefusal refusal, Reporter& reporter)
         reporter.report_finding_once({.id = record::FindingId::packet_seven});
         return;
     }
-    if (refusal == PacketRefusal::closed) {
+    if (refusal == PacketRefusal::connection_closed) {
         return; // the packet was in flight when the connection was closed, which is normal
     }
     report_refusal_once(record::FindingId::packet_not_accepted, refusal, reporter);
@@ -153,31 +155,32 @@ void PacketAcceptance::report_refusal(PacketRefusal refusal, Reporter& reporter)
 void PacketAcceptance::report_refusal_once(record::FindingId id, PacketRefusal refusal,
                                            Reporter& reporter) {
     const auto index = static_cast<std::size_t>(refusal);
-    if (reported_.test(index)) {
+    if (reported_refusals_.test(index)) {
         reporter.count_finding(id);
         return;
     }
-    reported_.set(index);
+    reported_refusals_.set(index);
     reporter.report_finding({.id = id, .name = refusal_name(refusal)});
 }
 
 ReceiverRules PacketAcceptance::receiver_rules_of(wire::Direction direction) const {
     const bool server = direction == wire::Direction::c2s;
-    return receiver_rules(
-        {.header_token = connection_.form() == TokenForm::vanilla,
-         .vanilla = server && connection_.form() != TokenForm::ddnet && server_.is_vanilla(),
-         .version = server ? server_.version() : client_version_,
-         .server = server});
+    return receiver_rules({.has_header_token = connection_.token_form() == TokenForm::vanilla,
+                           .is_vanilla = server && connection_.token_form() != TokenForm::ddnet &&
+                                         server_program_.is_vanilla(),
+                           .version = server ? server_program_.version() : client_version_,
+                           .is_server = server});
 }
 
-wire::HeaderTokenBit PacketAcceptance::token_bit(std::span<const std::byte> datagram,
-                                                 wire::Direction direction) const {
-    const bool is_ignored = wire::has_ambiguous_bits(datagram) && connection_.is_established() &&
-                            receiver_rules_of(direction).token_bit == TokenBitRule::ignored;
+wire::HeaderTokenBit PacketAcceptance::meaning_of_token_bit(std::span<const std::byte> datagram,
+                                                            wire::Direction direction) const {
+    const bool is_ignored =
+        wire::has_ambiguous_bits(datagram) && connection_.is_established() &&
+        receiver_rules_of(direction).token_bit_rule == TokenBitRule::ignores_bit;
     return is_ignored ? wire::HeaderTokenBit::ignored : wire::HeaderTokenBit::read;
 }
 
-PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16_t ack) {
+PacketRefusal PacketAcceptance::refusal_of_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.ack_window(direction);
     if (!is_receiver_traffic_recorded(direction)) {
         window.reset(ConnectionStart::missed);
@@ -189,13 +192,14 @@ PacketRefusal PacketAcceptance::check_ack(wire::Direction direction, std::uint16
         (direction == wire::Direction::s2c && window.accept_ack_above_range(ack))) {
         return PacketRefusal::none;
     }
-    return sees_all_ ? PacketRefusal::ack_window : PacketRefusal::ack_unseen;
+    return sees_all_datagrams_ ? PacketRefusal::ack_out_of_range : PacketRefusal::ack_undecidable;
 }
 
-PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const wire::Control& control,
-                                           wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal_of_control(const wire::Packet& packet,
+                                                   const wire::Control& control,
+                                                   wire::Direction direction) {
     if (packet.dialect == wire::Dialect::seven) {
-        return refusal_of_seven_packet(packet, control, direction);
+        return refusal_of_seven_control(packet, control, direction);
     }
     const ReceiverRules receiver = receiver_rules_of(direction);
     if (packet.compressed && receiver.refuses_compressed_control) {
@@ -204,28 +208,29 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const wir
     if (packet.num_chunks != 0 && receiver.refuses_control_with_chunks) {
         return PacketRefusal::control_with_chunks;
     }
-    if (is_handshake(control.kind)) {
+    if (is_handshake_packet(control.kind)) {
         const bool accept =
             control.kind == wire::ControlKind::accept && direction == wire::Direction::c2s;
         return accept && !connection_.is_accept_valid(control) ? PacketRefusal::wrong_token
                                                                : PacketRefusal::none;
     }
     if (connection_.is_closed()) {
-        return PacketRefusal::closed;
+        return PacketRefusal::connection_closed;
     }
     if (!connection_.is_established() || connection_.protocol() != wire::Protocol::six) {
-        return PacketRefusal::none; // a full server answers before there is a connection
+        return PacketRefusal::none; // a full server rejects a client before a connection exists
     }
     return refusal_by_connection(packet, direction);
 }
 
-PacketRefusal PacketAcceptance::refusal_of_seven_packet(const wire::Packet& packet,
-                                                        const wire::Control& control,
-                                                        wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal_of_seven_control(const wire::Packet& packet,
+                                                         const wire::Control& control,
+                                                         wire::Direction direction) {
     const bool connected = connection_.is_established() && !connection_.is_closed();
     if (connected && connection_.protocol() == wire::Protocol::six) {
         // The packet may begin another connection. It does not change this one.
-        return is_handshake(control.kind) ? PacketRefusal::none : PacketRefusal::other_protocol;
+        return is_handshake_packet(control.kind) ? PacketRefusal::none
+                                                 : PacketRefusal::other_protocol;
     }
     // DDNet 19.4 and newer reject control packets that are compressed or contain chunks, and no
     // program sends such packets.
@@ -235,28 +240,30 @@ PacketRefusal PacketAcceptance::refusal_of_seven_packet(const wire::Packet& pack
     if (packet.num_chunks != 0) {
         return PacketRefusal::control_with_chunks;
     }
-    if (is_handshake(control.kind)) {
+    if (is_handshake_packet(control.kind)) {
         return PacketRefusal::none; // SevenHandshake checks tokens and order
     }
     if (!connected) {
-        return connection_.is_closed() ? PacketRefusal::closed : PacketRefusal::none;
+        return connection_.is_closed() ? PacketRefusal::connection_closed : PacketRefusal::none;
     }
-    return seven_.token_fits(direction, packet) ? check_ack(direction, packet.ack)
-                                                : PacketRefusal::wrong_token;
+    return seven_handshake_.has_expected_token(direction, packet)
+               ? refusal_of_ack(direction, packet.ack)
+               : PacketRefusal::wrong_token;
 }
 
 PacketRefusal PacketAcceptance::refusal_by_connection(const wire::Packet& packet,
                                                       wire::Direction direction) {
     const auto last_bytes =
         packet.payload.last(std::min<std::size_t>(packet.payload.size(), wire::kTokenSize));
-    return connection_.token_fits(packet, last_bytes) ? check_ack(direction, packet.ack)
-                                                      : PacketRefusal::wrong_token;
+    return connection_.has_expected_token(packet, last_bytes)
+               ? refusal_of_ack(direction, packet.ack)
+               : PacketRefusal::wrong_token;
 }
 
 bool PacketAcceptance::receiver_reads_control_chunks(const wire::Packet& packet,
                                                      const PacketChunks& chunks,
                                                      const Reporter& reporter) {
-    return refusal_of(packet, chunks, reporter.direction()) == PacketRefusal::none;
+    return refusal_of_chunks(packet, chunks, reporter.direction()) == PacketRefusal::none;
 }
 
 std::optional<wire::Packet>
@@ -281,7 +288,7 @@ bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Co
     if (packet.compressed) {
         reporter.report_finding_once({.id = record::FindingId::packet_control_compressed});
     }
-    if (const PacketRefusal why = refusal_of(packet, control, reporter.direction());
+    if (const PacketRefusal why = refusal_of_control(packet, control, reporter.direction());
         why != PacketRefusal::none) {
         report_refusal(why, reporter);
         return false;
@@ -300,7 +307,8 @@ bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Co
 ConnectionChange PacketAcceptance::on_control(const wire::Packet& packet,
                                               const wire::Control& control, Reporter& reporter) {
     if (packet.dialect == wire::Dialect::seven) {
-        return begin_seven_connection(seven_.on_control(reporter.direction(), packet, control));
+        return begin_seven_connection(
+            seven_handshake_.on_control(reporter.direction(), packet, control));
     }
     return connection_.on_control(reporter.direction(), packet, control);
 }
@@ -309,7 +317,7 @@ ConnectionChange PacketAcceptance::begin_seven_connection(ConnectionChange chang
     if (change != ConnectionChange::none) {
         const bool is_established = change == ConnectionChange::established;
         if (is_established) {
-            activity_->accepts_as_ddnet = seven_.is_accepted_by_ddnet();
+            server_activity_->sends_ddnet_accept = seven_handshake_.is_accepted_by_ddnet();
         }
         connection_.begin_seven_connection(is_established ? ConnectionStart::seen
                                                           : ConnectionStart::missed);
@@ -317,9 +325,10 @@ ConnectionChange PacketAcceptance::begin_seven_connection(ConnectionChange chang
     return change;
 }
 
-bool PacketAcceptance::is_closing(const wire::Packet& packet, const Reporter& reporter) const {
+bool PacketAcceptance::is_effective_close(const wire::Packet& packet,
+                                          const Reporter& reporter) const {
     return packet.dialect == wire::Dialect::six || connection_.is_established() ||
-           seven_.ends_handshake_attempt(reporter.direction(), packet);
+           seven_handshake_.ends_handshake_attempt(reporter.direction(), packet);
 }
 
 ConnectionChange PacketAcceptance::on_non_six_datagram(std::span<const std::byte> datagram,
@@ -331,16 +340,16 @@ ConnectionChange PacketAcceptance::on_non_six_datagram(std::span<const std::byte
     connection_.on_seven_datagram();
     const auto packet = wire::decode_seven_header(datagram);
     return begin_seven_connection(
-        seven_.on_seven_packet(reporter.direction(), *packet->header_token));
+        seven_handshake_.on_seven_packet(reporter.direction(), *packet->header_token));
 }
 
 // An ACCEPT in any session shows whether the server is a DDNet server. DDNet's messages do not
 // prove this, because 0.7 servers of mods send them, too, to clients that announce a DDNet version.
 bool PacketAcceptance::is_translated_to_seven() const {
-    return connection_.form() == TokenForm::seven &&
-           (seven_.is_accepted_by_ddnet() ||
+    return connection_.token_form() == TokenForm::seven &&
+           (seven_handshake_.is_accepted_by_ddnet() ||
             (connection_.is_guessed_seven() &&
-             activity_->accepts_as_ddnet.value_or(server_.is_ddnet())));
+             server_activity_->sends_ddnet_accept.value_or(server_program_.is_ddnet())));
 }
 
 std::string_view PacketAcceptance::protocol_name() const {
@@ -349,17 +358,17 @@ std::string_view PacketAcceptance::protocol_name() const {
 
 void PacketAcceptance::close(record::Timestamp time) {
     connection_.close();
-    seven_.allow_next_handshake();
-    closed_at_ = time;
+    seven_handshake_.allow_next_handshake();
+    close_time_ = time;
 }
 
 void PacketAcceptance::begin_connection() {
     had_connection_ = true;
-    reported_.reset();
+    reported_refusals_.reset();
     client_version_.reset();
-    server_.forget_evidence();
+    server_program_.forget_evidence();
     if (connection_.protocol() == wire::Protocol::six) {
-        seven_.reset();
+        seven_handshake_.reset();
     }
 }
 
@@ -368,9 +377,10 @@ ConnectionChange PacketAcceptance::on_chunk_packet(const wire::Packet& packet,
                                                    const Reporter& reporter) {
     if (packet.dialect == wire::Dialect::seven) {
         const bool is_foreign = connection_.is_established() && !connection_.is_closed() &&
-                                !chunks.error && !seven_.token_fits(reporter.direction(), packet);
-        return is_foreign ? begin_seven_connection(
-                                seven_.on_foreign_token(reporter.direction(), *packet.header_token))
+                                !chunks.error &&
+                                !seven_handshake_.has_expected_token(reporter.direction(), packet);
+        return is_foreign ? begin_seven_connection(seven_handshake_.on_foreign_token(
+                                reporter.direction(), *packet.header_token))
                           : ConnectionChange::none;
     }
     return connection_.on_chunk_packet(
@@ -378,25 +388,26 @@ ConnectionChange PacketAcceptance::on_chunk_packet(const wire::Packet& packet,
         !was_direction_ever_seen(wire::opposite(reporter.direction())));
 }
 
-PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const PacketChunks& chunks,
-                                           wire::Direction direction) {
+PacketRefusal PacketAcceptance::refusal_of_chunks(const wire::Packet& packet,
+                                                  const PacketChunks& chunks,
+                                                  wire::Direction direction) {
     if (connection_.is_closed()) {
-        return PacketRefusal::closed;
+        return PacketRefusal::connection_closed;
     }
     if (!connection_.is_established()) {
         return PacketRefusal::not_established;
     }
     const bool seven = packet.dialect == wire::Dialect::seven;
-    if (packet.header_token && !seven && connection_.form() != TokenForm::vanilla &&
-        receiver_rules_of(direction).token_bit != TokenBitRule::token) {
+    if (packet.header_token && !seven && connection_.token_form() != TokenForm::vanilla &&
+        receiver_rules_of(direction).token_bit_rule != TokenBitRule::reads_token) {
         return PacketRefusal::header_token_bit;
     }
     // A packet of the other protocol does not belong to this connection.
-    if (seven != (connection_.form() == TokenForm::seven)) {
+    if (seven != (connection_.token_form() == TokenForm::seven)) {
         return PacketRefusal::not_established;
     }
-    if (seven ? !seven_.token_fits(direction, packet)
-              : !connection_.token_fits(packet, chunks.rest)) {
+    if (seven ? !seven_handshake_.has_expected_token(direction, packet)
+              : !connection_.has_expected_token(packet, chunks.trailing_bytes)) {
         return PacketRefusal::wrong_token;
     }
     // All chunks of the packet count as sent, even if the receiver does not accept the packet.
@@ -406,16 +417,16 @@ PacketRefusal PacketAcceptance::refusal_of(const wire::Packet& packet, const Pac
             own.on_chunk_sent(chunk.sequence);
         }
     }
-    return check_ack(direction, packet.ack);
+    return refusal_of_ack(direction, packet.ack);
 }
 
 bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                                      Reporter& reporter) {
-    if (const PacketRefusal why = refusal_of(packet, chunks, reporter.direction());
+    if (const PacketRefusal why = refusal_of_chunks(packet, chunks, reporter.direction());
         why != PacketRefusal::none) {
         report_refusal(why, reporter);
         for (const wire::Chunk& chunk : chunks.chunks) {
-            if (chunk.vital && why == PacketRefusal::ack_unseen) {
+            if (chunk.vital && why == PacketRefusal::ack_undecidable) {
                 connection_.vital_order(reporter.direction()).on_undecided_chunk(chunk.sequence);
             }
         }
@@ -424,20 +435,20 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
     if (chunks.error) {
         reporter.report_finding(
             {.id = record::FindingId::chunk_truncated, .offset = chunks.error->offset});
-    } else if (!has_ddnet_token() && !chunks.rest.empty()) {
+    } else if (!has_ddnet_token() && !chunks.trailing_bytes.empty()) {
         reporter.report_finding_once(
             {.id = record::FindingId::packet_trailing_bytes,
-             .value = static_cast<std::int64_t>(chunks.rest.size()),
-             .bytes = chunks.rest,
-             .secrecy = secrecy_of_undecoded_bytes(chunks.rest, wire::kTokenSize)});
+             .value = static_cast<std::int64_t>(chunks.trailing_bytes.size()),
+             .bytes = chunks.trailing_bytes,
+             .secrecy = secrecy_of_undecoded_bytes(chunks.trailing_bytes, wire::kTokenSize)});
     }
     const wire::Direction sender = wire::opposite(reporter.direction());
     if (connection_.vital_order(sender).on_ack(packet.ack)) {
         reporter.report_finding({.id = record::FindingId::inspect_gap, .name = "missed_chunks"});
-        missed_chunks_ = missed_chunks_ || sender == wire::Direction::s2c;
+        has_missed_chunks_ = has_missed_chunks_ || sender == wire::Direction::s2c;
     }
     if (reporter.direction() == wire::Direction::c2s) {
-        seven_.allow_next_handshake();
+        seven_handshake_.allow_next_handshake();
     }
     if (packet.resend) {
         ++reporter.direction_stats().resend_requests;
@@ -448,11 +459,11 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
 bool PacketAcceptance::is_anti_spoof_prelude(const PacketChunks& chunks, Reporter& reporter) {
     // Only the first chunks can be a prelude. Sequence numbers repeat after 1024 chunks, so a copy
     // of the prelude would look new then.
-    const bool possible =
-        reporter.direction() == wire::Direction::s2c && !has_ddnet_token() &&
-        connection_.form() != TokenForm::seven &&
-        connection_.vital_order(wire::Direction::s2c).num_accepted_chunks() <= kPreludeChunks;
-    if (!possible || !looks_like_prelude(chunks.chunks)) {
+    const bool possible = reporter.direction() == wire::Direction::s2c && !has_ddnet_token() &&
+                          connection_.token_form() != TokenForm::seven &&
+                          connection_.vital_order(wire::Direction::s2c).num_accepted_chunks() <=
+                              kVitalChunksInPrelude;
+    if (!possible || !looks_like_anti_spoof_prelude(chunks.chunks)) {
         return false;
     }
     reporter.report_finding_once({.id = record::FindingId::session_antispoof});
@@ -466,7 +477,7 @@ wire::VitalClass PacketAcceptance::classify_chunk(const wire::Chunk& chunk, Repo
     if (!chunk.vital) {
         return wire::VitalClass::next;
     }
-    VitalOrder& order = connection_.vital_order(reporter.direction());
+    VitalChunkOrder& order = connection_.vital_order(reporter.direction());
     const bool waiting = order.has_gap();
     const wire::VitalClass taken = order.classify_chunk(chunk.sequence, chunk.resend);
     switch (taken) {

@@ -20,33 +20,33 @@ namespace tw::inspect {
 
 /// How a receiver treats a packet with bit 0x08 in its header, vanilla 0.6.5's token bit.
 enum class TokenBitRule : std::uint8_t {
-    token,   ///< the receiver reads a token after the header (vanilla 0.6.5)
-    ignored, ///< the receiver ignores the bit
-    refused, ///< the receiver drops the packet
+    reads_token, ///< the receiver reads a token after the header (vanilla 0.6.5)
+    ignores_bit,
+    drops_packet,
 };
 
 /// Which packets a client or server program rejects, as far as programs differ in this.
 struct ReceiverRules {
     bool refuses_compressed_control = false;
-    /// The game program that receives the packet drops a control packet whose header has a number
-    /// of chunks above 0. If false, it reads chunks, too, from the byte of the control kind on.
+    /// The program drops a control packet whose header announces chunks. If false, the program also
+    /// reads the payload as chunks, from the byte of the control kind on.
     bool refuses_control_with_chunks = false;
-    TokenBitRule token_bit = TokenBitRule::refused;
-    /// On a 0.6 connection, the program accepts a control packet with a 0.7 header, and reads the
-    /// token at the position of 0.6.
+    TokenBitRule token_bit_rule = TokenBitRule::drops_packet;
+    /// On a 0.6 connection, the program accepts a control packet with a 0.7 header. It then reads
+    /// the token at the end of the packet, as in 0.6.
     bool reads_seven_header = false;
 
     friend bool operator==(const ReceiverRules&, const ReceiverRules&) = default;
 };
 
-/// The known properties of the program that receives a packet.
+/// The known properties of the game program that receives a packet.
 struct ReceiverProgram {
-    bool header_token = false; ///< a token follows the packet header, as in 0.6.5
-    bool vanilla = false;      ///< the program is vanilla, not DDNet
+    bool has_header_token = false; ///< a token follows the packet header, as in 0.6.5
+    bool is_vanilla = false;
     /// DDNet version (major * 1000 + minor * 10 + patch) that the client announced or the server's
     /// traffic shows.
     std::optional<std::int32_t> version{};
-    bool server = false; ///< the program is a server, not a client
+    bool is_server = false;
 };
 
 /// Returns the rules of a receiver. An unknown program, such as a server before its first client
@@ -58,14 +58,15 @@ struct ReceiverProgram {
 enum class PacketRefusal : std::uint8_t {
     none,
     wrong_token,
-    ack_window, ///< the packet acknowledges chunks that were not sent, or fewer chunks than before
+    /// The packet acknowledges chunks that were not sent, or fewer chunks than before.
+    ack_out_of_range,
     compressed_control,
     control_with_chunks,
     header_token_bit, ///< 0.6.5's token bit is set, but the connection has no such token
-    closed,           ///< the connection was closed
-    not_established,  ///< no connection was established yet
-    other_protocol,   ///< a 0.7 packet on a 0.6 connection
-    ack_unseen,       ///< the packet acknowledges chunks that may be missing in the recording
+    connection_closed,
+    not_established, ///< no connection was established yet
+    other_protocol,  ///< a 0.7 packet on a 0.6 connection
+    ack_undecidable, ///< the packet acknowledges chunks that may be missing in the recording
     count,
 };
 
@@ -84,30 +85,30 @@ class PacketAcceptance {
   public:
     /// Datagrams that are in flight when a connection is closed arrive within this time (ns).
     static constexpr record::Timestamp kInFlightTime = 5'000'000'000;
-    /// If one side sends nothing for this time (ns), and the other side sends kMaxUnanswered
-    /// datagrams, the silent side must be missing in the recording: each peer sends something at
-    /// least once a second.
+    /// If one side sends nothing for this time (ns), and the other side sends
+    /// kMaxUnansweredDatagrams datagrams, the silent side must be missing in the recording: each
+    /// peer sends something at least once a second.
     static constexpr record::Timestamp kMaxSilence = 10'000'000'000;
-    static constexpr int kMaxUnanswered = 100; ///< number of datagrams, see kMaxSilence
+    static constexpr int kMaxUnansweredDatagrams = 100; ///< number of datagrams, see kMaxSilence
 
     /// `sees_all`: whether no datagram can be missing. `server`: the server's activity; must
     /// outlive this object.
     PacketAcceptance(bool sees_all, ServerActivity& server)
-        : sees_all_{sees_all}, activity_{&server} {}
+        : sees_all_datagrams_{sees_all}, server_activity_{&server} {}
 
-    /// Must be called for each datagram of the session. Stores that its sender is still active.
+    /// Must be called for each datagram of the session. Stores when its sender was last active.
     void store_activity(record::Timestamp time, wire::Direction direction);
 
     /// Whether a datagram of this direction was ever seen; always true if no datagram can be
     /// missing.
     [[nodiscard]] bool was_direction_ever_seen(wire::Direction direction) const {
-        return sees_all_ || sides_[wire::index_of(direction)].was_seen;
+        return sees_all_datagrams_ || side_activities_[wire::index_of(direction)].was_seen;
     }
 
     /// Must be called for each datagram. Forgets a connection that was closed more than
     /// kInFlightTime ago.
     void expire_closed_connection(record::Timestamp time) {
-        if (connection_.is_closed() && time - closed_at_ > kInFlightTime) {
+        if (connection_.is_closed() && time - close_time_ > kInFlightTime) {
             connection_.forget_closed_connection();
         }
     }
@@ -127,14 +128,15 @@ class PacketAcceptance {
     read_as_six_control(std::span<const std::byte> datagram, const Reporter& reporter);
 
     /// Returns how the receiver reads header bit 0x08, which 0.6 programs interpret differently.
-    [[nodiscard]] wire::HeaderTokenBit token_bit(std::span<const std::byte> datagram,
-                                                 wire::Direction direction) const;
+    [[nodiscard]] wire::HeaderTokenBit meaning_of_token_bit(std::span<const std::byte> datagram,
+                                                            wire::Direction direction) const;
 
     /// Handles an accepted control packet and returns how it changes the connection.
     [[nodiscard]] ConnectionChange on_control(const wire::Packet& packet,
                                               const wire::Control& control, Reporter& reporter);
     /// Whether this CLOSE ends the current connection or an attempt to connect.
-    [[nodiscard]] bool is_closing(const wire::Packet& packet, const Reporter& reporter) const;
+    [[nodiscard]] bool is_effective_close(const wire::Packet& packet,
+                                          const Reporter& reporter) const;
     /// Handles a datagram that is not a 0.6 packet. It may show a running 0.7 connection.
     [[nodiscard]] ConnectionChange on_non_six_datagram(std::span<const std::byte> datagram,
                                                        wire::PacketScratch& scratch,
@@ -151,7 +153,7 @@ class PacketAcceptance {
 
     /// Returns the server's program and version, as far as known. The caller must pass the server's
     /// messages to this object.
-    [[nodiscard]] ServerProgram& server() { return server_; }
+    [[nodiscard]] ServerProgram& server_program() { return server_program_; }
 
     /// Handles a packet of chunks and returns how it changes the connection.
     [[nodiscard]] ConnectionChange on_chunk_packet(const wire::Packet& packet,
@@ -166,9 +168,11 @@ class PacketAcceptance {
     /// must answer before it can join.
     [[nodiscard]] bool is_anti_spoof_prelude(const PacketChunks& chunks, Reporter& reporter);
 
-    /// Whether the client has acknowledged vital chunks that twscope did not see. Returns true once
-    /// for such acknowledgements, then false until the next ones.
-    [[nodiscard]] bool has_newly_missed_chunks() { return std::exchange(missed_chunks_, false); }
+    /// Returns whether the client has acknowledged vital chunks that twscope did not see, and
+    /// clears this flag.
+    [[nodiscard]] bool take_missed_chunks_flag() {
+        return std::exchange(has_missed_chunks_, false);
+    }
 
     /// Counts and classifies a chunk of an accepted packet. If the result is `next`, the receiver
     /// processes the chunk, otherwise drops it.
@@ -187,25 +191,25 @@ class PacketAcceptance {
     /// translates its 0.6 game for this 0.7 client.
     [[nodiscard]] std::string_view protocol_name() const;
 
-    /// Saves the connection's state, so that another observer process can continue it.
-    void save(SessionCheckpoint& checkpoint) const {
-        checkpoint.form = connection_.form();
+    /// Writes the connection's state into a checkpoint for another observer process.
+    void save_to(SessionCheckpoint& checkpoint) const {
+        checkpoint.token_form = connection_.token_form();
         checkpoint.token = connection_.token();
-        checkpoint.translated = is_translated_to_seven();
+        checkpoint.is_translated_to_seven = is_translated_to_seven();
     }
 
     /// Continues a running connection from another observer process's checkpoint.
     /// Precondition: checkpoint.form is not unknown.
     [[nodiscard]] ConnectionChange continue_connection(const SessionCheckpoint& checkpoint) {
-        if (checkpoint.form != TokenForm::seven) {
-            return connection_.continue_connection(checkpoint.form, checkpoint.token);
+        if (checkpoint.token_form != TokenForm::seven) {
+            return connection_.continue_connection(checkpoint.token_form, checkpoint.token);
         }
-        seven_.continue_connection(checkpoint.translated);
+        seven_handshake_.continue_connection(checkpoint.is_translated_to_seven);
         return begin_seven_connection(ConnectionChange::joined_midway);
     }
 
     /// Adopts the client's version, if another observer process's checkpoint contains it.
-    void restore(const SessionCheckpoint& checkpoint) {
+    void restore_client_version(const SessionCheckpoint& checkpoint) {
         if (checkpoint.client_version) {
             client_version_ = checkpoint.client_version;
         }
@@ -214,18 +218,22 @@ class PacketAcceptance {
     /// Whether this is a 0.7 connection to a DDNet server, which translates its 0.6 game.
     [[nodiscard]] bool is_translated_to_seven() const;
 
-    [[nodiscard]] bool has_ddnet_token() const { return connection_.form() == TokenForm::ddnet; }
+    [[nodiscard]] bool has_ddnet_token() const {
+        return connection_.token_form() == TokenForm::ddnet;
+    }
 
   private:
     /// Returns why the receiver drops a control packet; `none` if it accepts the packet.
-    [[nodiscard]] PacketRefusal refusal_of(const wire::Packet& packet, const wire::Control& control,
-                                           wire::Direction direction);
+    [[nodiscard]] PacketRefusal refusal_of_control(const wire::Packet& packet,
+                                                   const wire::Control& control,
+                                                   wire::Direction direction);
     /// Returns why the receiver drops a packet of chunks; `none` if it accepts the packet.
-    [[nodiscard]] PacketRefusal refusal_of(const wire::Packet& packet, const PacketChunks& chunks,
-                                           wire::Direction direction);
-    [[nodiscard]] PacketRefusal refusal_of_seven_packet(const wire::Packet& packet,
-                                                        const wire::Control& control,
-                                                        wire::Direction direction);
+    [[nodiscard]] PacketRefusal refusal_of_chunks(const wire::Packet& packet,
+                                                  const PacketChunks& chunks,
+                                                  wire::Direction direction);
+    [[nodiscard]] PacketRefusal refusal_of_seven_control(const wire::Packet& packet,
+                                                         const wire::Control& control,
+                                                         wire::Direction direction);
     [[nodiscard]] ConnectionChange begin_seven_connection(ConnectionChange change);
     [[nodiscard]] ReceiverRules receiver_rules_of(wire::Direction direction) const;
     /// Returns why an established connection rejects this control packet; `none` if it accepts it.
@@ -233,7 +241,7 @@ class PacketAcceptance {
     [[nodiscard]] PacketRefusal refusal_by_connection(const wire::Packet& packet,
                                                       wire::Direction direction);
     /// Returns why the receiver rejects this acknowledgement; `none` if it accepts it.
-    [[nodiscard]] PacketRefusal check_ack(wire::Direction direction, std::uint16_t ack);
+    [[nodiscard]] PacketRefusal refusal_of_ack(wire::Direction direction, std::uint16_t ack);
     /// Whether the recording contains what the receiver of this direction's packets sends. Only
     /// then is it known which acknowledgements the receiver accepts.
     [[nodiscard]] bool is_receiver_traffic_recorded(wire::Direction direction) const;
@@ -246,23 +254,23 @@ class PacketAcceptance {
 
     /// Whether and when one side of the session sent datagrams.
     struct SideActivity {
-        bool was_seen = false;      ///< the side has sent a datagram
-        record::Timestamp last = 0; ///< time of the side's last datagram
-        int unanswered = 0;         ///< number of datagrams of the other side since `last`
+        bool was_seen = false;
+        record::Timestamp last_time = 0;
+        int num_unanswered = 0; ///< number of datagrams of the other side since `last_time`
     };
 
-    bool sees_all_;
-    ServerActivity* activity_;
+    bool sees_all_datagrams_;
+    ServerActivity* server_activity_;
     bool had_connection_ = false;
-    std::array<SideActivity, 2> sides_; ///< index: the direction of the side's datagrams
+    std::array<SideActivity, 2> side_activities_; ///< index: the direction of the side's datagrams
     Connection connection_;
-    SevenHandshake seven_;
-    record::Timestamp closed_at_ = 0;
-    bool missed_chunks_ = false;
+    SevenHandshake seven_handshake_;
+    record::Timestamp close_time_ = 0;
+    bool has_missed_chunks_ = false;
     std::optional<std::int32_t> client_version_;
-    ServerProgram server_;
+    ServerProgram server_program_;
     /// The refusals that were reported in this connection.
-    std::bitset<static_cast<std::size_t>(PacketRefusal::count)> reported_;
+    std::bitset<static_cast<std::size_t>(PacketRefusal::count)> reported_refusals_;
 };
 
 /// Returns `secret` if there are more than `harmless` undecoded bytes, because so many bytes may

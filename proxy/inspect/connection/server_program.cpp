@@ -7,13 +7,13 @@ namespace tw::inspect {
 
 namespace {
 
-struct MessageSince {
+struct FirstVersionOfMessage {
     std::string_view message;
     DdnetVersion version;
 };
 
 /// Messages with the first DDNet version whose servers send them.
-constexpr MessageSince kMessages[] = {
+constexpr FirstVersionOfMessage kFirstVersionsOfMessages[] = {
     {"rcon_type", 10071},
     {"map_details", 11020},
     {"capabilities", 12060},
@@ -29,25 +29,25 @@ constexpr MessageSince kMessages[] = {
 };
 
 /// An object that has at least this many ints in this DDNet version and newer ones.
-struct GrownObject {
+struct ObjectSizeSinceVersion {
     std::string_view object;
     std::size_t ints;
     DdnetVersion version;
 };
 
-constexpr GrownObject kObjects[] = {
+constexpr ObjectSizeSinceVersion kObjectSizesByVersion[] = {
     {"ddnet_character", 10, 16020},
     {"ddnet_character", 11, 19000},
     {"ddnet_player", 4, 19070},
     {"game_info_ex", 5, 20010},
 };
 
-constexpr std::string_view kGreeting = "DDraceNetwork Mod. Version: ";
-constexpr std::string_view kBehindVanilla = ", ";
-constexpr std::string_view kTranslated = "\u2194"; // "0.7↔0.6, 20.1.1"
+constexpr std::string_view kChatGreeting = "DDraceNetwork Mod. Version: ";
+constexpr std::string_view kDdnetVersionSeparator = ", ";
+constexpr std::string_view kTranslationArrow = "\u2194"; // "0.7↔0.6, 20.1.1"
 
 /// Parses a version such as "20.1.1" at the start of a text; nullopt if there is none.
-std::optional<DdnetVersion> read_version(std::string_view text) {
+std::optional<DdnetVersion> parse_version(std::string_view text) {
     std::array<DdnetVersion, 3> numbers{};
     constexpr DdnetVersion kMost = 999;
     const char* at = text.data();
@@ -71,42 +71,43 @@ std::optional<DdnetVersion> read_version(std::string_view text) {
 void ServerProgram::on_server_info(std::string_view version) {
     if (version.starts_with("0.7")) {
         // In a DDNet server's text for 0.7 clients, the DDNet version follows an arrow.
-        const std::size_t arrow = version.find(kTranslated);
-        says_vanilla_ = arrow == std::string_view::npos;
-        if (says_vanilla_) {
+        const std::size_t arrow = version.find(kTranslationArrow);
+        announces_vanilla_ = arrow == std::string_view::npos;
+        if (announces_vanilla_) {
             return;
         }
-        version.remove_prefix(arrow + kTranslated.size());
+        version.remove_prefix(arrow + kTranslationArrow.size());
     }
-    const std::size_t comma = version.find(kBehindVanilla);
+    const std::size_t comma = version.find(kDdnetVersionSeparator);
     if (!version.starts_with("0.6")) {
         return;
     }
-    says_vanilla_ = comma == std::string_view::npos;
-    announced_version_ =
-        says_vanilla_ ? std::nullopt : read_version(version.substr(comma + kBehindVanilla.size()));
+    announces_vanilla_ = comma == std::string_view::npos;
+    announced_version_ = announces_vanilla_
+                             ? std::nullopt
+                             : parse_version(version.substr(comma + kDdnetVersionSeparator.size()));
 }
 
 void ServerProgram::on_server_chat(std::string_view line) {
-    if (line.starts_with(kGreeting)) {
-        on_server_info(line.substr(kGreeting.size()));
+    if (line.starts_with(kChatGreeting)) {
+        on_server_info(line.substr(kChatGreeting.size()));
     }
 }
 
 void ServerProgram::on_uuid_message(const wire::MessageSpec& message) {
-    ddnet_ = true;
-    vanilla_ = false;
-    const auto* const row =
-        std::find_if(std::begin(kMessages), std::end(kMessages),
-                     [&](const MessageSince& each) { return each.message == message.name; });
-    if (row != std::end(kMessages)) {
+    has_ddnet_features_ = true;
+    lacks_ddnet_messages_ = false;
+    const auto* const row = std::find_if(
+        std::begin(kFirstVersionsOfMessages), std::end(kFirstVersionsOfMessages),
+        [&](const FirstVersionOfMessage& each) { return each.message == message.name; });
+    if (row != std::end(kFirstVersionsOfMessages)) {
         rule_out_versions_before(row->version);
     }
 }
 
 void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
                                 const record::ItemTypes& types) {
-    ++snapshots_;
+    ++num_examined_snapshots_;
     const auto keys = items.keys();
     const auto first =
         std::lower_bound(keys.begin(), keys.end(), std::uint32_t{snapshot::kFirstUuidType} << 16U);
@@ -116,7 +117,7 @@ void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
         if (object == nullptr) {
             continue;
         }
-        for (const GrownObject& each : kObjects) {
+        for (const ObjectSizeSinceVersion& each : kObjectSizesByVersion) {
             if (each.object != object->name) {
                 continue;
             }
@@ -130,24 +131,25 @@ void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
 }
 
 void ServerProgram::rule_out_versions_before(DdnetVersion version) {
-    at_least_ = std::max(at_least_, version);
+    min_version_ = std::max(min_version_, version);
 }
 
 void ServerProgram::rule_out_versions_since(DdnetVersion version) {
-    below_ = std::min(below_, version);
+    version_limit_ = std::min(version_limit_, version);
 }
 
-ServerProgram::IdInterpretation ServerProgram::interpret_id(const wire::MessageHeader& head) const {
+ServerProgram::IdInterpretation
+ServerProgram::interpret_message_id(const wire::MessageHeader& head) const {
     if (head.spec == nullptr || head.spec->removed_in == 0) {
         return IdInterpretation::certain;
     }
     const DdnetVersion until = head.spec->removed_in;
-    const bool is_said =
-        announced_version_ && *announced_version_ >= at_least_ && *announced_version_ < below_;
-    if (at_least_ >= until || (is_said && *announced_version_ >= until)) {
+    const bool is_said = announced_version_ && *announced_version_ >= min_version_ &&
+                         *announced_version_ < version_limit_;
+    if (min_version_ >= until || (is_said && *announced_version_ >= until)) {
         return IdInterpretation::mistaken;
     }
-    if (below_ <= until || is_said) {
+    if (version_limit_ <= until || is_said) {
         return IdInterpretation::certain;
     }
     return wire::is_certainly_valid(*head.spec, head.body) ? IdInterpretation::likely
@@ -155,10 +157,11 @@ ServerProgram::IdInterpretation ServerProgram::interpret_id(const wire::MessageH
 }
 
 std::optional<DdnetVersion> ServerProgram::version() const {
-    if (announced_version_ && *announced_version_ >= at_least_ && *announced_version_ < below_) {
+    if (announced_version_ && *announced_version_ >= min_version_ &&
+        *announced_version_ < version_limit_) {
         return announced_version_;
     }
-    return below_ == kUnbounded ? std::nullopt : std::optional{below_ - 1};
+    return version_limit_ == kNoVersionLimit ? std::nullopt : std::optional{version_limit_ - 1};
 }
 
 } // namespace tw::inspect

@@ -29,7 +29,7 @@ class ServerProgram {
 
     /// Called when the server sent a map change. DDNet sends its capabilities before the map
     /// change, so a server that has sent no DDNet message before is vanilla.
-    void on_map_change() { vanilla_ = !ddnet_; }
+    void on_map_change() { lacks_ddnet_messages_ = !has_ddnet_features_; }
 
     /// Searches a verified snapshot for objects that only some versions send.
     void on_snapshot(const snapshot::SnapshotView& items, const record::ItemTypes& types);
@@ -37,25 +37,27 @@ class ServerProgram {
     /// Forgets which messages and objects were seen, because the server may now run another
     /// version. Called when a new connection begins.
     void forget_evidence() {
-        at_least_ = 0;
-        below_ = kUnbounded;
-        snapshots_ = 0;
+        min_version_ = 0;
+        version_limit_ = kNoVersionLimit;
+        num_examined_snapshots_ = 0;
     }
 
     [[nodiscard]] bool is_version_unannounced() const {
-        return !announced_version_ && !says_vanilla_;
+        return !announced_version_ && !announces_vanilla_;
     }
 
     /// Whether the next snapshot should be passed to on_snapshot(): the server has not announced
-    /// its version, and fewer than kEnoughSnapshots were examined.
-    [[nodiscard]] bool wants_snapshots() const {
-        return is_version_unannounced() && snapshots_ < kEnoughSnapshots;
+    /// its version, and fewer than kMaxExaminedSnapshots were examined.
+    [[nodiscard]] bool wants_snapshot() const {
+        return is_version_unannounced() && num_examined_snapshots_ < kMaxExaminedSnapshots;
     }
 
     /// Whether the server sent a message or object that only DDNet sends.
-    [[nodiscard]] bool is_ddnet() const { return ddnet_; }
+    [[nodiscard]] bool is_ddnet() const { return has_ddnet_features_; }
 
-    [[nodiscard]] bool is_vanilla() const { return vanilla_ || (says_vanilla_ && !ddnet_); }
+    [[nodiscard]] bool is_vanilla() const {
+        return lacks_ddnet_messages_ || (announces_vanilla_ && !has_ddnet_features_);
+    }
 
     /// Returns the announced version if messages and objects do not contradict it, otherwise the
     /// newest version that sends these messages and objects; nullopt if no upper limit is known.
@@ -69,24 +71,26 @@ class ServerProgram {
         mistaken, ///< this server uses the id for another message, which is unknown
     };
     /// Returns how to interpret the id of a message of this server.
-    [[nodiscard]] IdInterpretation interpret_id(const wire::MessageHeader& head) const;
+    [[nodiscard]] IdInterpretation interpret_message_id(const wire::MessageHeader& head) const;
 
   private:
-    static constexpr DdnetVersion kUnbounded = std::numeric_limits<DdnetVersion>::max();
+    static constexpr DdnetVersion kNoVersionLimit = std::numeric_limits<DdnetVersion>::max();
     /// The most snapshots that are examined (half a second of play), because some servers never
     /// send anything that shows their version.
-    static constexpr int kEnoughSnapshots = 25;
+    static constexpr int kMaxExaminedSnapshots = 25;
 
     void rule_out_versions_before(DdnetVersion version);
     void rule_out_versions_since(DdnetVersion version);
 
     std::optional<DdnetVersion> announced_version_;
-    DdnetVersion at_least_ = 0;
-    DdnetVersion below_ = kUnbounded;
-    bool ddnet_ = false;   ///< the server sent a message or object that vanilla does not have
-    bool vanilla_ = false; ///< the server sent a map change without DDNet's messages before it
-    bool says_vanilla_ = false;
-    int snapshots_ = 0; ///< number of examined snapshots
+    DdnetVersion min_version_ = 0;                 ///< the server has this version or a newer one
+    DdnetVersion version_limit_ = kNoVersionLimit; ///< the server's version is older than this one
+    /// The server sent a message or object that vanilla does not have.
+    bool has_ddnet_features_ = false;
+    /// The server sent a map change without DDNet's messages before it.
+    bool lacks_ddnet_messages_ = false;
+    bool announces_vanilla_ = false; ///< the announced version is that of a vanilla server
+    int num_examined_snapshots_ = 0;
 };
 
 } // namespace tw::inspect

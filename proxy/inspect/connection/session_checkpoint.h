@@ -41,11 +41,11 @@ struct SessionCheckpoint {
 
     /// A received part of an incomplete snapshot.
     struct Part {
-        snapshot::Part head; ///< the part without its data
+        snapshot::Part part_without_data;
         std::vector<std::byte> data;
 
         [[nodiscard]] snapshot::Part view() const {
-            snapshot::Part part = head;
+            snapshot::Part part = part_without_data;
             part.data = data;
             return part;
         }
@@ -58,10 +58,11 @@ struct SessionCheckpoint {
     std::vector<Part> parts{};
     std::optional<std::int32_t> client_version{}; ///< the client's DdnetVersion
     /// The token form of the connection. If it is unknown, the next packets show it.
-    TokenForm form = TokenForm::unknown;
+    TokenForm token_form = TokenForm::unknown;
     std::optional<wire::Token> token{}; ///< the connection's token; 0.6 only
-    bool translated = false; ///< 0.7 only: a DDNet server translates its 0.6 game for the client
-    std::vector<LearnedSize> sizes{}; ///< learned item sizes, sorted by type
+    /// 0.7 only: a DDNet server translates its 0.6 game for the client.
+    bool is_translated_to_seven = false;
+    std::vector<LearnedSize> learned_sizes{}; ///< learned item sizes, sorted by type
     /// The process that made the checkpoint has reported the connection's end; all other members
     /// are empty. An encoded checkpoint does not contain this flag.
     bool is_closed = false;

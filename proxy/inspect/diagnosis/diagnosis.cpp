@@ -28,7 +28,7 @@ std::uint32_t sum_after_update(const CrcMismatch& mismatch, const DeltaUpdate& u
 
 /// Returns the item's update that a later update replaced, if this explains the checksum's error;
 /// else null.
-const DeltaUpdate* find_lost_update(const CrcMismatch& mismatch, ItemKey key) {
+const DeltaUpdate* find_overwritten_update(const CrcMismatch& mismatch, ItemKey key) {
     const auto missing = static_cast<std::uint32_t>(mismatch.delta.crc) -
                          static_cast<std::uint32_t>(mismatch.rebuilt.crc);
     const auto& updates = mismatch.rebuilt.delta.updates;
@@ -38,32 +38,32 @@ const DeltaUpdate* find_lost_update(const CrcMismatch& mismatch, ItemKey key) {
     return found == updates.end() ? nullptr : &*found;
 }
 
-void add_once(ItemKey key, std::vector<ItemKey>& keys) {
+void add_key_if_new(ItemKey key, std::vector<ItemKey>& keys) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
         keys.push_back(key);
     }
 }
 
 /// Adds the items as candidates to a cause.
-MismatchCause with_candidates(MismatchCause cause, std::span<const ItemKey> items,
-                              const record::ItemTypes& types) {
+MismatchCause add_candidate_items(MismatchCause cause, std::span<const ItemKey> items,
+                                  const record::ItemTypes& types) {
     cause.candidates.count = items.size();
     for (const ItemKey key :
          items.first(std::min(items.size(), NamedCauseCandidates::kMaxListed))) {
-        cause.candidates.list.push_back({.item = make_finding_item(types, key)});
+        cause.candidates.listed.push_back({.item = make_finding_item(types, key)});
     }
     return cause;
 }
 
-MismatchCause explain_by_odd_items(const CrcMismatch& mismatch) {
+MismatchCause explain_by_delta_warnings(const CrcMismatch& mismatch) {
     const snapshot::DeltaWarnings& warnings = mismatch.rebuilt.warnings;
     std::vector<ItemKey> lost;
     std::vector<ItemKey> odd;
     for (const DeltaWarningAt& warning : warnings.list()) {
-        add_once(warning.key, odd);
+        add_key_if_new(warning.key, odd);
         if (warning.kind == snapshot::DeltaWarning::duplicate_update &&
-            find_lost_update(mismatch, warning.key) != nullptr) {
-            add_once(warning.key, lost);
+            find_overwritten_update(mismatch, warning.key) != nullptr) {
+            add_key_if_new(warning.key, lost);
         }
     }
     const bool all_are_listed = warnings.count == warnings.list().size();
@@ -71,19 +71,20 @@ MismatchCause explain_by_odd_items(const CrcMismatch& mismatch) {
         return {.name = "duplicate_update",
                 .sentence = "the server's snapshot contained this item twice; the sum of the lost "
                             "one is exactly the difference",
-                .key = lost.front(),
-                .int_index = find_lost_update(mismatch, lost.front())->begin};
+                .item_key = lost.front(),
+                .index_in_delta = find_overwritten_update(mismatch, lost.front())->begin};
     }
     if (!lost.empty()) {
-        return with_candidates({.name = "duplicate_update",
-                                .sentence = "the server's snapshot contained items twice; the sum "
-                                            "of any of these, lost, is exactly the difference"},
-                               lost, mismatch.types);
+        return add_candidate_items({.name = "duplicate_update",
+                                    .sentence =
+                                        "the server's snapshot contained items twice; the sum "
+                                        "of any of these, lost, is exactly the difference"},
+                                   lost, mismatch.types);
     }
-    return with_candidates({.name = "odd_delta",
-                            .sentence = "the delta treats these items oddly, which may be the "
-                                        "cause; see the earlier findings"},
-                           odd, mismatch.types);
+    return add_candidate_items({.name = "odd_delta",
+                                .sentence = "the delta treats these items oddly, which may be the "
+                                            "cause; see the earlier findings"},
+                               odd, mismatch.types);
 }
 
 /// Explains a mismatch for which no value of the delta was examined.
@@ -102,7 +103,7 @@ MismatchCause explain_without_suspects(const CrcMismatch& mismatch) {
                 .sentence = "the values were not examined, because too many snapshots were wrong "
                             "at once"};
     }
-    if (are_one_bit_apart(mismatch.delta.crc, mismatch.rebuilt.crc)) {
+    if (differ_by_one_bit(mismatch.delta.crc, mismatch.rebuilt.crc)) {
         return {.name = "damaged_checksum",
                 .sentence =
                     "the delta changes no value, so no item's value can be wrong; the announced "
@@ -128,13 +129,13 @@ MismatchCause explain_mismatch(const CrcMismatch& mismatch,
                                std::vector<SuspectValues::Suspect> suspects) {
     using Suspect = SuspectValues::Suspect;
     if (mismatch.rebuilt.warnings.count != 0) {
-        return explain_by_odd_items(mismatch);
+        return explain_by_delta_warnings(mismatch);
     }
     if (suspects.empty()) {
         return explain_without_suspects(mismatch);
     }
-    std::erase_if(suspects, [](const Suspect& each) { return !each.fits_a_bit; });
-    const bool may_be_checksum = are_one_bit_apart(mismatch.delta.crc, mismatch.rebuilt.crc);
+    std::erase_if(suspects, [](const Suspect& each) { return !each.differs_by_one_bit; });
+    const bool may_be_checksum = differ_by_one_bit(mismatch.delta.crc, mismatch.rebuilt.crc);
     if (suspects.empty()) {
         return {.name = "unknown",
                 .sentence =
@@ -151,9 +152,10 @@ MismatchCause explain_mismatch(const CrcMismatch& mismatch,
                                   "flipped bit in it explains the difference"
                                 : "one flipped bit in this value explains the difference, and in "
                                   "no other value",
-                .key = likeliest.key,
-                .int_index = likeliest.int_index,
-                .field = field_name(mismatch.types.object(likeliest.key.type), likeliest.index)};
+                .item_key = likeliest.key,
+                .index_in_delta = likeliest.index_in_delta,
+                .field_name = name_of_int(mismatch.types.object(likeliest.key.type),
+                                          likeliest.index_in_item)};
     }
     return {.name = "ambiguous",
             .sentence =
@@ -163,7 +165,7 @@ MismatchCause explain_mismatch(const CrcMismatch& mismatch,
                                   "difference"} +
                 (may_be_checksum ? ", or one in the announced checksum" : "") +
                 describe_other_causes(mismatch),
-            .int_index = likeliest.int_index,
+            .index_in_delta = likeliest.index_in_delta,
             .candidates = make_named_cause_candidates(suspects, mismatch.types)};
 }
 
@@ -176,7 +178,7 @@ struct PartPosition {
     std::span<const std::byte> bytes;
 };
 
-PartPosition locate_in_parts(std::span<const std::byte> body, std::size_t offset) {
+PartPosition find_part_position(std::span<const std::byte> body, std::size_t offset) {
     const std::size_t at = std::min(offset, body.empty() ? 0 : body.size() - 1);
     const std::size_t begin = at / snapshot::kMaxPartSize * snapshot::kMaxPartSize;
     return {.part = static_cast<int>(begin / snapshot::kMaxPartSize),
@@ -193,13 +195,13 @@ record::FindingItem make_finding_item(const record::ItemTypes& types, snapshot::
             .type = object == nullptr ? std::string_view{} : object->name};
 }
 
-record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
-                                           std::span<const std::byte> body,
-                                           const record::ItemTypes& types) {
+record::FindingRecord make_decode_error_finding(const snapshot::DecodeError& error,
+                                                std::span<const std::byte> body,
+                                                const record::ItemTypes& types) {
     const std::size_t offset = error.code == snapshot::DecodeErrc::truncated
                                    ? error.offset
                                    : snapshot::IntOffsets{body}.byte_offset(error.offset);
-    const PartPosition at = locate_in_parts(body, offset);
+    const PartPosition at = find_part_position(body, offset);
     const snapshot::ErrorInfo& info = snapshot::error_info(error.code);
     record::FindingRecord finding{.id = record::finding_of(error.code),
                                   .offset = at.offset,
@@ -216,10 +218,10 @@ record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
     return finding;
 }
 
-void add_int_position(record::FindingRecord& finding, std::span<const std::byte> body,
-                      std::size_t int_index) {
+void add_position_of_int(record::FindingRecord& finding, std::span<const std::byte> body,
+                         std::size_t int_index) {
     const PartPosition at =
-        locate_in_parts(body, snapshot::IntOffsets{body}.byte_offset(int_index));
+        find_part_position(body, snapshot::IntOffsets{body}.byte_offset(int_index));
     finding.offset = at.offset;
     finding.part = at.part;
     finding.bytes = at.bytes;
@@ -228,34 +230,36 @@ void add_int_position(record::FindingRecord& finding, std::span<const std::byte>
 NamedCauseCandidates make_named_cause_candidates(std::span<const SuspectValues::Suspect> values,
                                                  const record::ItemTypes& types) {
     NamedCauseCandidates candidates{.count = values.size()};
-    candidates.fields.reserve(NamedCauseCandidates::kMaxListed); // the list refers to the names
+    candidates.field_names.reserve(
+        NamedCauseCandidates::kMaxListed); // the list refers to the names
     for (const auto& value :
          values.first(std::min(values.size(), NamedCauseCandidates::kMaxListed))) {
-        candidates.list.push_back({.item = make_finding_item(types, value.key),
-                                   .field = candidates.fields.emplace_back(
-                                       field_name(types.object(value.key.type), value.index)),
-                                   .value = value.got,
-                                   .expected = value.expected});
+        candidates.listed.push_back({.item = make_finding_item(types, value.key),
+                                     .field = candidates.field_names.emplace_back(name_of_int(
+                                         types.object(value.key.type), value.index_in_item)),
+                                     .value = value.received,
+                                     .expected = value.expected});
     }
     return candidates;
 }
 
-record::FindingRecord checksum_finding(const CrcMismatch& mismatch, const MismatchCause& cause) {
+record::FindingRecord make_checksum_finding(const CrcMismatch& mismatch,
+                                            const MismatchCause& cause) {
     record::FindingRecord finding{.id = record::FindingId::snapshot_crc_mismatch,
                                   .value = std::int64_t{mismatch.rebuilt.crc} - mismatch.delta.crc,
                                   .name = cause.name,
                                   .detail = cause.sentence};
-    add_int_position(finding, mismatch.delta.body, cause.int_index.value_or(0));
-    if (!cause.int_index) {
+    add_position_of_int(finding, mismatch.delta.body, cause.index_in_delta.value_or(0));
+    if (!cause.index_in_delta) {
         finding.offset.reset();
     }
-    if (cause.key) {
-        finding.item = make_finding_item(mismatch.types, *cause.key);
-        finding.field = cause.field;
+    if (cause.item_key) {
+        finding.item = make_finding_item(mismatch.types, *cause.item_key);
+        finding.field = cause.field_name;
     }
     if (cause.candidates.count != 0) {
         finding.candidates =
-            record::CauseCandidateSummary{cause.candidates.count, cause.candidates.list};
+            record::CauseCandidateSummary{cause.candidates.count, cause.candidates.listed};
     }
     return finding;
 }
@@ -264,7 +268,7 @@ void report_delta_warnings(const snapshot::AssembledDelta& delta,
                            const snapshot::DeltaWarnings& warnings, const record::ItemTypes& types,
                            Reporter& reporter) {
     for (const snapshot::DeltaWarningAt& warning : warnings.list()) {
-        const PartPosition at = locate_in_parts(
+        const PartPosition at = find_part_position(
             delta.body, snapshot::IntOffsets{delta.body}.byte_offset(warning.int_index));
         reporter.report_finding({.id = record::finding_of(warning.kind),
                                  .tick = delta.tick,
@@ -335,52 +339,56 @@ bool is_length_error(const snapshot::DecodeError& error) {
 
 } // namespace
 
-bool SnapshotDiagnosis::explain_by_sizes(const snapshot::AssembledDelta& delta,
-                                         const snapshot::History& history,
-                                         std::optional<snapshot::Tick> verified,
-                                         SnapshotWorkspace& workspace, Reporter& reporter) {
+bool SnapshotDiagnosis::explain_by_item_sizes(const snapshot::AssembledDelta& delta,
+                                              const snapshot::History& history,
+                                              std::optional<snapshot::Tick> verified,
+                                              SnapshotBuffers& workspace, Reporter& reporter) {
     RebuiltSnapshot& rebuilt = workspace.rebuilt;
     if (rebuilt.outcome == DeltaOutcome::unknown_base) {
-        if (!learner_ || !learn_ || !learner_->is_snapshot_undecided(delta.delta_tick)) {
+        if (!size_learner_ || !may_learn_sizes_ ||
+            !size_learner_->is_snapshot_undecided(delta.delta_tick)) {
             return false;
         }
-        const auto read = snapshot::decode_delta(delta.body, rebuilt.delta, *agreed_);
+        const auto read = snapshot::decode_delta(delta.body, rebuilt.delta, *agreed_sizes_);
         return (read || !is_length_error(read.error())) &&
-               learner_->on_delta_with_undecided_base(rebuilt.delta.ints, delta.delta_tick,
-                                                      delta.tick, delta.crc);
+               size_learner_->on_delta_with_undecided_base(rebuilt.delta.ints, delta.delta_tick,
+                                                           delta.tick, delta.crc);
     }
     if (rebuilt.outcome == DeltaOutcome::undecodable && is_length_error(rebuilt.error)) {
         return false;
     }
-    if (!learner_) {
-        learner_ = std::make_unique<SizeLearner>(*types_, shared_);
+    if (!size_learner_) {
+        size_learner_ = std::make_unique<SizeLearner>(*types_, shared_sizes_);
     }
     const auto right = verified ? history.find(*verified) : std::nullopt;
-    return learner_->on_misfit_delta(
+    return size_learner_->on_misfit_delta(
         {.delta = {.ints = rebuilt.delta.ints, .base = rebuilt.base, .crc = delta.crc},
          .tick = delta.tick,
-         .right = right.value_or(snapshot::SnapshotView{})},
-        reporter, workspace.searches);
+         .newest_verified = right.value_or(snapshot::SnapshotView{})},
+        reporter, workspace.search_budget);
 }
 
-// If `learner_` is null, the caller has already tried the agreed sizes.
-void SnapshotDiagnosis::search_sizes(const snapshot::AssembledDelta& delta,
-                                     snapshot::History& history,
-                                     std::optional<snapshot::Tick> verified,
-                                     SnapshotWorkspace& workspace, Reporter& reporter) {
+// If `size_learner_` is null, the caller has already tried the agreed sizes.
+void SnapshotDiagnosis::search_item_sizes(const snapshot::AssembledDelta& delta,
+                                          snapshot::History& history,
+                                          std::optional<snapshot::Tick> verified,
+                                          SnapshotBuffers& workspace, Reporter& reporter) {
     RebuiltSnapshot& rebuilt = workspace.rebuilt;
-    if (learner_) {
-        inspect::rebuild_snapshot(delta, learn_ ? learner_->sizes() : *agreed_, history, rebuilt);
+    if (size_learner_) {
+        inspect::rebuild_snapshot(
+            delta, may_learn_sizes_ ? size_learner_->decoding_sizes() : *agreed_sizes_, history,
+            rebuilt);
         if (rebuilt.outcome == DeltaOutcome::accepted && rebuilt.delta.surplus_ints == 0) {
-            if (learn_) {
-                learner_->on_verified_delta(rebuilt.delta, rebuilt.result, delta.tick, reporter);
+            if (may_learn_sizes_) {
+                size_learner_->on_verified_delta(rebuilt.delta, rebuilt.result, delta.tick,
+                                                 reporter);
             }
             return;
         }
     }
-    if (explain_by_sizes(delta, history, verified, workspace, reporter) && learn_) {
-        learner_->add_undecided_snapshots_to(history);
-        inspect::rebuild_snapshot(delta, learner_->sizes(), history, rebuilt);
+    if (explain_by_item_sizes(delta, history, verified, workspace, reporter) && may_learn_sizes_) {
+        size_learner_->add_undecided_snapshots_to(history);
+        inspect::rebuild_snapshot(delta, size_learner_->decoding_sizes(), history, rebuilt);
     }
 }
 
@@ -393,7 +401,7 @@ MismatchCause SnapshotDiagnosis::on_mismatch(const CrcMismatch& mismatch, Search
     MismatchCause cause = explain_mismatch(mismatch, suspects->rank_suspects());
     // SuspectValues assume a single wrong value. A delta with warnings has several errors.
     if (mismatch.rebuilt.warnings.count == 0 && !suspects->empty()) {
-        suspects_ = std::move(suspects);
+        suspect_values_ = std::move(suspects);
     }
     return cause;
 }

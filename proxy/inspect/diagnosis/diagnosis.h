@@ -21,14 +21,14 @@
 namespace tw::inspect {
 
 /// The most likely causes of a wrong checksum, with their names, for a finding. Can be moved, but
-/// not copied: a copy of `list` refers to the original's names.
+/// not copied: a copy of `listed` refers to the original's names.
 struct NamedCauseCandidates {
-    /// The most candidates in `list`. Further candidates are only counted.
+    /// The most candidates in `listed`. Further candidates are only counted.
     static constexpr std::size_t kMaxListed = 5;
 
-    std::size_t count = 0;                      ///< the number of candidates
-    std::vector<std::string> fields{};          ///< the field names in `list`
-    std::vector<record::CauseCandidate> list{}; ///< the likeliest candidates, likeliest first
+    std::size_t count = 0;
+    std::vector<std::string> field_names{};       ///< the field names in `listed`
+    std::vector<record::CauseCandidate> listed{}; ///< the likeliest candidates, likeliest first
 };
 
 /// The cause of a snapshot's wrong checksum, as far as it is known.
@@ -38,11 +38,11 @@ struct MismatchCause {
     std::string_view name{};
     std::string sentence{}; ///< the cause as a sentence for users
     /// The item that caused the wrong checksum; nullopt if several causes are possible.
-    std::optional<snapshot::ItemKey> key{};
+    std::optional<snapshot::ItemKey> item_key{};
     /// The index of the value that is most likely wrong, or of the item's update, in the delta's
     /// ints.
-    std::optional<std::size_t> int_index{};
-    std::string field{}; ///< the field of the wrong value, if a single value is the cause
+    std::optional<std::size_t> index_in_delta{};
+    std::string field_name{}; ///< the field of the wrong value, if a single value is the cause
     /// The items or values that may have caused the mismatch; empty if the cause is known.
     NamedCauseCandidates candidates{};
 };
@@ -60,14 +60,14 @@ struct MismatchCause {
 
 /// Returns the finding for a delta that cannot be decoded or applied. The finding's bytes point
 /// into `body`, the delta's body.
-[[nodiscard]] record::FindingRecord decode_error_finding(const snapshot::DecodeError& error,
-                                                         std::span<const std::byte> body,
-                                                         const record::ItemTypes& types);
+[[nodiscard]] record::FindingRecord make_decode_error_finding(const snapshot::DecodeError& error,
+                                                              std::span<const std::byte> body,
+                                                              const record::ItemTypes& types);
 
 /// Adds the position of one of the delta's ints to a finding: the part, the int's offset in the
 /// part, and the bytes from that offset.
-void add_int_position(record::FindingRecord& finding, std::span<const std::byte> body,
-                      std::size_t int_index);
+void add_position_of_int(record::FindingRecord& finding, std::span<const std::byte> body,
+                         std::size_t int_index);
 
 /// Returns the values with their names. `values`: the values that may be wrong, most likely first.
 [[nodiscard]] NamedCauseCandidates
@@ -76,8 +76,8 @@ make_named_cause_candidates(std::span<const SuspectValues::Suspect> values,
 
 /// Returns the finding for a wrong checksum, which refers to `cause`. The finding's bytes point to
 /// the wrong value in the delta's body, or to the value that is most likely wrong.
-[[nodiscard]] record::FindingRecord checksum_finding(const CrcMismatch& mismatch,
-                                                     const MismatchCause& cause);
+[[nodiscard]] record::FindingRecord make_checksum_finding(const CrcMismatch& mismatch,
+                                                          const MismatchCause& cause);
 
 void report_delta_warnings(const snapshot::AssembledDelta& delta,
                            const snapshot::DeltaWarnings& warnings, const record::ItemTypes& types,
@@ -107,9 +107,9 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
 }
 
 /// Buffers for decoding a snapshot, shared by all sessions of a worker.
-struct SnapshotWorkspace {
+struct SnapshotBuffers {
     RebuiltSnapshot rebuilt;
-    SearchBudget searches;
+    SearchBudget search_budget;
 };
 
 /// Explains why snapshots of a connection cannot be decoded or verified. As long as all snapshots
@@ -121,29 +121,29 @@ class SnapshotDiagnosis {
     /// deltas show. `shared`: sizes that sessions of the server learned; null: nothing is shared.
     /// `types`, their objects and `shared` must outlive this object.
     SnapshotDiagnosis(const record::ItemTypes& types, bool learn, LearnedSizes::ServerSizes* shared)
-        : types_{&types}, agreed_{&types.objects().sizes(types.dialect())}, learn_{learn},
-          shared_{shared} {}
+        : types_{&types}, agreed_sizes_{&types.objects().sizes(types.dialect())},
+          may_learn_sizes_{learn}, shared_sizes_{shared} {}
 
     /// Rebuilds a snapshot. If the known item sizes do not fit the delta, searches for other sizes.
     /// `verified`: the tick of the newest verified snapshot.
     void rebuild_snapshot(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                          std::optional<snapshot::Tick> verified, SnapshotWorkspace& workspace,
+                          std::optional<snapshot::Tick> verified, SnapshotBuffers& workspace,
                           Reporter& reporter) {
-        if (learner_ == nullptr) [[likely]] {
+        if (size_learner_ == nullptr) [[likely]] {
             RebuiltSnapshot& rebuilt = workspace.rebuilt;
-            inspect::rebuild_snapshot(delta, *agreed_, history, rebuilt);
+            inspect::rebuild_snapshot(delta, *agreed_sizes_, history, rebuilt);
             if (rebuilt.outcome == DeltaOutcome::accepted && rebuilt.delta.surplus_ints == 0)
                 [[likely]] {
                 return;
             }
         }
-        search_sizes(delta, history, verified, workspace, reporter);
+        search_item_sizes(delta, history, verified, workspace, reporter);
     }
 
     /// Called when an empty snapshot of `tick` arrived whose base is not in the history.
     void on_empty_snapshot(snapshot::Tick base, snapshot::Tick tick) {
-        if (learner_ && learn_) {
-            learner_->on_empty_snapshot(base, tick);
+        if (size_learner_ && may_learn_sizes_) {
+            size_learner_->on_empty_snapshot(base, tick);
         }
     }
 
@@ -152,12 +152,13 @@ class SnapshotDiagnosis {
     [[nodiscard]] MismatchCause on_mismatch(const CrcMismatch& mismatch, SearchBudget& searches,
                                             Reporter& reporter);
 
-    void on_verified(const record::SnapshotRecord& record, Reporter& reporter) {
-        if (suspects_) [[unlikely]] {
-            suspects_->on_verified(record.tick, record.items,
-                                   record.previous.value_or(snapshot::SnapshotView{}), reporter);
-            if (suspects_->empty()) {
-                suspects_.reset();
+    void on_verified_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
+        if (suspect_values_) [[unlikely]] {
+            suspect_values_->on_verified_snapshot(
+                record.tick, record.items, record.previous.value_or(snapshot::SnapshotView{}),
+                reporter);
+            if (suspect_values_->empty()) {
+                suspect_values_.reset();
             }
         }
     }
@@ -167,60 +168,62 @@ class SnapshotDiagnosis {
     /// are not based on the earlier ones.
     void forget_snapshots(Reporter& reporter) {
         report_suspects(reporter);
-        if (learner_) {
-            learner_->forget_snapshots();
+        if (size_learner_) {
+            size_learner_->forget_snapshots();
         }
     }
 
     /// Forgets learned sizes. Must be called when a new connection begins, after forget_snapshots()
     /// and after the types know the connection's dialect.
-    void reset() {
-        agreed_ = &types_->objects().sizes(types_->dialect());
-        learner_.reset();
+    void forget_learned_sizes() {
+        agreed_sizes_ = &types_->objects().sizes(types_->dialect());
+        size_learner_.reset();
     }
 
     /// Returns the item types' sizes that this session and the server's other sessions learned.
     [[nodiscard]] std::vector<LearnedSize> learned_sizes() const {
-        return learner_ ? learner_->learned_sizes() : SizeLearner{*types_, shared_}.learned_sizes();
+        return size_learner_ ? size_learner_->learned_sizes()
+                             : SizeLearner{*types_, shared_sizes_}.learned_sizes();
     }
 
     /// Continues with the sizes that a previous observer learned.
-    void restore(std::span<const LearnedSize> learned) {
+    void restore_learned_sizes(std::span<const LearnedSize> learned) {
         if (!learned.empty()) {
-            learner_ = std::make_unique<SizeLearner>(*types_, shared_);
-            learner_->restore(learned);
+            size_learner_ = std::make_unique<SizeLearner>(*types_, shared_sizes_);
+            size_learner_->restore_learned_sizes(learned);
         }
     }
 
     [[nodiscard]] std::size_t memory_bytes() const {
-        return learner_ ? learner_->memory_bytes() : 0;
+        return size_learner_ ? size_learner_->memory_bytes() : 0;
     }
 
   private:
     void report_suspects(Reporter& reporter) {
-        if (suspects_) {
-            suspects_->report_result(reporter);
-            suspects_.reset();
+        if (suspect_values_) {
+            suspect_values_->report_result(reporter);
+            suspect_values_.reset();
         }
     }
 
-    void search_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                      std::optional<snapshot::Tick> verified, SnapshotWorkspace& workspace,
-                      Reporter& reporter);
+    void search_item_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
+                           std::optional<snapshot::Tick> verified, SnapshotBuffers& workspace,
+                           Reporter& reporter);
     /// Searches for item sizes that fit the delta. Returns whether exactly one set of sizes fits.
     /// If so, the delta can be decoded with these sizes.
-    [[nodiscard]] bool explain_by_sizes(const snapshot::AssembledDelta& delta,
-                                        const snapshot::History& history,
-                                        std::optional<snapshot::Tick> verified,
-                                        SnapshotWorkspace& workspace, Reporter& reporter);
+    [[nodiscard]] bool explain_by_item_sizes(const snapshot::AssembledDelta& delta,
+                                             const snapshot::History& history,
+                                             std::optional<snapshot::Tick> verified,
+                                             SnapshotBuffers& workspace, Reporter& reporter);
 
     const record::ItemTypes* types_;
-    const snapshot::AgreedSizes* agreed_;
-    bool learn_;
-    LearnedSizes::ServerSizes* shared_;
-    std::unique_ptr<SizeLearner> learner_; ///< null as long as every delta fits the agreed sizes
+    const snapshot::AgreedSizes* agreed_sizes_;
+    bool may_learn_sizes_;
+    LearnedSizes::ServerSizes* shared_sizes_;
+    /// Null as long as every delta fits the agreed sizes.
+    std::unique_ptr<SizeLearner> size_learner_;
     /// Null if no mismatch waits for later verified snapshots.
-    std::unique_ptr<SuspectValues> suspects_;
+    std::unique_ptr<SuspectValues> suspect_values_;
 };
 
 } // namespace tw::inspect

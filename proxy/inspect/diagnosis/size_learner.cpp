@@ -26,7 +26,7 @@ bool is_search_due(std::uint32_t misfits) {
 }
 
 /// After this many unexplained snapshots in a row, learned sizes may be wrong, too.
-constexpr std::uint32_t kDoubtAfter = 3;
+constexpr std::uint32_t kMisfitsBeforeDoubt = 3;
 
 /// Returns the types whose items in a verified snapshot all have the size in `sizes`.
 NumberedTypeSet types_confirmed_by(const SnapshotView& right, const AgreedSizes& sizes) {
@@ -40,7 +40,7 @@ NumberedTypeSet types_confirmed_by(const SnapshotView& right, const AgreedSizes&
 }
 
 /// Sets the sizes to those of the items in a verified snapshot.
-void set_sizes_from(const SnapshotView& right, AgreedSizes& sizes) {
+void set_sizes_from_items(const SnapshotView& right, AgreedSizes& sizes) {
     for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
         const snapshot::ItemView item = right[i];
         std::uint8_t& size = sizes[item.key.type];
@@ -50,8 +50,8 @@ void set_sizes_from(const SnapshotView& right, AgreedSizes& sizes) {
     }
 }
 
-TypeCounts types_in(const snapshot::Delta& delta) {
-    TypeCounts seen;
+ItemTypeCounts count_types_in(const snapshot::Delta& delta) {
+    ItemTypeCounts seen;
     for (const snapshot::DeltaUpdate& update : delta.updates) {
         seen.count_item(update.key);
     }
@@ -73,7 +73,7 @@ bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
 }
 
 /// Returns the id of the type's first item; nullopt if the snapshot has no item of the type.
-std::optional<std::uint16_t> first_id_of(const SnapshotView& items, std::uint16_t type) {
+std::optional<std::uint16_t> find_first_id_of_type(const SnapshotView& items, std::uint16_t type) {
     const std::size_t at = items.lower_bound({type, 0});
     return at < items.size() && items[at].key.type == type ? std::optional{items[at].key.id}
                                                            : std::nullopt;
@@ -93,24 +93,24 @@ bool SizeLearner::drop_contradicted_explanations(const DeltaGetter& delta_of) {
 }
 
 AgreedSizes SizeLearner::sizes_learned_by_others() const {
-    AgreedSizes hinted = sizes();
-    for (std::uint16_t type = 0; shared_ != nullptr && type < kTypes; ++type) {
-        hinted[type] = shared_->find_size(types_->dialect(), type).value_or(hinted[type]);
+    AgreedSizes hinted = decoding_sizes();
+    for (std::uint16_t type = 0; shared_sizes_ != nullptr && type < kTypes; ++type) {
+        hinted[type] = shared_sizes_->find_size(types_->dialect(), type).value_or(hinted[type]);
     }
     return hinted;
 }
 
 bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
-    const AgreedSizes before = sizes();
+    const AgreedSizes before = decoding_sizes();
     const auto as_agreed =
-        before != agreed_ ? count_types_if_valid(misfit.delta, agreed_) : std::nullopt;
+        before != agreed_sizes_ ? count_types_if_valid(misfit.delta, agreed_sizes_) : std::nullopt;
     if (as_agreed) {
         // The delta fits the agreed sizes, so the learned sizes of its types are wrong, perhaps
         // from another server's checkpoint.
         AgreedSizes reverted = before;
         for (std::uint16_t type = 0; type < kTypes; ++type) {
-            if (as_agreed->count[type] != 0) {
-                reverted[type] = agreed_[type];
+            if (as_agreed->counts[type] != 0) {
+                reverted[type] = agreed_sizes_[type];
             }
         }
         if (reverted != before) {
@@ -121,8 +121,8 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
     AgreedSizes hinted = sizes_learned_by_others();
     for (const bool of_items : {false, true}) {
         if (of_items) {
-            set_sizes_from(misfit.right, hinted);
-            set_sizes_from(misfit.delta.base, hinted);
+            set_sizes_from_items(misfit.newest_verified, hinted);
+            set_sizes_from_items(misfit.delta.base, hinted);
         }
         if (hinted != before && count_types_if_valid(misfit.delta, hinted)) {
             adopt_explanations({hinted}, before);
@@ -134,26 +134,27 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
 
 bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t time,
                                       SearchBudget& budget) {
-    const AgreedSizes before = sizes();
+    const AgreedSizes before = decoding_sizes();
     KnownSizes known{
-        .sizes = sizes_learned_by_others(), .settled = reported_types_, .types = types_};
-    known.settled |= types_confirmed_by(misfit.right, known.sizes);
-    budget.begin_search(time, items_left_);
-    auto found = find_sizes(misfit.delta, known, budget);
-    if (found.empty() && (known.settled != reported_types_ || known.sizes != before)) {
+        .sizes = sizes_learned_by_others(), .certain_types = reported_types_, .item_types = types_};
+    known.certain_types |= types_confirmed_by(misfit.newest_verified, known.sizes);
+    budget.begin_search(time, search_items_left_);
+    auto found = find_item_sizes(misfit.delta, known, budget);
+    if (found.empty() && (known.certain_types != reported_types_ || known.sizes != before)) {
         // Searches again for all types without a reported size, because a verified snapshot does
         // not prove a size: surplus zeros at the end of the delta do not change the checksum.
-        known.settled = reported_types_;
+        known.certain_types = reported_types_;
         known.sizes = before;
-        found = find_sizes(misfit.delta, known, budget);
+        found = find_item_sizes(misfit.delta, known, budget);
     }
-    if (found.empty() && before != agreed_ && num_unexplained_ > kDoubtAfter) {
-        known.settled.reset();
-        known.sizes =
-            reported_types_.any() ? before : agreed_; // restored, unreported sizes may be wrong
-        found = find_sizes(misfit.delta, known, budget);
+    if (found.empty() && before != agreed_sizes_ && num_unexplained_deltas_ > kMisfitsBeforeDoubt) {
+        known.certain_types.reset();
+        known.sizes = reported_types_.any()
+                          ? before
+                          : agreed_sizes_; // restored, unreported sizes may be wrong
+        found = find_item_sizes(misfit.delta, known, budget);
     }
-    items_left_ -= budget.end_search();
+    search_items_left_ -= budget.end_search();
     if (found.empty()) {
         return false;
     }
@@ -183,11 +184,11 @@ bool SizeLearner::on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter,
                                   SearchBudget& budget) {
     const auto delta_of = [&misfit](const Explanation&) { return misfit.delta; };
     if (!drop_contradicted_explanations(delta_of) && !try_likely_sizes(misfit) &&
-        (!is_search_due(num_unexplained_++) ||
+        (!is_search_due(num_unexplained_deltas_++) ||
          !search_explanations(misfit, reporter.head().time, budget))) {
         return false;
     }
-    num_unexplained_ = 0;
+    num_unexplained_deltas_ = 0;
     count_delta_as_evidence(delta_of, misfit.tick);
     if (const auto seen = count_types_if_valid(misfit.delta, explanations_.front().sizes)) {
         report_learned_sizes(*seen, {}, misfit.tick, reporter);
@@ -197,16 +198,16 @@ bool SizeLearner::on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter,
 
 void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const SnapshotView& made,
                                     Tick tick, Reporter& reporter) {
-    num_unexplained_ = 0;
+    num_unexplained_deltas_ = 0;
     if (explanations_.size() != 1 || unreported_types().none()) {
         return;
     }
-    const TypeCounts seen = types_in(delta);
+    const ItemTypeCounts seen = count_types_in(delta);
     Explanation& known = explanations_.front();
     for (std::uint16_t type = 0; type < kTypes; ++type) {
-        if (known.sizes[type] != agreed_[type] &&
-            (seen.count[type] != 0 || first_id_of(made, type))) {
-            known.evidence[type].add_snapshot(tick, seen.count[type]);
+        if (known.sizes[type] != agreed_sizes_[type] &&
+            (seen.counts[type] != 0 || find_first_id_of_type(made, type))) {
+            known.evidence[type].add_snapshot(tick, seen.counts[type]);
         }
     }
     report_learned_sizes(seen, made, tick, reporter);
@@ -214,32 +215,34 @@ void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const Snapshot
 
 bool SizeLearner::is_snapshot_undecided(Tick tick) const {
     return !explanations_.empty() &&
-           std::ranges::find(explanations_.front().undecided, original_tick_of_repeat(tick),
-                             &UndecidedSnapshot::tick) != explanations_.front().undecided.end();
+           std::ranges::find(explanations_.front().undecided_snapshots,
+                             original_tick_of_repeat(tick), &UndecidedSnapshot::tick) !=
+               explanations_.front().undecided_snapshots.end();
 }
 
 Tick SizeLearner::original_tick_of_repeat(Tick tick) const {
-    const auto found = std::ranges::find(repeats_, tick, &RepeatedSnapshot::tick);
-    return found == repeats_.end() ? tick : found->original;
+    const auto found = std::ranges::find(repeated_snapshots_, tick, &RepeatedSnapshot::tick);
+    return found == repeated_snapshots_.end() ? tick : found->original;
 }
 
 void SizeLearner::on_empty_snapshot(Tick base, Tick tick) {
     if (is_snapshot_undecided(base) && !is_snapshot_undecided(tick) &&
-        repeats_.size() < kMaxRepeatedSnapshots) {
-        repeats_.push_back({.tick = tick, .base = base, .original = original_tick_of_repeat(base)});
+        repeated_snapshots_.size() < kMaxRepeatedSnapshots) {
+        repeated_snapshots_.push_back(
+            {.tick = tick, .base = base, .original = original_tick_of_repeat(base)});
     }
 }
 
 bool SizeLearner::store_undecided_snapshot(Tick tick, const DeltaGetter& delta_of) {
-    if (explanations_.front().undecided.size() == kMaxUndecidedSnapshots ||
+    if (explanations_.front().undecided_snapshots.size() == kMaxUndecidedSnapshots ||
         undecided_ints_ > kMaxUndecidedInts) {
         explanations_.resize(1);
         return true;
     }
     for (Explanation& each : explanations_) {
-        snapshot::Snapshot made = snapshot_from_delta(delta_of(each), each.sizes);
+        snapshot::Snapshot made = apply_delta_with_sizes(delta_of(each), each.sizes);
         undecided_ints_ += made.view().block_ints();
-        each.undecided.push_back({.tick = tick, .items = std::move(made)});
+        each.undecided_snapshots.push_back({.tick = tick, .items = std::move(made)});
     }
     return false;
 }
@@ -249,11 +252,12 @@ bool SizeLearner::on_delta_with_undecided_base(std::span<const std::int32_t> int
     const Tick original = original_tick_of_repeat(base);
     const auto delta_of = [&](const Explanation& candidate) {
         const auto found =
-            std::ranges::find(candidate.undecided, original, &UndecidedSnapshot::tick);
-        return DeltaInts{.ints = ints,
-                         .base = found == candidate.undecided.end() ? SnapshotView{}
-                                                                    : found->items.view(),
-                         .crc = crc};
+            std::ranges::find(candidate.undecided_snapshots, original, &UndecidedSnapshot::tick);
+        return DeltaOfUnknownSizes{.ints = ints,
+                                   .base = found == candidate.undecided_snapshots.end()
+                                               ? SnapshotView{}
+                                               : found->items.view(),
+                                   .crc = crc};
     };
     if (!drop_contradicted_explanations(delta_of)) {
         return false;
@@ -263,42 +267,45 @@ bool SizeLearner::on_delta_with_undecided_base(std::span<const std::int32_t> int
 }
 
 void SizeLearner::add_undecided_snapshots_to(snapshot::History& history) {
-    for (const UndecidedSnapshot& each : explanations_.front().undecided) {
+    for (const UndecidedSnapshot& each : explanations_.front().undecided_snapshots) {
         history.store(each.tick, each.items.view());
     }
-    for (const RepeatedSnapshot& each : repeats_) {
+    for (const RepeatedSnapshot& each : repeated_snapshots_) {
         history.store_unchanged(each.base, each.tick);
     }
     forget_undecided_snapshots();
 }
 
 std::vector<LearnedSize> SizeLearner::learned_sizes() const {
-    const AgreedSizes& known = sizes();
+    const AgreedSizes& known = decoding_sizes();
     std::vector<LearnedSize> learned;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
-        const auto elsewhere =
-            shared_ == nullptr ? std::nullopt : shared_->find_size(types_->dialect(), type);
-        if (known[type] != agreed_[type]) {
+        const auto elsewhere = shared_sizes_ == nullptr
+                                   ? std::nullopt
+                                   : shared_sizes_->find_size(types_->dialect(), type);
+        if (known[type] != agreed_sizes_[type]) {
             const Evidence& evidence = explanations_.front().evidence[type];
-            learned.push_back({.type = type,
-                               .size = known[type],
-                               .confirmed = reported_types_.test(type) || elsewhere == known[type],
-                               .items = evidence.items,
-                               .snapshots = evidence.snapshots});
-        } else if (elsewhere.value_or(agreed_[type]) != agreed_[type]) {
-            learned.push_back({.type = type, .size = *elsewhere, .confirmed = true});
+            learned.push_back(
+                {.type = type,
+                 .size = known[type],
+                 .is_confirmed = reported_types_.test(type) || elsewhere == known[type],
+                 .num_items = evidence.num_items,
+                 .num_snapshots = evidence.num_snapshots});
+        } else if (elsewhere.value_or(agreed_sizes_[type]) != agreed_sizes_[type]) {
+            learned.push_back({.type = type, .size = *elsewhere, .is_confirmed = true});
         }
     }
     return learned;
 }
 
-void SizeLearner::restore(std::span<const LearnedSize> learned) {
-    Explanation restored{.sizes = agreed_};
+void SizeLearner::restore_learned_sizes(std::span<const LearnedSize> learned) {
+    Explanation restored{.sizes = agreed_sizes_};
     for (const LearnedSize& each : learned) {
         restored.sizes[each.type] = each.size;
-        restored.evidence[each.type] = {.items = each.items, .snapshots = each.snapshots};
-        if (each.confirmed && shared_ != nullptr) {
-            shared_->set_size(types_->dialect(), each.type, each.size);
+        restored.evidence[each.type] = {.num_items = each.num_items,
+                                        .num_snapshots = each.num_snapshots};
+        if (each.is_confirmed && shared_sizes_ != nullptr) {
+            shared_sizes_->set_size(types_->dialect(), each.type, each.size);
         }
     }
     reported_types_.reset();
@@ -318,9 +325,9 @@ void SizeLearner::forget_snapshots() {
 
 void SizeLearner::forget_undecided_snapshots() {
     for (Explanation& each : explanations_) {
-        each.undecided.clear();
+        each.undecided_snapshots.clear();
     }
-    repeats_.clear();
+    repeated_snapshots_.clear();
     undecided_ints_ = 0;
 }
 
@@ -328,7 +335,7 @@ NumberedTypeSet SizeLearner::unreported_types() const {
     NumberedTypeSet types;
     const AgreedSizes& sizes = explanations_.front().sizes;
     for (std::uint16_t type = 0; type < kTypes; ++type) {
-        types[type] = sizes[type] != agreed_[type] && !reported_types_.test(type) &&
+        types[type] = sizes[type] != agreed_sizes_[type] && !reported_types_.test(type) &&
                       std::ranges::all_of(explanations_, [&](const Explanation& each) {
                           return each.sizes[type] == sizes[type];
                       });
@@ -340,15 +347,15 @@ void SizeLearner::count_delta_as_evidence(const DeltaGetter& delta_of, Tick tick
     for (Explanation& each : explanations_) {
         const auto seen = count_types_if_valid(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
-            if (seen->count[type] != 0) {
-                each.evidence[type].add_snapshot(tick, seen->count[type]);
+            if (seen->counts[type] != 0) {
+                each.evidence[type].add_snapshot(tick, seen->counts[type]);
             }
         }
     }
 }
 
-void SizeLearner::report_learned_sizes(const TypeCounts& seen, const SnapshotView& made, Tick tick,
-                                       Reporter& reporter) {
+void SizeLearner::report_learned_sizes(const ItemTypeCounts& seen, const SnapshotView& made,
+                                       Tick tick, Reporter& reporter) {
     const AgreedSizes& sizes = explanations_.front().sizes;
     const EvidenceTable& known = explanations_.front().evidence;
     const NumberedTypeSet open = unreported_types();
@@ -356,21 +363,21 @@ void SizeLearner::report_learned_sizes(const TypeCounts& seen, const SnapshotVie
         if (!open.test(type)) {
             continue;
         }
-        const auto id =
-            seen.count[type] != 0 ? std::optional{seen.first_id[type]} : first_id_of(made, type);
+        const auto id = seen.counts[type] != 0 ? std::optional{seen.first_ids[type]}
+                                               : find_first_id_of_type(made, type);
         if (!id) {
             continue;
         }
         const Evidence& evidence = known[type];
-        if (evidence.items == 0 ||
-            evidence.snapshots <
-                (evidence.items < kConfirmingItems ? kConfirmingSnapshots : kConfirmingItems) ||
-            (evidence.items == 1 && may_be_damaged_key({type, *id}, sizes, made))) {
+        if (evidence.num_items == 0 ||
+            evidence.num_snapshots <
+                (evidence.num_items < kConfirmingItems ? kConfirmingSnapshots : kConfirmingItems) ||
+            (evidence.num_items == 1 && may_be_damaged_key({type, *id}, sizes, made))) {
             continue;
         }
         reported_types_.set(type);
-        if (shared_ != nullptr) {
-            shared_->set_size(types_->dialect(), type, sizes[type]);
+        if (shared_sizes_ != nullptr) {
+            shared_sizes_->set_size(types_->dialect(), type, sizes[type]);
         }
         reporter.report_finding(
             {.id = record::FindingId::snapshot_size_differs,
@@ -378,10 +385,10 @@ void SizeLearner::report_learned_sizes(const TypeCounts& seen, const SnapshotVie
              .item = make_finding_item(*types_, {type, *id}),
              .since_tick = evidence.first_tick,
              .value = sizes[type],
-             .limit = agreed_[type],
-             .confirmed = evidence.snapshots,
+             .limit = agreed_sizes_[type],
+             .confirmed = evidence.num_snapshots,
              .name = sizes[type] == 0 ? "written" : std::string_view{},
-             .detail = agreed_[type] == snapshot::agreed_sizes(types_->dialect())[type]
+             .detail = agreed_sizes_[type] == snapshot::agreed_sizes(types_->dialect())[type]
                            ? std::string_view{}
                            : "the expected size is that of the objects file"});
     }

@@ -22,13 +22,13 @@ namespace tw::inspect {
 /// An item size that differs from the size agreed in the protocol, with the evidence for it.
 struct LearnedSize {
     std::uint16_t type = 0;
-    std::uint8_t size = 0;  ///< number of ints; 0: deltas contain the size
-    bool confirmed = false; ///< a session of the server has reported the size
+    std::uint8_t size = 0;     ///< number of ints; 0: deltas contain the size
+    bool is_confirmed = false; ///< enough evidence was found, so a session has reported the size
     /// Number of items of this type that the session read from deltas; 0: another session learned
     /// the size.
-    std::uint32_t items = 0;
+    std::uint32_t num_items = 0;
     /// Number of the session's verified snapshots that contain the type.
-    std::uint32_t snapshots = 0;
+    std::uint32_t num_snapshots = 0;
 
     friend bool operator==(const LearnedSize&, const LearnedSize&) = default;
 };
@@ -47,12 +47,13 @@ class LearnedSizes {
         [[nodiscard]] std::optional<std::uint8_t> find_size(snapshot::Dialect dialect,
                                                             std::uint16_t type) const {
             const std::uint16_t size =
-                sizes_[static_cast<std::size_t>(dialect)][type].load(std::memory_order_relaxed);
+                sizes_plus_one_[static_cast<std::size_t>(dialect)][type].load(
+                    std::memory_order_relaxed);
             return size == 0 ? std::nullopt : std::optional{static_cast<std::uint8_t>(size - 1)};
         }
 
         void set_size(snapshot::Dialect dialect, std::uint16_t type, std::uint8_t size) {
-            sizes_[static_cast<std::size_t>(dialect)][type].store(
+            sizes_plus_one_[static_cast<std::size_t>(dialect)][type].store(
                 static_cast<std::uint16_t>(size + 1), std::memory_order_relaxed);
         }
 
@@ -60,11 +61,11 @@ class LearnedSizes {
         friend class LearnedSizes;
 
         /// For each type, its size plus 1; 0 if the size is unknown.
-        using Sizes =
+        using SizesPlusOne =
             std::array<std::atomic<std::uint16_t>, std::tuple_size_v<snapshot::AgreedSizes>>;
 
         std::atomic<std::size_t> address_hash_{0}; ///< hash of the address; 0: free slot
-        std::array<Sizes, snapshot::kDialects> sizes_{};
+        std::array<SizesPlusOne, snapshot::kDialects> sizes_plus_one_{};
     };
 
     /// Returns the server with this address, valid as long as this table. Adds the server if
@@ -96,7 +97,8 @@ class SizeLearner {
     /// learned; null: nothing is shared. Both must outlive this object.
     explicit SizeLearner(const record::ItemTypes& types,
                          LearnedSizes::ServerSizes* shared = nullptr)
-        : types_{&types}, agreed_{types.objects().sizes(types.dialect())}, shared_{shared} {}
+        : types_{&types}, agreed_sizes_{types.objects().sizes(types.dialect())}, shared_sizes_{
+                                                                                     shared} {}
 
     /// A size counts as learned if this many items of the type were read, and this many verified
     /// snapshots contain the type. No more are needed, because almost every wrong size is noticed:
@@ -118,15 +120,17 @@ class SizeLearner {
 
     /// A delta that does not fit the known sizes, with its tick and the newest verified snapshot.
     struct MisfitDelta {
-        DeltaInts delta;
+        DeltaOfUnknownSizes delta;
         snapshot::Tick tick = 0;
-        snapshot::SnapshotView right; ///< the newest verified snapshot; empty if there is none
+        /// The newest verified snapshot; empty if there is none.
+        snapshot::SnapshotView newest_verified;
     };
 
     /// Searches for explanations of a delta that does not fit the known sizes. Returns whether
-    /// exactly one explanation was found. If so, the delta can be decoded with sizes().
+    /// exactly one explanation was found. If so, the delta can be decoded with decoding_sizes().
     bool on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter, SearchBudget& budget);
-    /// Called when a delta was decoded with sizes() and verified. `made`: the rebuilt snapshot.
+    /// Called when a delta was decoded with decoding_sizes() and verified. `made`: the rebuilt
+    /// snapshot.
     void on_verified_delta(const snapshot::Delta& delta, const snapshot::SnapshotView& made,
                            snapshot::Tick tick, Reporter& reporter);
 
@@ -147,7 +151,7 @@ class SizeLearner {
     [[nodiscard]] std::vector<LearnedSize> learned_sizes() const;
     /// Continues with the sizes that a previous observer learned. When later snapshots confirm a
     /// size, it is reported again.
-    void restore(std::span<const LearnedSize> learned);
+    void restore_learned_sizes(std::span<const LearnedSize> learned);
 
     /// Forgets the undecided snapshots and all ticks. Called if later deltas are not based on
     /// earlier snapshots, and ticks may begin again (map change).
@@ -159,8 +163,8 @@ class SizeLearner {
 
     /// Returns the item sizes to decode with: learned sizes, and agreed sizes for all other types.
     /// While several explanations fit, only agreed sizes.
-    [[nodiscard]] const snapshot::AgreedSizes& sizes() const {
-        return explanations_.size() == 1 ? explanations_.front().sizes : agreed_;
+    [[nodiscard]] const snapshot::AgreedSizes& decoding_sizes() const {
+        return explanations_.size() == 1 ? explanations_.front().sizes : agreed_sizes_;
     }
 
   private:
@@ -171,15 +175,15 @@ class SizeLearner {
 
     /// The evidence for the size of a type.
     struct Evidence {
-        std::uint32_t items = 0;     ///< number of items read from deltas
-        std::uint32_t snapshots = 0; ///< number of verified snapshots that contain the type
+        std::uint32_t num_items = 0;     ///< number of items read from deltas
+        std::uint32_t num_snapshots = 0; ///< number of verified snapshots that contain the type
         /// The first of these snapshots; nullopt if another map or observer saw it.
         std::optional<snapshot::Tick> first_tick{};
 
         void add_snapshot(snapshot::Tick tick, std::uint32_t new_items) {
-            first_tick = snapshots == 0 ? tick : first_tick;
-            items += new_items;
-            ++snapshots;
+            first_tick = num_snapshots == 0 ? tick : first_tick;
+            num_items += new_items;
+            ++num_snapshots;
         }
     };
 
@@ -190,7 +194,7 @@ class SizeLearner {
     struct Explanation {
         snapshot::AgreedSizes sizes;
         EvidenceTable evidence{}; ///< by type; includes evidence in undecided snapshots
-        std::vector<UndecidedSnapshot> undecided{};
+        std::vector<UndecidedSnapshot> undecided_snapshots{};
     };
 
     /// An empty snapshot whose base is an undecided snapshot, or another repeated snapshot.
@@ -204,10 +208,10 @@ class SizeLearner {
     /// itself if there is no such snapshot.
     [[nodiscard]] snapshot::Tick original_tick_of_repeat(snapshot::Tick tick) const;
     /// Returns the sizes that other sessions of the server learned. Types without such a size have
-    /// the size in sizes().
+    /// the size in decoding_sizes().
     [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others() const;
     /// Returns the delta that is being examined. Its base depends on the explanation.
-    using DeltaGetter = std::function<DeltaInts(const Explanation&)>;
+    using DeltaGetter = std::function<DeltaOfUnknownSizes(const Explanation&)>;
 
     /// Removes the explanations that this delta contradicts, except if it contradicts all
     /// explanations. Returns whether at least one explanation fits the delta.
@@ -229,18 +233,18 @@ class SizeLearner {
     void forget_undecided_snapshots();
     /// Reports the sizes of this snapshot's types that now count as learned. `made`: the verified
     /// snapshot; empty if only the delta is known.
-    void report_learned_sizes(const TypeCounts& seen, const snapshot::SnapshotView& made,
+    void report_learned_sizes(const ItemTypeCounts& seen, const snapshot::SnapshotView& made,
                               snapshot::Tick tick, Reporter& reporter);
 
     const record::ItemTypes* types_;
-    snapshot::AgreedSizes agreed_;
-    LearnedSizes::ServerSizes* shared_;
+    snapshot::AgreedSizes agreed_sizes_;
+    LearnedSizes::ServerSizes* shared_sizes_;
     std::vector<Explanation> explanations_; ///< all that fit the deltas so far
-    NumberedTypeSet reported_types_;        ///< types whose size was reported
-    std::uint32_t num_unexplained_ = 0;     ///< number of deltas in a row without an explanation
-    std::int64_t items_left_ = SearchBudget::kItemsPerSession; ///< that searches may read
+    NumberedTypeSet reported_types_;
+    std::uint32_t num_unexplained_deltas_ = 0;
+    std::int64_t search_items_left_ = SearchBudget::kItemsPerSession; ///< that searches may read
     std::size_t undecided_ints_ = 0; ///< number of ints in all undecided snapshots
-    std::vector<RepeatedSnapshot> repeats_;
+    std::vector<RepeatedSnapshot> repeated_snapshots_;
 };
 
 } // namespace tw::inspect

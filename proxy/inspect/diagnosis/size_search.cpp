@@ -15,33 +15,34 @@ using snapshot::ItemKey;
 
 /// The largest difference between a size and the agreed size, in ints. Mods add some ints to an
 /// object, but use another type for an object of twice the size.
-constexpr int kMaxChange = 12;
+constexpr int kMaxSizeChange = 12;
 /// The largest size in ints that is tried for an unknown type.
-constexpr int kMaxNewSize = 24;
+constexpr int kMaxUnknownTypeSize = 24;
 /// The highest cost of an explanation. An unknown type or a type with a changed size costs one.
-constexpr int kMaxCost = 20;
+constexpr int kMaxExplanationCost = 20;
 /// The cost of a type whose size deltas contain although the protocol defines the size, or omit
 /// although the protocol does not. It is higher than the cost of a changed size, which is likelier.
-constexpr int kWrittenCost = 2;
+constexpr int kSizeInDeltaCost = 2;
 /// Numbered types that are only parts of other objects and messages, and never sent as items.
-constexpr std::array<std::string_view, 3> kNeverSent{"player_input", "character_core", "common"};
-/// This bit marks an entry of `charged_` that stands for an unusual id of an item of the type: the
+constexpr std::array<std::string_view, 3> kNeverSentTypes{"player_input", "character_core",
+                                                          "common"};
+/// Marks an entry of `charged_types_` for the cost of an unusual id: an item of the type has the
 /// number of a UUID type.
-constexpr std::uint16_t kOddId = 0x8000;
-constexpr int kOddIdCost = 2;
-static_assert(kOddId > snapshot::kMaxItemType);
+constexpr std::uint16_t kUnusualIdBit = 0x8000;
+constexpr int kUnusualIdCost = 2;
+static_assert(kUnusualIdBit > snapshot::kMaxItemType);
 
 constexpr std::uint16_t kNumberedTypes = std::tuple_size_v<AgreedSizes>;
 
 /// The keys of the items read so far, in order. Keys can be removed from the end.
-class KeysRead {
+class ReadKeys {
   public:
-    KeysRead() { slots_.fill(kFree); }
+    ReadKeys() { slots_.fill(kFree); }
 
-    [[nodiscard]] std::size_t count() const { return taken_.size(); }
+    [[nodiscard]] std::size_t num_keys() const { return used_slots_.size(); }
 
     /// Returns false if the key was read before.
-    [[nodiscard]] bool add(std::uint32_t key) {
+    [[nodiscard]] bool add_key_if_new(std::uint32_t key) {
         std::size_t slot = key * 2654435761U >> 20U; // Knuth's multiplicative hash, to 12 bits
         while (slots_[slot] != kFree) {
             if (slots_[slot] == key) {
@@ -50,13 +51,13 @@ class KeysRead {
             slot = (slot + 1) % kSlots;
         }
         slots_[slot] = key;
-        taken_.push_back(static_cast<std::uint16_t>(slot));
+        used_slots_.push_back(static_cast<std::uint16_t>(slot));
         return true;
     }
 
     void remove_keys_after(std::size_t count) {
-        for (; taken_.size() > count; taken_.pop_back()) {
-            slots_[taken_.back()] = kFree;
+        for (; used_slots_.size() > count; used_slots_.pop_back()) {
+            slots_[used_slots_.back()] = kFree;
         }
     }
 
@@ -65,24 +66,26 @@ class KeysRead {
     static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
 
     std::array<std::uint32_t, kSlots> slots_{};
-    std::vector<std::uint16_t> taken_;
+    std::vector<std::uint16_t> used_slots_;
 };
 
 /// The types that a search may use without extra cost.
-class KnownTypes {
+class PlausibleTypes {
   public:
-    KnownTypes(const DeltaInts& delta, const KnownSizes& known) : names_{known.types} {
+    PlausibleTypes(const DeltaOfUnknownSizes& delta, const KnownSizes& known)
+        : item_types_{known.item_types} {
         for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
-            known_[type] = type == 0 || known.sizes[type] != 0;
+            plausible_types_[type] = type == 0 || known.sizes[type] != 0;
         }
         for (const std::uint32_t key : delta.base.keys()) {
-            known_.set(ItemKey::from_packed(key).type);
+            plausible_types_.set(ItemKey::from_packed(key).type);
         }
-        const auto dialect = names_ == nullptr ? snapshot::Dialect::six : names_->dialect();
+        const auto dialect =
+            item_types_ == nullptr ? snapshot::Dialect::six : item_types_->dialect();
         for (const snapshot::ObjectSpec& object : snapshot::object_table()) {
             if (object.dialect == dialect && object.type < kNumberedTypes) {
-                never_sent_[object.type] =
-                    std::ranges::find(kNeverSent, object.name) != kNeverSent.end();
+                never_sent_types_[object.type] =
+                    std::ranges::find(kNeverSentTypes, object.name) != kNeverSentTypes.end();
             }
         }
         // Descriptor items define the UUID types of this snapshot. All ints are searched for them,
@@ -92,56 +95,62 @@ class KnownTypes {
         for (std::size_t i = 0; i + 2 < ints.size(); ++i) {
             if (ints[i] == 0 && ints[i + 1] >= snapshot::kFirstUuidType &&
                 ints[i + 1] <= snapshot::kMaxItemType && ints[i + 2] == kUuidInts) {
-                known_.set(static_cast<std::size_t>(ints[i + 1]));
+                plausible_types_.set(static_cast<std::size_t>(ints[i + 1]));
             }
         }
     }
 
     /// Whether this is a numbered type that no server sends.
-    [[nodiscard]] bool is_never_sent(std::uint16_t type) const { return never_sent_.test(type); }
+    [[nodiscard]] bool is_never_sent(std::uint16_t type) const {
+        return never_sent_types_.test(type);
+    }
 
     [[nodiscard]] bool contains(std::uint16_t type) const {
-        return known_.test(type) || (names_ != nullptr && (names_->find(type) != nullptr ||
-                                                           names_->object(type) != nullptr));
+        return plausible_types_.test(type) ||
+               (item_types_ != nullptr &&
+                (item_types_->find(type) != nullptr || item_types_->object(type) != nullptr));
     }
 
   private:
-    const record::ItemTypes* names_;
-    NumberedTypeSet never_sent_;
-    std::bitset<snapshot::kMaxItemType + 1> known_;
+    const record::ItemTypes* item_types_;
+    NumberedTypeSet never_sent_types_;
+    std::bitset<snapshot::kMaxItemType + 1> plausible_types_;
 };
 
 /// Reads a delta and finds item sizes that fit: at the first item of each type, it tries each
 /// possible size of the type and reads on until an error.
-class DeltaReader {
+class FittingSizeFinder {
   public:
-    DeltaReader(const DeltaInts& delta, const AgreedSizes& sizes) : delta_{&delta}, sizes_{sizes} {
-        decided_.set();
+    FittingSizeFinder(const DeltaOfUnknownSizes& delta, const AgreedSizes& sizes)
+        : delta_{&delta}, sizes_{sizes} {
+        decided_types_.set();
     }
 
-    DeltaReader(const DeltaInts& delta, const KnownSizes& known, const KnownTypes& types)
-        : delta_{&delta}, types_{&types}, sizes_{known.sizes}, decided_{known.settled} {}
+    FittingSizeFinder(const DeltaOfUnknownSizes& delta, const KnownSizes& known,
+                      const PlausibleTypes& types)
+        : delta_{&delta}, plausible_types_{&types}, sizes_{known.sizes}, decided_types_{
+                                                                             known.certain_types} {}
 
     /// Finds all sets of sizes that fit and have at most this cost. `budget`: null if only the
     /// known sizes must be tried.
     void find_fitting_sizes(int cost, SearchBudget* budget) {
-        found_.clear();
-        budget_ = budget;
-        if (const auto begin = start()) {
-            keys_.remove_keys_after(0);
+        found_sizes_.clear();
+        search_budget_ = budget;
+        if (const auto begin = read_delta_header()) {
+            read_keys_.remove_keys_after(0);
             read_updates(*begin, cost);
         }
     }
 
-    [[nodiscard]] std::vector<AgreedSizes>& found() { return found_; }
+    [[nodiscard]] std::vector<AgreedSizes>& found_sizes() { return found_sizes_; }
 
-    [[nodiscard]] const TypeCounts& seen() const { return seen_; }
+    [[nodiscard]] const ItemTypeCounts& seen_types() const { return seen_types_; }
 
   private:
     struct ReadPosition {
-        std::size_t at = 0;        ///< index of the next int
-        std::int32_t num_left = 0; ///< number of updates left
-        std::uint32_t sum = 0;     ///< wrapping sum of the snapshot's ints so far
+        std::size_t next_int = 0;          ///< index of the next int
+        std::int32_t num_updates_left = 0; ///< number of updates left
+        std::uint32_t sum = 0;             ///< wrapping sum of the snapshot's ints so far
     };
 
     enum class ReadResult : std::uint8_t { read, misfit, undecided };
@@ -149,31 +158,32 @@ class DeltaReader {
     /// Subtracts the cost of an unusual item from `cost`, the remaining cost that an explanation
     /// may have. Returns false if `cost` was too low.
     [[nodiscard]] bool subtract_cost(ItemKey key, int& cost);
-    /// Subtracts `price` from `cost` and adds `what` to `charged_`, unless `charged_` contains
-    /// `what`.
+    /// Subtracts `price` from `cost` and adds `what` to `charged_types_`, unless `charged_types_`
+    /// contains `what`.
     [[nodiscard]] bool subtract_cost_once(std::uint16_t what, int price, int& cost);
 
     /// Returns the position after the deleted keys; nullopt if the delta's header is invalid.
-    [[nodiscard]] std::optional<ReadPosition> start();
+    [[nodiscard]] std::optional<ReadPosition> read_delta_header();
     void read_updates(ReadPosition place, int cost);
     [[nodiscard]] ReadResult read_update(ReadPosition& place, int& cost);
     /// Returns the size of the current item in ints; nullopt if the delta ends before the size.
-    [[nodiscard]] std::optional<std::size_t> size_of(ItemKey key, std::size_t& at) const;
+    [[nodiscard]] std::optional<std::size_t> read_item_size(ItemKey key, std::size_t& at) const;
     void try_sizes(ReadPosition place, std::uint16_t type, int cost);
 
-    const DeltaInts* delta_;
-    const KnownTypes* types_ = nullptr; ///< null: all types are allowed without a cost
+    const DeltaOfUnknownSizes* delta_;
+    /// Null: all types are allowed without a cost.
+    const PlausibleTypes* plausible_types_ = nullptr;
     AgreedSizes sizes_;
-    NumberedTypeSet decided_;
-    SearchBudget* budget_ = nullptr;
-    std::vector<std::uint32_t> deleted_; ///< keys of the deleted items, sorted
-    std::vector<std::uint16_t> charged_; ///< types whose cost was subtracted already
-    KeysRead keys_;
-    TypeCounts seen_;
-    std::vector<AgreedSizes> found_;
+    NumberedTypeSet decided_types_;
+    SearchBudget* search_budget_ = nullptr;
+    std::vector<std::uint32_t> deleted_keys_;  ///< keys of the deleted items, sorted
+    std::vector<std::uint16_t> charged_types_; ///< types whose cost was subtracted already
+    ReadKeys read_keys_;
+    ItemTypeCounts seen_types_;
+    std::vector<AgreedSizes> found_sizes_;
 };
 
-std::uint32_t sum_of(std::span<const std::int32_t> ints) {
+std::uint32_t wrapping_sum_of_ints(std::span<const std::int32_t> ints) {
     std::uint32_t sum = 0;
     for (const std::int32_t value : ints) {
         sum += static_cast<std::uint32_t>(value);
@@ -181,7 +191,7 @@ std::uint32_t sum_of(std::span<const std::int32_t> ints) {
     return sum;
 }
 
-std::optional<DeltaReader::ReadPosition> DeltaReader::start() {
+std::optional<FittingSizeFinder::ReadPosition> FittingSizeFinder::read_delta_header() {
     const auto ints = delta_->ints;
     if (ints.size() < snapshot::kDeltaHeaderInts || ints[0] < 0 || ints[1] < 0 ||
         static_cast<std::size_t>(ints[0]) > ints.size() - snapshot::kDeltaHeaderInts ||
@@ -189,22 +199,22 @@ std::optional<DeltaReader::ReadPosition> DeltaReader::start() {
         return std::nullopt;
     }
     const auto keys = ints.subspan(snapshot::kDeltaHeaderInts, static_cast<std::size_t>(ints[0]));
-    ReadPosition place{.at = snapshot::kDeltaHeaderInts + keys.size(),
-                       .num_left = ints[1],
+    ReadPosition place{.next_int = snapshot::kDeltaHeaderInts + keys.size(),
+                       .num_updates_left = ints[1],
                        .sum = static_cast<std::uint32_t>(delta_->base.checksum())};
-    deleted_.assign(keys.begin(), keys.end());
-    std::sort(deleted_.begin(), deleted_.end());
-    for (std::size_t i = 0; i < deleted_.size(); ++i) {
-        const auto item = delta_->base.find(ItemKey::from_packed(deleted_[i]));
-        if (!item || (i > 0 && deleted_[i] == deleted_[i - 1])) {
+    deleted_keys_.assign(keys.begin(), keys.end());
+    std::sort(deleted_keys_.begin(), deleted_keys_.end());
+    for (std::size_t i = 0; i < deleted_keys_.size(); ++i) {
+        const auto item = delta_->base.find(ItemKey::from_packed(deleted_keys_[i]));
+        if (!item || (i > 0 && deleted_keys_[i] == deleted_keys_[i - 1])) {
             return std::nullopt;
         }
-        place.sum -= sum_of(delta_->base[*item].data);
+        place.sum -= wrapping_sum_of_ints(delta_->base[*item].data);
     }
     return place;
 }
 
-std::optional<std::size_t> DeltaReader::size_of(ItemKey key, std::size_t& at) const {
+std::optional<std::size_t> FittingSizeFinder::read_item_size(ItemKey key, std::size_t& at) const {
     const auto ints = delta_->ints;
     std::size_t size = snapshot::agreed_size(key.type, sizes_);
     if (size == 0) {
@@ -220,139 +230,143 @@ std::optional<std::size_t> DeltaReader::size_of(ItemKey key, std::size_t& at) co
     return size;
 }
 
-bool DeltaReader::subtract_cost_once(std::uint16_t what, int price, int& cost) {
-    if (std::find(charged_.begin(), charged_.end(), what) != charged_.end()) {
+bool FittingSizeFinder::subtract_cost_once(std::uint16_t what, int price, int& cost) {
+    if (std::find(charged_types_.begin(), charged_types_.end(), what) != charged_types_.end()) {
         return true;
     }
-    charged_.push_back(what);
+    charged_types_.push_back(what);
     cost -= price;
     return cost >= 0;
 }
 
-bool DeltaReader::subtract_cost(ItemKey key, int& cost) {
+bool FittingSizeFinder::subtract_cost(ItemKey key, int& cost) {
     if (key.type >= kNumberedTypes) {
-        return types_->contains(key.type) || subtract_cost_once(key.type, 1, cost);
+        return plausible_types_->contains(key.type) || subtract_cost_once(key.type, 1, cost);
     }
     // If other ints are misread as a key, the id in it most often looks like the number of a UUID
     // type.
     const bool odd_id = key.type != snapshot::kDescriptorType && key.id >= snapshot::kFirstUuidType;
-    return (!odd_id || subtract_cost_once(key.type | kOddId, kOddIdCost, cost)) &&
-           (!types_->is_never_sent(key.type) || subtract_cost_once(key.type, 1, cost));
+    return (!odd_id || subtract_cost_once(key.type | kUnusualIdBit, kUnusualIdCost, cost)) &&
+           (!plausible_types_->is_never_sent(key.type) || subtract_cost_once(key.type, 1, cost));
 }
 
-DeltaReader::ReadResult DeltaReader::read_update(ReadPosition& place, int& cost) {
+FittingSizeFinder::ReadResult FittingSizeFinder::read_update(ReadPosition& place, int& cost) {
     const auto ints = delta_->ints;
-    if (ints.size() - place.at < 2 * static_cast<std::size_t>(place.num_left)) {
+    if (ints.size() - place.next_int < 2 * static_cast<std::size_t>(place.num_updates_left)) {
         return ReadResult::misfit;
     }
-    const std::int32_t type = ints[place.at];
-    const std::int32_t id = ints[place.at + 1];
+    const std::int32_t type = ints[place.next_int];
+    const std::int32_t id = ints[place.next_int + 1];
     if (type < 0 || type > snapshot::kMaxItemType || id < 0 || id > snapshot::kMaxItemId ||
         (type == snapshot::kDescriptorType &&
          (id < snapshot::kFirstUuidType || id > snapshot::kMaxItemType))) {
         return ReadResult::misfit;
     }
     const ItemKey key{static_cast<std::uint16_t>(type), static_cast<std::uint16_t>(id)};
-    if (key.type < kNumberedTypes && !decided_.test(key.type)) {
+    if (key.type < kNumberedTypes && !decided_types_.test(key.type)) {
         return ReadResult::undecided;
     }
-    if (types_ != nullptr && !subtract_cost(key, cost)) {
+    if (plausible_types_ != nullptr && !subtract_cost(key, cost)) {
         return ReadResult::misfit;
     }
-    std::size_t at = place.at + 2;
-    const auto size = size_of(key, at);
-    if (!size || !keys_.add(key.packed()) ||
-        std::binary_search(deleted_.begin(), deleted_.end(), key.packed())) {
+    std::size_t at = place.next_int + 2;
+    const auto size = read_item_size(key, at);
+    if (!size || !read_keys_.add_key_if_new(key.packed()) ||
+        std::binary_search(deleted_keys_.begin(), deleted_keys_.end(), key.packed())) {
         return ReadResult::misfit;
     }
     if (const auto item = delta_->base.find(key);
         item && delta_->base[*item].data.size() != *size) {
         return ReadResult::misfit;
     }
-    seen_.count_item(key);
-    place = {.at = at + *size,
-             .num_left = place.num_left - 1,
-             .sum = place.sum + sum_of(ints.subspan(at, *size))};
+    seen_types_.count_item(key);
+    place = {.next_int = at + *size,
+             .num_updates_left = place.num_updates_left - 1,
+             .sum = place.sum + wrapping_sum_of_ints(ints.subspan(at, *size))};
     return ReadResult::read;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
-void DeltaReader::read_updates(ReadPosition place, int cost) {
-    const std::size_t keys = keys_.count();
-    const std::size_t odd = charged_.size();
+void FittingSizeFinder::read_updates(ReadPosition place, int cost) {
+    const std::size_t keys = read_keys_.num_keys();
+    const std::size_t odd = charged_types_.size();
     ReadResult step = ReadResult::read;
-    while (place.num_left > 0 && step == ReadResult::read) {
-        if (budget_ != nullptr && !budget_->spend()) {
+    while (place.num_updates_left > 0 && step == ReadResult::read) {
+        if (search_budget_ != nullptr && !search_budget_->spend_items()) {
             step = ReadResult::misfit;
             break;
         }
         const ReadPosition before = place;
         step = read_update(place, cost);
         if (step == ReadResult::undecided) {
-            try_sizes(before, static_cast<std::uint16_t>(delta_->ints[before.at]), cost);
+            try_sizes(before, static_cast<std::uint16_t>(delta_->ints[before.next_int]), cost);
         }
     }
-    if (step == ReadResult::read && place.at == delta_->ints.size() &&
+    if (step == ReadResult::read && place.next_int == delta_->ints.size() &&
         place.sum == static_cast<std::uint32_t>(delta_->crc)) {
-        found_.push_back(sizes_);
+        found_sizes_.push_back(sizes_);
     }
-    keys_.remove_keys_after(keys);
-    charged_.resize(odd);
+    read_keys_.remove_keys_after(keys);
+    charged_types_.resize(odd);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
-void DeltaReader::try_sizes(ReadPosition place, std::uint16_t type, int cost) {
+void FittingSizeFinder::try_sizes(ReadPosition place, std::uint16_t type, int cost) {
     const std::uint8_t agreed = sizes_[type];
-    const bool known = agreed != 0 || types_->contains(type);
+    const bool known = agreed != 0 || plausible_types_->contains(type);
     // NOLINTNEXTLINE(misc-no-recursion): as above
     const auto attempt = [&](std::uint8_t size, int price) {
-        if (price <= cost && found_.size() < kMaxSizesFound) {
+        if (price <= cost && found_sizes_.size() < kMaxSizeSolutions) {
             sizes_[type] = size;
             read_updates(place, cost - price);
         }
     };
-    decided_.set(type);
+    decided_types_.set(type);
     attempt(agreed, known ? 0 : 1);
-    const int largest = agreed == 0 ? kMaxNewSize : kMaxChange;
+    const int largest = agreed == 0 ? kMaxUnknownTypeSize : kMaxSizeChange;
     for (int change = 1; change <= largest; ++change) {
-        attempt(static_cast<std::uint8_t>(agreed + change), agreed == 0 ? kWrittenCost : 1);
+        attempt(static_cast<std::uint8_t>(agreed + change), agreed == 0 ? kSizeInDeltaCost : 1);
         if (change < agreed) {
             attempt(static_cast<std::uint8_t>(agreed - change), 1);
         }
     }
     if (agreed != 0) {
-        attempt(0, kWrittenCost);
+        attempt(0, kSizeInDeltaCost);
     }
     sizes_[type] = agreed;
-    decided_.reset(type);
+    decided_types_.reset(type);
 }
 
 } // namespace
 
 void SearchBudget::begin_search(std::int64_t time, std::int64_t most) {
     constexpr std::int64_t kSecond = 1'000'000'000;
-    const std::int64_t passed = std::clamp<std::int64_t>(time_ ? time - *time_ : 0, 0, kSecond);
-    time_ = time;
-    saved_ = std::min(saved_ + passed / (kSecond / kItemsPerSecond), kItemsPerSecond);
-    granted_ = std::min({saved_, kItemsPerSearch, std::max<std::int64_t>(most, 0)});
-    left_ = granted_;
+    const std::int64_t passed =
+        std::clamp<std::int64_t>(last_search_time_ ? time - *last_search_time_ : 0, 0, kSecond);
+    last_search_time_ = time;
+    available_items_ =
+        std::min(available_items_ + passed / (kSecond / kItemsPerSecond), kItemsPerSecond);
+    items_at_search_start_ =
+        std::min({available_items_, kItemsPerSearch, std::max<std::int64_t>(most, 0)});
+    items_left_ = items_at_search_start_;
 }
 
 std::int64_t SearchBudget::limit_remaining_items(std::int64_t most) {
-    const std::int64_t rest = std::max<std::int64_t>(left_ - most, 0);
-    left_ -= rest;
+    const std::int64_t rest = std::max<std::int64_t>(items_left_ - most, 0);
+    items_left_ -= rest;
     return rest;
 }
 
 std::int64_t SearchBudget::end_search() {
-    const std::int64_t taken = granted_ - std::max<std::int64_t>(left_, 0);
-    saved_ -= taken;
-    granted_ = 0;
-    left_ = 0;
+    const std::int64_t taken = items_at_search_start_ - std::max<std::int64_t>(items_left_, 0);
+    available_items_ -= taken;
+    items_at_search_start_ = 0;
+    items_left_ = 0;
     return taken;
 }
 
-snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta, const AgreedSizes& sizes) {
+snapshot::Snapshot apply_delta_with_sizes(const DeltaOfUnknownSizes& delta,
+                                          const AgreedSizes& sizes) {
     snapshot::Delta decoded;
     decoded.ints.assign(delta.ints.begin(), delta.ints.end());
     const auto deleted = static_cast<std::size_t>(delta.ints[0]);
@@ -369,32 +383,33 @@ snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta, const AgreedSizes
     return made;
 }
 
-std::optional<TypeCounts> count_types_if_valid(const DeltaInts& delta, const AgreedSizes& sizes) {
-    DeltaReader reader{delta, sizes};
+std::optional<ItemTypeCounts> count_types_if_valid(const DeltaOfUnknownSizes& delta,
+                                                   const AgreedSizes& sizes) {
+    FittingSizeFinder reader{delta, sizes};
     reader.find_fitting_sizes(0, nullptr);
-    return reader.found().empty() ? std::nullopt : std::optional{reader.seen()};
+    return reader.found_sizes().empty() ? std::nullopt : std::optional{reader.seen_types()};
 }
 
-std::vector<AgreedSizes> find_sizes(const DeltaInts& delta, const KnownSizes& known,
-                                    SearchBudget& budget) {
-    const KnownTypes types{delta, known};
-    DeltaReader reader{delta, known, types};
+std::vector<AgreedSizes> find_item_sizes(const DeltaOfUnknownSizes& delta, const KnownSizes& known,
+                                         SearchBudget& budget) {
+    const PlausibleTypes types{delta, known};
+    FittingSizeFinder reader{delta, known, types};
     int cost = 1;
-    for (; cost <= kMaxCost; ++cost) {
+    for (; cost <= kMaxExplanationCost; ++cost) {
         reader.find_fitting_sizes(cost, &budget);
-        if (!reader.found().empty() || !budget.spend()) {
+        if (!reader.found_sizes().empty() || !budget.spend_items()) {
             break;
         }
     }
-    std::vector<AgreedSizes> found = std::move(reader.found());
+    std::vector<AgreedSizes> found = std::move(reader.found_sizes());
     if (found.empty() || !delta.base.empty()) {
         return found;
     }
     const std::int64_t rest = budget.limit_remaining_items(SearchBudget::kItemsPerRivalSearch);
     reader.find_fitting_sizes(cost + 1, &budget);
     budget.return_unread_items(rest);
-    for (const AgreedSizes& rival : reader.found()) {
-        if (found.size() < kMaxSizesFound && std::ranges::find(found, rival) == found.end()) {
+    for (const AgreedSizes& rival : reader.found_sizes()) {
+        if (found.size() < kMaxSizeSolutions && std::ranges::find(found, rival) == found.end()) {
             found.push_back(rival);
         }
     }

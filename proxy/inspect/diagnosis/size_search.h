@@ -34,30 +34,30 @@ class SearchBudget {
     /// Starts a search at `time` (ns) that may read at most `most` items.
     void begin_search(std::int64_t time, std::int64_t most = kItemsPerSearch);
 
-    [[nodiscard]] bool spend(std::int64_t items = 1) {
-        left_ -= items;
-        return left_ >= 0;
+    [[nodiscard]] bool spend_items(std::int64_t items = 1) {
+        items_left_ -= items;
+        return items_left_ >= 0;
     }
 
     /// Limits the rest of the search to `most` items. Returns the number of items that the search
     /// may therefore not read, to be passed to return_unread_items().
     [[nodiscard]] std::int64_t limit_remaining_items(std::int64_t most);
 
-    void return_unread_items(std::int64_t rest) { left_ += rest; }
+    void return_unread_items(std::int64_t rest) { items_left_ += rest; }
 
     /// Ends the search, and returns the unused part of its limit to the budget. Returns the number
     /// of items that the search read.
     std::int64_t end_search();
 
   private:
-    std::int64_t saved_ = kItemsPerSecond;
-    std::int64_t granted_ = 0;
-    std::int64_t left_ = 0;
-    std::optional<std::int64_t> time_;
+    std::int64_t available_items_ = kItemsPerSecond;
+    std::int64_t items_at_search_start_ = 0;
+    std::int64_t items_left_ = 0;
+    std::optional<std::int64_t> last_search_time_;
 };
 
 /// A delta whose items may have unknown sizes.
-struct DeltaInts {
+struct DeltaOfUnknownSizes {
     std::span<const std::int32_t> ints; ///< all varints of the delta's body, decoded
     snapshot::SnapshotView base; ///< a verified snapshot; empty if the delta is a full snapshot
     std::int32_t crc = 0;        ///< the server's checksum of the resulting snapshot
@@ -67,15 +67,15 @@ struct DeltaInts {
 using NumberedTypeSet = std::bitset<std::tuple_size_v<snapshot::AgreedSizes>>;
 
 /// The types of items found in a delta.
-struct TypeCounts {
+struct ItemTypeCounts {
     /// The number of items read, by type.
-    std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> count{};
+    std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> counts{};
     /// The id of the first item, by type.
-    std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> first_id{};
+    std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> first_ids{};
 
     void count_item(snapshot::ItemKey key) {
-        if (key.type < count.size() && count[key.type]++ == 0) {
-            first_id[key.type] = key.id;
+        if (key.type < counts.size() && counts[key.type]++ == 0) {
+            first_ids[key.type] = key.id;
         }
     }
 };
@@ -83,23 +83,23 @@ struct TypeCounts {
 /// The sizes that are known before a search.
 struct KnownSizes {
     snapshot::AgreedSizes sizes = snapshot::kAgreedSizes; ///< 0: deltas contain the type's size
-    NumberedTypeSet settled;                  ///< types whose size in `sizes` is certain
-    const record::ItemTypes* types = nullptr; ///< names of types with a UUID
+    NumberedTypeSet certain_types;                 ///< types whose size in `sizes` is certain
+    const record::ItemTypes* item_types = nullptr; ///< names of types with a UUID
 };
 
 /// Decodes a delta with these sizes. Returns the types of its items, or nullopt if the delta does
 /// not fit exactly: with the announced number of updates, valid and unique keys, the item sizes of
 /// the base, no surplus ints, and the right checksum.
-[[nodiscard]] std::optional<TypeCounts> count_types_if_valid(const DeltaInts& delta,
-                                                             const snapshot::AgreedSizes& sizes);
+[[nodiscard]] std::optional<ItemTypeCounts>
+count_types_if_valid(const DeltaOfUnknownSizes& delta, const snapshot::AgreedSizes& sizes);
 
 /// Returns the snapshot that a delta encodes. Precondition: count_types_if_valid() accepts
 /// the delta with these sizes.
-[[nodiscard]] snapshot::Snapshot snapshot_from_delta(const DeltaInts& delta,
-                                                     const snapshot::AgreedSizes& sizes);
+[[nodiscard]] snapshot::Snapshot apply_delta_with_sizes(const DeltaOfUnknownSizes& delta,
+                                                        const snapshot::AgreedSizes& sizes);
 
-/// The most solutions that find_sizes() returns. If there are more solutions, it returns none.
-inline constexpr std::size_t kMaxSizesFound = 8;
+/// The most solutions that find_item_sizes() returns. If there are more solutions, it returns none.
+inline constexpr std::size_t kMaxSizeSolutions = 8;
 
 /// Finds solutions: sizes that count_types_if_valid() accepts. Returns the solutions that
 /// differ from the known sizes for the fewest types. For a full snapshot, also returns the
@@ -107,6 +107,6 @@ inline constexpr std::size_t kMaxSizesFound = 8;
 /// mod added to an item can look like a separate item. Returns an empty list if there is no
 /// solution or the budget is used up.
 [[nodiscard]] std::vector<snapshot::AgreedSizes>
-find_sizes(const DeltaInts& delta, const KnownSizes& known, SearchBudget& budget);
+find_item_sizes(const DeltaOfUnknownSizes& delta, const KnownSizes& known, SearchBudget& budget);
 
 } // namespace tw::inspect

@@ -15,11 +15,11 @@ namespace tw::inspect {
 
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
-using Points = std::span<const ValueHistory::Point>;
+using Points = std::span<const ValueHistory::ValueAtTick>;
 
 namespace {
 
-bool is_legal(const FieldSpec* field, std::int32_t value) {
+bool is_valid_field_value(const FieldSpec* field, std::int32_t value) {
     if (field == nullptr) {
         return true;
     }
@@ -31,7 +31,7 @@ bool is_legal(const FieldSpec* field, std::int32_t value) {
 }
 
 /// Whether the field describes an event of one tick and is zero at the next tick.
-bool is_momentary(const FieldSpec* field) {
+bool is_one_tick_event(const FieldSpec* field) {
     return field != nullptr && field->names == &snapshot::names::seven::coreeventflag;
 }
 
@@ -51,11 +51,11 @@ double jump_probability(double distance) {
 
 /// Returns the value at `tick` of the polynomial through the points. Precondition: the points have
 /// different ticks.
-double interpolate(std::initializer_list<ValueHistory::Point> points, double tick) {
+double interpolate(std::initializer_list<ValueHistory::ValueAtTick> points, double tick) {
     double sum = 0;
-    for (const ValueHistory::Point& point : points) {
+    for (const ValueHistory::ValueAtTick& point : points) {
         double term = point.value;
-        for (const ValueHistory::Point& other : points) {
+        for (const ValueHistory::ValueAtTick& other : points) {
             if (other.tick != point.tick) {
                 term *= (tick - other.tick) / (static_cast<double>(point.tick) - other.tick);
             }
@@ -66,20 +66,20 @@ double interpolate(std::initializer_list<ValueHistory::Point> points, double tic
 }
 
 /// The number of neighbouring points with equal values, and with different values.
-struct Steps {
-    int equal = 0;
-    int unequal = 0;
+struct NeighbourCounts {
+    int num_equal = 0;
+    int num_unequal = 0;
 
-    void count(Points points) {
+    void count_neighbours(Points points) {
         for (std::size_t i = 1; i < points.size(); ++i) {
-            ++(points[i - 1].value == points[i].value ? equal : unequal);
+            ++(points[i - 1].value == points[i].value ? num_equal : num_unequal);
         }
     }
 };
 
 /// Returns the share of equal neighbouring points. `prior` is added to both numbers, so that the
 /// share is not extreme if there are few points.
-double share_equal(int equal, int unequal, double prior) {
+double share_of_equal_neighbours(int equal, int unequal, double prior) {
     return (equal + prior) / (equal + unequal + 2 * prior);
 }
 
@@ -98,7 +98,7 @@ double mean_of(std::optional<double> one, std::optional<double> other) {
 
 } // namespace
 
-const FieldSpec* field_at(const snapshot::ObjectSpec* object, std::size_t index) {
+const FieldSpec* find_field_of_int(const snapshot::ObjectSpec* object, std::size_t index) {
     if (object == nullptr) {
         return nullptr;
     }
@@ -109,8 +109,8 @@ const FieldSpec* field_at(const snapshot::ObjectSpec* object, std::size_t index)
     return found == object->fields.end() ? nullptr : &*found;
 }
 
-std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
-    const snapshot::FieldSpec* field = field_at(object, index);
+std::string name_of_int(const snapshot::ObjectSpec* object, std::size_t index) {
+    const snapshot::FieldSpec* field = find_field_of_int(object, index);
     if (field == nullptr) {
         return "int_" + std::to_string(index);
     }
@@ -121,12 +121,12 @@ std::string field_name(const snapshot::ObjectSpec* object, std::size_t index) {
 
 // All weights here come from measurements of the values in the deltas of real captures. For the
 // results, see tests/proxy/inspect/suspects_test.cpp.
-ValueProbability::ValueProbability(const ValueHistory& history) : history_{history} {
+ValueProbability::ValueProbability(const ValueHistory& history) : value_history_{history} {
     if (history.before.empty() && history.after.empty()) {
         model_item_of_one_snapshot();
         return;
     }
-    history_.positions = {};
+    value_history_.character_coordinates = {};
     if (history.before.empty() || history.after.empty()) {
         model_new_or_removed_item(history.before.empty() ? history.after : history.before);
     } else {
@@ -137,51 +137,56 @@ ValueProbability::ValueProbability(const ValueHistory& history) : history_{histo
 /// Sets the distribution of values for an item of only this snapshot, such as an event.
 void ValueProbability::model_item_of_one_snapshot() {
     constexpr double kUsual = 4096; // most coordinates, ids and kinds are smaller
-    bells_[0] = {.weight = history_.positions.empty() ? 1 : 0.5, .mean = 0, .scale = kUsual};
+    bell_curves_[0] = {.weight = value_history_.character_coordinates.empty() ? 1 : 0.5,
+                       .mean = 0,
+                       .scale = kUsual};
 }
 
 /// Sets the distribution of values for an item that is new, or missing in the next snapshot.
 void ValueProbability::model_new_or_removed_item(Points side) {
-    Steps steps;
-    steps.count(side);
-    const ValueHistory::Point& next = side.front();
-    const double stays = std::clamp(share_equal(steps.equal, steps.unequal, 0.5), 0.05, 0.95);
+    NeighbourCounts steps;
+    steps.count_neighbours(side);
+    const ValueHistory::ValueAtTick& next = side.front();
+    const double stays =
+        std::clamp(share_of_equal_neighbours(steps.num_equal, steps.num_unequal, 0.5), 0.05, 0.95);
     double mean = next.value;
     double scale = 8;
     if (side.size() > 1) {
-        mean = interpolate({side[0], side[1]}, history_.tick);
+        mean = interpolate({side[0], side[1]}, value_history_.tick);
         scale = 0.5 + std::abs(mean - next.value) / 2;
     }
-    masses_[0] = {.weight = stays, .value = next.value};
-    bells_[0] = {.weight = (1 - stays) / 2, .mean = mean, .scale = scale};
+    likely_values_[0] = {.weight = stays, .value = next.value};
+    bell_curves_[0] = {.weight = (1 - stays) / 2, .mean = mean, .scale = scale};
     jumps_[0] = {.weight = (1 - stays) / 2, .from = next.value};
 }
 
 ValueProbability::Movement ValueProbability::estimate_movement() const {
-    const ValueHistory::Point& before = history_.before.front();
-    const ValueHistory::Point& after = history_.after.front();
+    const ValueHistory::ValueAtTick& before = value_history_.before.front();
+    const ValueHistory::ValueAtTick& after = value_history_.after.front();
     Movement movement{.distance = std::abs(static_cast<double>(after.value) - before.value)};
-    Steps steps;
-    steps.count(history_.before);
-    steps.count(history_.after);
-    movement.equal = steps.equal;
-    movement.unequal = steps.unequal;
+    NeighbourCounts steps;
+    steps.count_neighbours(value_history_.before);
+    steps.count_neighbours(value_history_.after);
+    movement.num_equal = steps.num_equal;
+    movement.num_unequal = steps.num_unequal;
 
     // Assumes that the straight line misses this value by as much as it misses the neighbours.
-    const auto bend_before = distance_from_line(history_.before);
-    const auto bend_after = distance_from_line(history_.after);
-    const bool measured = movement.equal == 0 && (bend_before || bend_after);
-    movement.line = interpolate({before, after}, history_.tick);
+    const auto bend_before = distance_from_line(value_history_.before);
+    const auto bend_after = distance_from_line(value_history_.after);
+    const bool measured = movement.num_equal == 0 && (bend_before || bend_after);
+    movement.line_value = interpolate({before, after}, value_history_.tick);
     movement.line_scale =
         0.5 + (measured ? mean_of(bend_before, bend_after) * 0.8 : movement.distance / 4);
     // Assumes that the curve is less accurate the further it is from the line.
-    movement.curve = movement.line;
+    movement.curve_value = movement.line_value;
     movement.curve_scale = movement.line_scale;
-    if (history_.before.size() > 1 && history_.after.size() > 1 && movement.equal < 2) {
-        movement.curve =
-            interpolate({history_.before[1], before, after, history_.after[1]}, history_.tick);
-        movement.curve_scale = 0.5 + std::abs(movement.curve - movement.line) / 2 +
-                               (movement.equal == 0 ? 0 : movement.distance / 8);
+    if (value_history_.before.size() > 1 && value_history_.after.size() > 1 &&
+        movement.num_equal < 2) {
+        movement.curve_value =
+            interpolate({value_history_.before[1], before, after, value_history_.after[1]},
+                        value_history_.tick);
+        movement.curve_scale = 0.5 + std::abs(movement.curve_value - movement.line_value) / 2 +
+                               (movement.num_equal == 0 ? 0 : movement.distance / 8);
     }
     return movement;
 }
@@ -189,34 +194,34 @@ ValueProbability::Movement ValueProbability::estimate_movement() const {
 /// Sets the distribution of values for an item that the snapshots before and after contain.
 void ValueProbability::model_item_seen_before_and_after() {
     const Movement movement = this->estimate_movement();
-    const std::int32_t before = history_.before.front().value;
-    const std::int32_t after = history_.after.front().value;
+    const std::int32_t before = value_history_.before.front().value;
+    const std::int32_t after = value_history_.after.front().value;
     double changes = 0;
     if (before == after) {
-        changes = std::min(0.5, history_.change_rate / 30 + 2e-5);
-        if (is_momentary(history_.field)) {
+        changes = std::min(0.5, value_history_.change_rate / 30 + 2e-5);
+        if (is_one_tick_event(value_history_.field)) {
             changes = 0.1;
-        } else if (movement.unequal > movement.equal) {
-            changes = std::max(changes, movement.equal == 0 ? 0.3 : 0.05);
+        } else if (movement.num_unequal > movement.num_equal) {
+            changes = std::max(changes, movement.num_equal == 0 ? 0.3 : 0.05);
         }
-        masses_[0] = {.weight = 1 - changes, .value = before};
+        likely_values_[0] = {.weight = 1 - changes, .value = before};
     } else {
-        const double stays =
-            std::clamp(share_equal(movement.equal, movement.unequal, 0.1), 0.05, 0.95);
+        const double stays = std::clamp(
+            share_of_equal_neighbours(movement.num_equal, movement.num_unequal, 0.1), 0.05, 0.95);
         changes = 1 - stays;
-        masses_[0] = {.weight = stays * 0.35, .value = before};
-        masses_[1] = {.weight = stays * 0.65, .value = after};
+        likely_values_[0] = {.weight = stays * 0.35, .value = before};
+        likely_values_[1] = {.weight = stays * 0.65, .value = after};
     }
     // If the int sometimes keeps its value, small changes are more likely than smooth movement.
-    const bool near_ends = before != after && movement.equal != 0;
+    const bool near_ends = before != after && movement.num_equal != 0;
     const double smooth = before == after ? 0.2 : near_ends ? 0.25 : 0.4;
     const double near_before = near_ends ? 0.1 : 0;
     const double near_after = near_ends ? 0.2 : 0;
     const auto add_bell = [&](std::size_t at, double weight, double mean, double scale) {
-        bells_[at] = {.weight = changes * weight, .mean = mean, .scale = scale};
+        bell_curves_[at] = {.weight = changes * weight, .mean = mean, .scale = scale};
     };
-    add_bell(0, smooth, movement.line, movement.line_scale);
-    add_bell(1, smooth, movement.curve, movement.curve_scale);
+    add_bell(0, smooth, movement.line_value, movement.line_scale);
+    add_bell(1, smooth, movement.curve_value, movement.curve_scale);
     add_bell(2, near_before, before, 1 + movement.distance / 32);
     add_bell(3, near_after, after, 1 + movement.distance / 32);
     const double jumps = changes * (1 - 2 * smooth - near_before - near_after);
@@ -230,10 +235,10 @@ double ValueProbability::probability_of(std::int32_t value) const {
     constexpr double kNearCharacter = 24; // world units
     const double at = value;
     double sum = 0;
-    for (const LikelyValue& mass : masses_) {
+    for (const LikelyValue& mass : likely_values_) {
         sum += mass.value == value ? mass.weight : 0;
     }
-    for (const BellCurve& each : bells_) {
+    for (const BellCurve& each : bell_curves_) {
         sum += each.weight == 0 ? 0 : each.weight * bell_density(at - each.mean, each.scale);
     }
     double jumped = 0;
@@ -242,18 +247,21 @@ double ValueProbability::probability_of(std::int32_t value) const {
         jumped += each.weight == 0 ? 0 : each.weight * jump_probability(at - each.from);
         jumps += each.weight;
     }
-    if (!history_.usual.empty()) {
+    if (!value_history_.usual_values.empty()) {
         const bool is_usual =
-            std::find(history_.usual.begin(), history_.usual.end(), value) != history_.usual.end();
+            std::find(value_history_.usual_values.begin(), value_history_.usual_values.end(),
+                      value) != value_history_.usual_values.end();
         jumped =
-            jumped / 2 + (is_usual ? jumps / 2 / static_cast<double>(history_.usual.size()) : 0);
+            jumped / 2 +
+            (is_usual ? jumps / 2 / static_cast<double>(value_history_.usual_values.size()) : 0);
     }
     sum += jumped;
-    for (const std::int32_t each : history_.positions) {
+    for (const std::int32_t each : value_history_.character_coordinates) {
         sum += 0.5 * bell_density(at - each, kNearCharacter) /
-               static_cast<double>(history_.positions.size());
+               static_cast<double>(value_history_.character_coordinates.size());
     }
-    return std::max(kLeast, is_legal(history_.field, value) ? sum : sum * kIllegal);
+    return std::max(kLeast,
+                    is_valid_field_value(value_history_.field, value) ? sum : sum * kIllegal);
 }
 
 using snapshot::DeltaUpdate;
@@ -267,30 +275,30 @@ std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
 }
 
 /// The probability of other damage, relative to one flipped bit.
-constexpr double kOtherDamage = 1.0 / 1024;
+constexpr double kOtherDamageProbability = 1.0 / 1024;
 /// The probability that a delta contains an unchanged item, relative to a changed item. Servers
 /// leave out unchanged items.
-constexpr double kUnchangedItem = 1.0 / 4096;
+constexpr double kUnchangedItemProbability = 1.0 / 4096;
 /// A value in an overlong encoding is this many times as likely to be damaged as another value,
 /// because no server writes this encoding.
-constexpr double kOverlong = 1 << 20U;
+constexpr double kOverlongVarintFactor = 1 << 20U;
 /// The probability of any other cause, as a share of the probability that one value is wrong.
-constexpr double kSomethingElse = 0.25;
+constexpr double kOtherCauseShare = 0.25;
 
-/// A value with a lower probability must be damaged. If there are more than kMaxAbsurd such values,
-/// the cause is not one flipped value: the delta was read at wrong positions.
-constexpr double kAbsurdProbability = 1e-8;
-constexpr std::size_t kMaxAbsurd = 2;
+/// A value with a lower probability must be damaged. If there are more than kMaxImplausibleValues
+/// such values, the cause is not one flipped value: the delta was read at wrong positions.
+constexpr double kImplausibleProbability = 1e-8;
+constexpr std::size_t kMaxImplausibleValues = 2;
 
 /// Returns the probability of this error of the checksum if no single value is the cause. Small
 /// errors are more likely.
-double probability_of_excess(std::int32_t excess) {
+double probability_of_checksum_error(std::int32_t excess) {
     return 0.31 / std::pow(1 + std::abs(static_cast<double>(excess)), 1.5);
 }
 
 template <typename Use>
-void for_each_change(const SnapshotView& from, const SnapshotView& to, std::uint16_t type,
-                     const Use& use) {
+void for_each_item_change(const SnapshotView& from, const SnapshotView& to, std::uint16_t type,
+                          const Use& use) {
     for (std::size_t i = to.lower_bound({type, 0}); i < to.size() && to[i].key.type == type; ++i) {
         const auto old = from.find(to[i].key);
         use(old ? from[*old].data : std::span<const std::int32_t>{}, to[i].data);
@@ -299,18 +307,19 @@ void for_each_change(const SnapshotView& from, const SnapshotView& to, std::uint
 
 } // namespace
 
-bool are_one_bit_apart(std::int32_t one, std::int32_t other) {
+bool differ_by_one_bit(std::int32_t one, std::int32_t other) {
     const auto difference = static_cast<std::uint32_t>(one) ^ static_cast<std::uint32_t>(other);
     // A varint stores a negative value inverted, so a flipped sign bit inverts all bits.
     return std::has_single_bit(difference) || difference == UINT32_MAX;
 }
 
 SuspectValues::SuspectValues(const CrcMismatch& mismatch, SearchBudget& budget)
-    : types_{&mismatch.types}, tick_{mismatch.delta.tick}, wanted_{mismatch.delta.crc},
-      got_{mismatch.rebuilt.crc}, body_{mismatch.delta.body.begin(), mismatch.delta.body.end()},
-      excess_{wrapping_minus(got_, wanted_)} {
+    : types_{&mismatch.types}, tick_{mismatch.delta.tick}, wanted_crc_{mismatch.delta.crc},
+      got_crc_{mismatch.rebuilt.crc}, delta_body_{mismatch.delta.body.begin(),
+                                                  mismatch.delta.body.end()},
+      checksum_error_{wrapping_minus(got_crc_, wanted_crc_)} {
     if (!collect_values(mismatch) || !add_earlier_snapshots(mismatch, budget)) {
-        values_.clear();
+        delta_values_.clear();
     }
 }
 
@@ -322,12 +331,12 @@ bool SuspectValues::collect_values(const CrcMismatch& mismatch) {
     if (count > kMaxValues) {
         return false;
     }
-    values_.reserve(count);
+    delta_values_.reserve(count);
     for (const DeltaUpdate& update : mismatch.rebuilt.delta.updates) {
         add_item_values(mismatch, update);
     }
     mark_overlong_varint(mismatch);
-    is_misread_ = mismatch.rebuilt.delta.surplus_ints != 0;
+    may_be_misread_ = mismatch.rebuilt.delta.surplus_ints != 0;
     return true;
 }
 
@@ -343,18 +352,18 @@ void SuspectValues::add_item_values(const CrcMismatch& mismatch, const DeltaUpda
         std::count_if(ints.begin(), ints.end(), [](std::int32_t each) { return each != 0; });
     const bool is_new = !mismatch.rebuilt.base.find(update.key);
     for (std::uint32_t i = 0; i < update.size; ++i) {
-        const std::int32_t sent = wrapping_minus(ints[i], excess_);
-        values_.push_back(
+        const std::int32_t sent = wrapping_minus(ints[i], checksum_error_);
+        delta_values_.push_back(
             {.suspect = {.key = update.key,
-                         .index = i,
-                         .int_index = update.begin + i,
-                         .got = data[i],
-                         .expected = wrapping_minus(data[i], excess_),
-                         .fits_a_bit = are_one_bit_apart(ints[i], sent)},
+                         .index_in_item = i,
+                         .index_in_delta = update.begin + i,
+                         .received = data[i],
+                         .expected = wrapping_minus(data[i], checksum_error_),
+                         .differs_by_one_bit = differ_by_one_bit(ints[i], sent)},
              .is_only_change = !is_new && sent == 0 && changes == (ints[i] == 0 ? 0 : 1)});
     }
-    statistics_[update.key.type].ints.resize(
-        std::max(statistics_[update.key.type].ints.size(), std::size_t{update.size}));
+    type_statistics_[update.key.type].ints.resize(
+        std::max(type_statistics_[update.key.type].ints.size(), std::size_t{update.size}));
 }
 
 /// If exactly one value of the delta has an overlong encoding, marks that value: damage has set its
@@ -363,23 +372,23 @@ void SuspectValues::mark_overlong_varint(const CrcMismatch& mismatch) {
     snapshot::IntOffsets offsets{mismatch.delta.body};
     Suspect* overlong = nullptr;
     std::size_t count = 0;
-    for (DeltaValue& each : values_) {
+    for (DeltaValue& each : delta_values_) {
         Suspect& value = each.suspect;
-        const std::size_t begin = offsets.byte_offset(value.int_index);
-        const std::size_t size = offsets.byte_offset(value.int_index + 1) - begin;
-        if (size > snapshot::varint_size(mismatch.rebuilt.delta.ints[value.int_index])) {
+        const std::size_t begin = offsets.byte_offset(value.index_in_delta);
+        const std::size_t size = offsets.byte_offset(value.index_in_delta + 1) - begin;
+        if (size > snapshot::varint_size(mismatch.rebuilt.delta.ints[value.index_in_delta])) {
             overlong = &value;
             ++count;
         }
     }
     if (count == 1) {
-        overlong->is_overlong_varint = overlong->fits_a_bit;
+        overlong->is_overlong_varint = overlong->differs_by_one_bit;
     }
 }
 
 bool SuspectValues::add_earlier_snapshots(const CrcMismatch& mismatch, SearchBudget& budget) {
     std::vector<std::pair<snapshot::Tick, SnapshotView>> before;
-    mismatch.right.for_each_from(0, [&](snapshot::Tick tick, const SnapshotView& right) {
+    mismatch.verified.for_each_from(0, [&](snapshot::Tick tick, const SnapshotView& right) {
         if (tick < tick_) {
             before.emplace_back(tick, right);
         }
@@ -387,9 +396,9 @@ bool SuspectValues::add_earlier_snapshots(const CrcMismatch& mismatch, SearchBud
     std::reverse(before.begin(), before.end());
     before.resize(std::min(before.size(), kMaxEarlierSnapshots));
     const auto cost =
-        std::accumulate(before.begin(), before.end(), values_.size(),
+        std::accumulate(before.begin(), before.end(), delta_values_.size(),
                         [](std::size_t sum, const auto& each) { return sum + each.second.size(); });
-    if (!budget.spend(static_cast<std::int64_t>(cost))) {
+    if (!budget.spend_items(static_cast<std::int64_t>(cost))) {
         return false;
     }
     for (std::size_t i = before.size(); i-- > 1;) {
@@ -398,8 +407,8 @@ bool SuspectValues::add_earlier_snapshots(const CrcMismatch& mismatch, SearchBud
     for (std::size_t i = 0; i < std::min(before.size(), before_ticks_.size()); ++i) {
         const auto& [tick, right] = before[i];
         before_ticks_[i] = tick;
-        for (DeltaValue& value : values_) {
-            const auto [key, index] = std::pair{value.suspect.key, value.suspect.index};
+        for (DeltaValue& value : delta_values_) {
+            const auto [key, index] = std::pair{value.suspect.key, value.suspect.index_in_item};
             const auto item = right.find(key);
             if (value.num_before == i && item && index < right[*item].data.size()) {
                 value.before[value.num_before++] = right[*item].data[index];
@@ -413,16 +422,16 @@ bool SuspectValues::add_earlier_snapshots(const CrcMismatch& mismatch, SearchBud
 }
 
 void SuspectValues::add_to_statistics(const SnapshotView& from, const SnapshotView& to) {
-    for (auto& [type, statistics] : statistics_) {
-        for_each_change(from, to, type, [&, &known = statistics](auto old, auto now) {
-            known.transitions += old.empty() ? 0U : 1U;
+    for (auto& [type, statistics] : type_statistics_) {
+        for_each_item_change(from, to, type, [&, &known = statistics](auto old, auto now) {
+            known.num_transitions += old.empty() ? 0U : 1U;
             for (std::size_t i = 0; i < std::min(now.size(), known.ints.size()); ++i) {
                 IntStatistics& int_statistics = known.ints[i];
-                int_statistics.changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
-                if (int_statistics.seen.size() <= IntStatistics::kFewValues &&
-                    std::find(int_statistics.seen.begin(), int_statistics.seen.end(), now[i]) ==
-                        int_statistics.seen.end()) {
-                    int_statistics.seen.push_back(now[i]);
+                int_statistics.num_changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
+                if (int_statistics.seen_values.size() <= IntStatistics::kMaxSeenValues &&
+                    std::find(int_statistics.seen_values.begin(), int_statistics.seen_values.end(),
+                              now[i]) == int_statistics.seen_values.end()) {
+                    int_statistics.seen_values.push_back(now[i]);
                 }
             }
         });
@@ -435,12 +444,12 @@ void SuspectValues::store_character_positions(const SnapshotView& right,
     constexpr std::size_t kMaxPositions = 64;
     const std::uint16_t type = snapshot::character_type(dialect);
     const snapshot::ObjectSpec* object = snapshot::find_object(type, dialect);
-    for_each_change(right, right, type, [&](auto /*old*/, auto data) {
+    for_each_item_change(right, right, type, [&](auto /*old*/, auto data) {
         const auto position =
             object == nullptr ? std::nullopt : snapshot::position_of(*object, data);
-        if (position && positions_[0].size() < kMaxPositions) {
-            positions_[0].push_back(data[position->x]);
-            positions_[1].push_back(data[position->y]);
+        if (position && character_coordinates_[0].size() < kMaxPositions) {
+            character_coordinates_[0].push_back(data[position->x]);
+            character_coordinates_[1].push_back(data[position->y]);
         }
     });
 }
@@ -448,8 +457,8 @@ void SuspectValues::store_character_positions(const SnapshotView& right,
 void SuspectValues::add_verified_snapshot(snapshot::Tick tick, const SnapshotView& right,
                                           const SnapshotView& previous) {
     add_to_statistics(previous, right);
-    for (DeltaValue& value : values_) {
-        const auto [key, index] = std::pair{value.suspect.key, value.suspect.index};
+    for (DeltaValue& value : delta_values_) {
+        const auto [key, index] = std::pair{value.suspect.key, value.suspect.index_in_item};
         const auto item = right.find(key);
         if (value.num_after == num_after_ && item && index < right[*item].data.size()) {
             value.after[value.num_after++] = right[*item].data[index];
@@ -459,54 +468,54 @@ void SuspectValues::add_verified_snapshot(snapshot::Tick tick, const SnapshotVie
 }
 
 SuspectValues::Likelihood SuspectValues::likelihood_of(const DeltaValue& value) const {
-    std::array<ValueHistory::Point, ValueHistory::kMaxPoints> before{};
-    std::array<ValueHistory::Point, ValueHistory::kMaxPoints> after{};
+    std::array<ValueHistory::ValueAtTick, ValueHistory::kMaxPoints> before{};
+    std::array<ValueHistory::ValueAtTick, ValueHistory::kMaxPoints> after{};
     for (std::size_t i = 0; i < before.size(); ++i) {
         before[i] = {.tick = before_ticks_[i], .value = value.before[i]};
         after[i] = {.tick = after_ticks_[i], .value = value.after[i]};
     }
     const Suspect& suspect = value.suspect;
     const snapshot::ObjectSpec* object = types_->object(suspect.key.type);
-    const TypeStatistics& statistics = statistics_.at(suspect.key.type);
-    const IntStatistics& int_statistics = statistics.ints[suspect.index];
+    const TypeStatistics& statistics = type_statistics_.at(suspect.key.type);
+    const IntStatistics& int_statistics = statistics.ints[suspect.index_in_item];
     ValueHistory history{.tick = tick_,
                          .before = std::span{before}.first(value.num_before),
                          .after = std::span{after}.first(value.num_after),
-                         .field = field_at(object, suspect.index),
-                         .change_rate =
-                             (int_statistics.changes + 0.5) / (statistics.transitions + 2.0)};
-    if (int_statistics.seen.size() <= IntStatistics::kFewValues) {
-        history.usual = int_statistics.seen;
+                         .field = find_field_of_int(object, suspect.index_in_item),
+                         .change_rate = (int_statistics.num_changes + 0.5) /
+                                        (statistics.num_transitions + 2.0)};
+    if (int_statistics.seen_values.size() <= IntStatistics::kMaxSeenValues) {
+        history.usual_values = int_statistics.seen_values;
     }
     if (object != nullptr && object->position && object->position->per_unit == 1) {
-        history.positions = suspect.index == object->position->x ? positions_[0]
-                            : suspect.index == object->position->y
-                                ? positions_[1]
-                                : std::span<const std::int32_t>{};
+        history.character_coordinates =
+            suspect.index_in_item == object->position->x   ? character_coordinates_[0]
+            : suspect.index_in_item == object->position->y ? character_coordinates_[1]
+                                                           : std::span<const std::int32_t>{};
     }
     const ValueProbability plausibility{history};
-    const double received = plausibility.probability_of(suspect.got);
+    const double received = plausibility.probability_of(suspect.received);
     return {.received = received,
             .gain = plausibility.probability_of(suspect.expected) / received *
-                    (suspect.fits_a_bit ? 1 : kOtherDamage) *
-                    (value.is_only_change ? kUnchangedItem : 1) *
-                    (suspect.is_overlong_varint ? kOverlong : 1)};
+                    (suspect.differs_by_one_bit ? 1 : kOtherDamageProbability) *
+                    (value.is_only_change ? kUnchangedItemProbability : 1) *
+                    (suspect.is_overlong_varint ? kOverlongVarintFactor : 1)};
 }
 
 std::vector<SuspectValues::Suspect> SuspectValues::rank_suspects() const {
     std::vector<Suspect> all;
-    all.reserve(values_.size());
-    double sum =
-        kSomethingElse * static_cast<double>(values_.size()) * probability_of_excess(excess_);
+    all.reserve(delta_values_.size());
+    double sum = kOtherCauseShare * static_cast<double>(delta_values_.size()) *
+                 probability_of_checksum_error(checksum_error_);
     std::size_t absurd = 0;
-    for (const DeltaValue& value : values_) {
+    for (const DeltaValue& value : delta_values_) {
         const Likelihood weight = likelihood_of(value);
-        absurd += weight.received < kAbsurdProbability ? 1U : 0U;
+        absurd += weight.received < kImplausibleProbability ? 1U : 0U;
         all.push_back(value.suspect);
         all.back().probability = weight.gain;
         sum += weight.gain;
     }
-    if (is_misread_ || absurd > kMaxAbsurd) {
+    if (may_be_misread_ || absurd > kMaxImplausibleValues) {
         sum *= 2; // with a probability of 0.5, no single value is the cause
     }
     for (Suspect& each : all) {
@@ -521,7 +530,7 @@ std::vector<SuspectValues::Suspect> SuspectValues::rank_suspects() const {
 namespace {
 
 /// Returns the probability that the most likely value is not the only cause.
-double doubt_of_first(const std::vector<SuspectValues::Suspect>& ranked) {
+double doubt_of_likeliest(const std::vector<SuspectValues::Suspect>& ranked) {
     return 1 - ranked.front().probability;
 }
 
@@ -539,60 +548,62 @@ std::size_t count_candidates(const std::vector<SuspectValues::Suspect>& ranked, 
     return count;
 }
 
-bool is_first_certain(const std::vector<SuspectValues::Suspect>& ranked) {
-    return !ranked.empty() && doubt_of_first(ranked) < SuspectValues::kMaxDoubt;
+bool is_likeliest_certain(const std::vector<SuspectValues::Suspect>& ranked) {
+    return !ranked.empty() && doubt_of_likeliest(ranked) < SuspectValues::kMaxDoubt;
 }
 
 } // namespace
 
-void SuspectValues::on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
-                                const snapshot::SnapshotView& previous, Reporter& reporter) {
-    if (tick <= tick_ || values_.empty()) {
+void SuspectValues::on_verified_snapshot(snapshot::Tick tick,
+                                         const snapshot::SnapshotView& verified,
+                                         const snapshot::SnapshotView& previous,
+                                         Reporter& reporter) {
+    if (tick <= tick_ || delta_values_.empty()) {
         return;
     }
     add_verified_snapshot(tick, verified, previous);
     const auto ranked = rank_suspects();
-    if (is_first_certain(ranked) || num_after_ == ValueHistory::kMaxPoints) {
+    if (is_likeliest_certain(ranked) || num_after_ == ValueHistory::kMaxPoints) {
         report_wrong_value(ranked, reporter);
-        values_.clear();
+        delta_values_.clear();
     }
 }
 
 void SuspectValues::report_result(Reporter& reporter) {
-    if (!values_.empty() && num_after_ != 0) {
+    if (!delta_values_.empty() && num_after_ != 0) {
         report_wrong_value(rank_suspects(), reporter);
     }
-    values_.clear();
+    delta_values_.clear();
 }
 
 void SuspectValues::report_wrong_value(const std::vector<Suspect>& ranked,
                                        Reporter& reporter) const {
     record::FindingRecord finding{.id = record::FindingId::snapshot_explained,
                                   .tick = tick_,
-                                  .crc_wanted = wanted_,
-                                  .crc_got = got_,
+                                  .crc_wanted = wanted_crc_,
+                                  .crc_got = got_crc_,
                                   .name = "ambiguous"};
     const Suspect& wrong = ranked.front();
-    const bool is_known = is_first_certain(ranked);
-    const bool is_exact = is_known && doubt_of_first(ranked) < kMaxExactDoubt;
-    const std::string field = field_name(types_->object(wrong.key.type), wrong.index);
+    const bool is_known = is_likeliest_certain(ranked);
+    const bool is_exact = is_known && doubt_of_likeliest(ranked) < kMaxExactDoubt;
+    const std::string field = name_of_int(types_->object(wrong.key.type), wrong.index_in_item);
     if (is_known) {
         finding.item = make_finding_item(*types_, wrong.key);
         finding.field = field;
-        finding.value = wrong.got;
+        finding.value = wrong.received;
         finding.expected = wrong.expected;
         finding.name = is_exact ? "exact" : "likely";
     }
     const std::size_t count = count_candidates(ranked, is_known ? kMaxExactDoubt : kMaxDoubt);
     const auto candidates = make_named_cause_candidates(std::span{ranked}.first(count), *types_);
     if (!is_exact) {
-        finding.candidates = record::CauseCandidateSummary{count, candidates.list};
+        finding.candidates = record::CauseCandidateSummary{count, candidates.listed};
         finding.detail = is_known ? "the snapshots before and after make it unlikely that another "
                                     "candidate, or several values, are wrong"
                                   : "any of the candidates explains the difference, or several "
                                     "values are wrong";
     }
-    add_int_position(finding, body_, wrong.int_index);
+    add_position_of_int(finding, delta_body_, wrong.index_in_delta);
     reporter.report_finding(finding);
 }
 

@@ -24,7 +24,7 @@ namespace tw::inspect {
 
 /// The values of one int of an item in the snapshots before and after the examined snapshot.
 struct ValueHistory {
-    struct Point {
+    struct ValueAtTick {
         snapshot::Tick tick = 0;
         std::int32_t value = 0;
     };
@@ -32,24 +32,24 @@ struct ValueHistory {
     /// The most points in `before`, and in `after`. More points do not improve the result.
     static constexpr std::size_t kMaxPoints = 3;
 
-    snapshot::Tick tick = 0;            ///< tick of the examined snapshot
-    std::span<const Point> before{};    ///< the values before, newest first; empty: a new item
-    std::span<const Point> after{};     ///< the values after, oldest first
-    const snapshot::FieldSpec* field{}; ///< the int's field; null if unknown
-    double change_rate = 0.5;           ///< probability that the next snapshot changes the int
+    snapshot::Tick tick = 0;
+    std::span<const ValueAtTick> before{}; ///< the values before, newest first; empty: a new item
+    std::span<const ValueAtTick> after{};  ///< the values after, oldest first
+    const snapshot::FieldSpec* field{};    ///< the int's field; null if unknown
+    double change_rate = 0.5;              ///< probability that the next snapshot changes the int
     /// All values that the int has had so far; empty if it has had many.
-    std::span<const std::int32_t> usual{};
+    std::span<const std::int32_t> usual_values{};
     /// If the int is a coordinate, the characters' coordinates on the same axis.
-    std::span<const std::int32_t> positions{};
+    std::span<const std::int32_t> character_coordinates{};
 };
 
 /// Returns the field to which an item's int belongs; null if unknown.
-[[nodiscard]] const snapshot::FieldSpec* field_at(const snapshot::ObjectSpec* object,
-                                                  std::size_t index);
+[[nodiscard]] const snapshot::FieldSpec* find_field_of_int(const snapshot::ObjectSpec* object,
+                                                           std::size_t index);
 
 /// Returns the name of an item's int: "x"; "name[2]" if the field has several ints; "int_4" if the
 /// field is unknown.
-[[nodiscard]] std::string field_name(const snapshot::ObjectSpec* object, std::size_t index);
+[[nodiscard]] std::string name_of_int(const snapshot::ObjectSpec* object, std::size_t index);
 
 /// Computes the probability of each value of an int, given its values in the snapshots before and
 /// after. In this model, a value stays equal, moves smoothly, or jumps.
@@ -82,29 +82,29 @@ class ValueProbability {
 
     /// The value at which a moving int is expected, and how exact that expectation is.
     struct Movement {
-        double distance = 0; ///< distance from the value before to the value after
-        int equal = 0;       ///< number of times that two points in a row have the same value
-        int unequal = 0;     ///< number of times that two points in a row have different values
-        double line = 0;     ///< the value on a straight line between the values before and after
+        double distance = 0;   ///< distance from the value before to the value after
+        int num_equal = 0;     ///< number of times that two points in a row have the same value
+        int num_unequal = 0;   ///< number of times that two points in a row have different values
+        double line_value = 0; ///< the value on a straight line between the values before and after
         double line_scale = 1;
-        double curve = 0; ///< the value on a curve through two values before and two after
+        double curve_value = 0; ///< the value on a curve through two values before and two after
         double curve_scale = 1;
     };
 
     [[nodiscard]] Movement estimate_movement() const;
     void model_item_of_one_snapshot();
-    void model_new_or_removed_item(std::span<const ValueHistory::Point> side);
+    void model_new_or_removed_item(std::span<const ValueHistory::ValueAtTick> side);
     void model_item_seen_before_and_after();
 
-    ValueHistory history_;
-    std::array<LikelyValue, 2> masses_{};
-    std::array<BellCurve, 4> bells_{};
+    ValueHistory value_history_;
+    std::array<LikelyValue, 2> likely_values_{};
+    std::array<BellCurve, 4> bell_curves_{};
     std::array<Jump, 2> jumps_{};
 };
 
 /// A snapshot rebuilt from a delta and its base. The views are valid until the history changes.
 struct RebuiltSnapshot {
-    DeltaOutcome outcome = DeltaOutcome::accepted; ///< any but too_old
+    DeltaOutcome outcome = DeltaOutcome::accepted; ///< never too_old
     snapshot::Delta delta; ///< the decoded delta; not set if the base is unknown
     snapshot::SnapshotView base{};
     /// The rebuilt snapshot, in the history's memory; empty if it could not be rebuilt.
@@ -118,7 +118,7 @@ struct RebuiltSnapshot {
 struct CrcMismatch {
     const snapshot::AssembledDelta& delta; ///< contains the server's checksum
     const RebuiltSnapshot& rebuilt;
-    const snapshot::History& right; ///< the earlier verified snapshots
+    const snapshot::History& verified; ///< the earlier verified snapshots
     const record::ItemTypes& types;
 };
 
@@ -149,21 +149,21 @@ class SuspectValues {
     /// Called when a verified snapshot arrived. Once the wrong value is clear, or kMaxPoints
     /// verified snapshots arrived, reports the result and removes all suspects. `previous`: the
     /// verified snapshot before `verified`, or empty.
-    void on_verified(snapshot::Tick tick, const snapshot::SnapshotView& verified,
-                     const snapshot::SnapshotView& previous, Reporter& reporter);
+    void on_verified_snapshot(snapshot::Tick tick, const snapshot::SnapshotView& verified,
+                              const snapshot::SnapshotView& previous, Reporter& reporter);
     /// Reports what was found out about the wrong value. Called when no more verified snapshots
     /// will arrive.
     void report_result(Reporter& reporter);
 
-    [[nodiscard]] bool empty() const { return values_.empty(); }
+    [[nodiscard]] bool empty() const { return delta_values_.empty(); }
 
     struct Suspect {
         snapshot::ItemKey key{};
-        std::uint32_t index = 0;         ///< index of the int in its item
-        std::uint32_t int_index = 0;     ///< index of the int in the delta
-        std::int32_t got = 0;            ///< the received value
-        std::int32_t expected = 0;       ///< the value with which the checksum would be right
-        bool fits_a_bit = false;         ///< `got` and `expected` differ by one flipped bit
+        std::uint32_t index_in_item = 0;
+        std::uint32_t index_in_delta = 0;
+        std::int32_t received = 0;
+        std::int32_t expected = 0; ///< the value with which the checksum would be right
+        bool differs_by_one_bit = false;
         bool is_overlong_varint = false; ///< the encoding of the value is longer than necessary
         double probability = 0;          ///< probability that this value is the wrong one
     };
@@ -184,14 +184,14 @@ class SuspectValues {
 
     /// How often one int of a type changes, and which values it has.
     struct IntStatistics {
-        static constexpr std::size_t kFewValues = 8;
-        std::uint32_t changes = 0;
-        /// The different values so far. After kFewValues + 1 values, no further ones are added.
-        std::vector<std::int32_t> seen;
+        static constexpr std::size_t kMaxSeenValues = 8;
+        std::uint32_t num_changes = 0;
+        /// The different values so far. After kMaxSeenValues + 1 values, no further ones are added.
+        std::vector<std::int32_t> seen_values;
     };
 
     struct TypeStatistics {
-        std::uint32_t transitions = 0;
+        std::uint32_t num_transitions = 0;
         std::vector<IntStatistics> ints;
     };
 
@@ -215,24 +215,26 @@ class SuspectValues {
 
     const record::ItemTypes* types_;
     snapshot::Tick tick_;
-    std::int32_t wanted_;
-    std::int32_t got_;
-    std::vector<std::byte> body_;
+    std::int32_t wanted_crc_;
+    std::int32_t got_crc_;
+    std::vector<std::byte> delta_body_;
     /// The error of the checksum: the rebuilt snapshot's checksum minus the server's.
-    std::int32_t excess_;
-    /// The delta has surplus ints: a flipped bit may have split one, so that later ones are
-    /// misread.
-    bool is_misread_ = false;
+    std::int32_t checksum_error_;
+    /// The delta has surplus ints: a flipped bit may have split an int into two, so that all later
+    /// ints are misread.
+    bool may_be_misread_ = false;
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> before_ticks_{};
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> after_ticks_{};
     std::size_t num_after_ = 0;
-    std::vector<DeltaValue> values_;
-    std::map<std::uint16_t, TypeStatistics> statistics_; ///< by type, for the types in the delta
-    std::array<std::vector<std::int32_t>, 2> positions_; ///< all characters' x, all characters' y
+    std::vector<DeltaValue> delta_values_;
+    /// By type, for the types in the delta.
+    std::map<std::uint16_t, TypeStatistics> type_statistics_;
+    /// All characters' x, all characters' y.
+    std::array<std::vector<std::int32_t>, 2> character_coordinates_;
 };
 
 /// Whether one flipped bit turns one value into the other, in the int or in its varint encoding.
 /// Length bits of a varint are ignored: a flipped length bit would also change the next ints.
-[[nodiscard]] bool are_one_bit_apart(std::int32_t one, std::int32_t other);
+[[nodiscard]] bool differ_by_one_bit(std::int32_t one, std::int32_t other);
 
 } // namespace tw::inspect

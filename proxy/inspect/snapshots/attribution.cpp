@@ -31,7 +31,7 @@ std::uint64_t count_bits_per_byte(std::span<const std::byte> bytes, bool compres
     return sum;
 }
 
-void name_message(const wire::MessageHeader* head, std::string& out) {
+void set_message_name(const wire::MessageHeader* head, std::string& out) {
     if (head == nullptr) {
         out = "invalid id";
     } else if (head->spec != nullptr) {
@@ -44,8 +44,9 @@ void name_message(const wire::MessageHeader* head, std::string& out) {
     }
 }
 
-/// Returns the name of an item type. `room`: memory for a name that must be composed.
-std::string_view type_name(const record::ItemTypes& types, std::uint16_t type, std::string& room) {
+/// Returns the name of an item type. `buffer`: memory for a name that must be composed.
+std::string_view type_name(const record::ItemTypes& types, std::uint16_t type,
+                           std::string& buffer) {
     if (const snapshot::ObjectSpec* object = types.object(type); object != nullptr) {
         return object->name;
     }
@@ -54,21 +55,21 @@ std::string_view type_name(const record::ItemTypes& types, std::uint16_t type, s
     }
     if (const record::ItemTypes::Entry* entry = types.find(type); entry != nullptr) {
         const auto text = snapshot::format_uuid(entry->uuid);
-        room.assign(text.data(), text.size());
+        buffer.assign(text.data(), text.size());
     } else {
-        room = "type " + std::to_string(type);
+        buffer = "type " + std::to_string(type);
     }
-    return room;
+    return buffer;
 }
 
 /// The name under which the bytes of a delta are counted while parts of the delta are missing.
-constexpr std::string_view kIncomplete = "incomplete snapshot";
+constexpr std::string_view kIncompleteSnapshotName = "incomplete snapshot";
 
 } // namespace
 
 record::ByteCount PayloadBitCounter::advance_bytes(std::size_t count) {
     record::ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
-    const auto part = bits_.subspan(offset_, std::min(count, bytes_left()));
+    const auto part = bit_counts_.subspan(offset_, std::min(count, bytes_left()));
     for (const std::uint8_t bits : part) {
         taken.bits += bits;
     }
@@ -81,13 +82,13 @@ void ByteAttribution::on_datagram(const record::RecordHeader& head,
                                   std::span<const std::byte> datagram) {
     direction_ = head.direction.value_or(wire::Direction::c2s);
     datagram_size_ = datagram.size();
-    stage_ = AcceptanceStage::malformed;
-    payload_ = PayloadBitCounter{{}};
+    acceptance_stage_ = AcceptanceStage::malformed;
+    payload_counter_ = PayloadBitCounter{{}};
     in_message_ = false;
 }
 
 void ByteAttribution::on_packet(const wire::Packet& packet) {
-    stage_ = AcceptanceStage::rejected;
+    acceptance_stage_ = AcceptanceStage::rejected;
     const auto book = [this](std::string_view name, std::uint64_t bytes) {
         add_bytes(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
         datagram_size_ -= bytes;
@@ -97,7 +98,7 @@ void ByteAttribution::on_packet(const wire::Packet& packet) {
         count_payload_bits(packet);
         const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
         add_bytes(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
-                  payload_.advance_bytes(payload_.bytes_left()));
+                  payload_counter_.advance_bytes(payload_counter_.bytes_left()));
         return;
     }
     book("header", wire::kHeaderSize);
@@ -109,7 +110,7 @@ void ByteAttribution::on_packet(const wire::Packet& packet) {
 
 void ByteAttribution::count_payload_bits(const wire::Packet& packet) {
     const auto bit_counts = std::span{bit_counts_}.first(packet.payload.size());
-    payload_ = PayloadBitCounter{bit_counts};
+    payload_counter_ = PayloadBitCounter{bit_counts};
     const std::uint64_t sum =
         count_bits_per_byte(packet.payload, packet.compressed, bit_counts.data());
     if (packet.compressed) {
@@ -124,51 +125,53 @@ void ByteAttribution::on_control(const wire::Control& control) {
     using Kind = wire::ControlKind;
     const bool handshake = control.kind == Kind::connect || control.kind == Kind::connectaccept;
     const std::size_t token =
-        control.token && !handshake ? std::min(wire::kTokenSize, payload_.bytes_left()) : 0;
+        control.token && !handshake ? std::min(wire::kTokenSize, payload_counter_.bytes_left()) : 0;
     const std::string_view name = wire::control_name(control.kind);
     add_bytes(ByteGroup::control, BytePart::whole, name.empty() ? "unknown" : name,
-              payload_.advance_bytes(payload_.bytes_left() - token));
-    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance_bytes(token));
+              payload_counter_.advance_bytes(payload_counter_.bytes_left() - token));
+    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_counter_.advance_bytes(token));
 }
 
 void ByteAttribution::on_accepted_payload(const AcceptedPayload& chunks) {
-    stage_ = AcceptanceStage::accepted;
-    chunks_ = chunks;
+    acceptance_stage_ = AcceptanceStage::accepted;
+    accepted_payload_ = chunks;
 }
 
 void ByteAttribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
                                const wire::MessageHeader* head) {
-    end_message();
-    name_message(head, name_);
+    count_bytes_after_fields();
+    set_message_name(head, message_name_);
     if (taken != wire::VitalClass::next) {
         add_bytes(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
-                  BytePart::whole, name_,
-                  payload_.advance_bytes(chunk.header_size + chunk.payload.size()));
+                  BytePart::whole, message_name_,
+                  payload_counter_.advance_bytes(chunk.header_size + chunk.payload.size()));
         return;
     }
     add_bytes(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
-              payload_.advance_bytes(chunk.header_size));
+              payload_counter_.advance_bytes(chunk.header_size));
     if (head == nullptr) {
-        add_bytes(ByteGroup::message, BytePart::whole, name_,
-                  payload_.advance_bytes(chunk.payload.size()));
+        add_bytes(ByteGroup::message, BytePart::whole, message_name_,
+                  payload_counter_.advance_bytes(chunk.payload.size()));
         return;
     }
-    message_end_ = payload_.offset() + chunk.payload.size();
+    message_end_ = payload_counter_.offset() + chunk.payload.size();
     in_message_ = true;
-    add_bytes(ByteGroup::message, BytePart::head, name_, payload_.advance_bytes(head->header_size));
+    add_bytes(ByteGroup::message, BytePart::head, message_name_,
+              payload_counter_.advance_bytes(head->header_size));
 }
 
 void ByteAttribution::on_message_fields(std::size_t bytes) {
-    add_bytes(ByteGroup::message, BytePart::fields, name_, payload_.advance_bytes(bytes));
+    add_bytes(ByteGroup::message, BytePart::fields, message_name_,
+              payload_counter_.advance_bytes(bytes));
 }
 
 void ByteAttribution::on_snap_message(const ObservedSnapMessage& part) {
     on_message_fields(part.body.data_offset);
-    const record::ByteCount data = payload_.advance_bytes(part.body.data.size());
+    const record::ByteCount data = payload_counter_.advance_bytes(part.body.data.size());
     // on_delta() counts the bytes of a complete delta's last part.
     if (part.outcome != SnapMessageOutcome::complete && part.outcome != SnapMessageOutcome::empty) {
         constexpr std::array<std::string_view, 7> kNames{"",
-                                                         kIncomplete,
+                                                         kIncompleteSnapshotName,
                                                          "",
                                                          "repeated snapshot",
                                                          "snapshot part out of range",
@@ -209,8 +212,8 @@ void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
         const record::ByteCount bytes = bits.advance_bytes(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
-            ledger_->subtract_bytes(direction_, ByteGroup::unused, BytePart::whole, kIncomplete,
-                                    bytes);
+            ledger_->subtract_bytes(direction_, ByteGroup::unused, BytePart::whole,
+                                    kIncompleteSnapshotName, bytes);
         }
     }
 }
@@ -222,16 +225,16 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter 
         add_bytes(group, part, name,
                   bits.advance_bytes(offsets.byte_offset(end_int) - bits.offset()));
     };
-    std::string room;
+    std::string buffer;
     std::size_t at = snapshot::kDeltaHeaderInts;
     book_until(at, ByteGroup::delta, BytePart::whole, "counts");
-    for (const std::int32_t packed : delta.decoded->deleted) {
+    for (const std::int32_t packed : delta.decoded_delta->deleted) {
         const auto key = snapshot::ItemKey::from_packed(static_cast<std::uint32_t>(packed));
         book_until(++at, ByteGroup::deletion, BytePart::whole,
-                   type_name(*delta.types, key.type, room));
+                   type_name(*delta.types, key.type, buffer));
     }
-    for (const snapshot::DeltaUpdate& update : delta.decoded->updates) {
-        const std::string_view name = type_name(*delta.types, update.key.type, room);
+    for (const snapshot::DeltaUpdate& update : delta.decoded_delta->updates) {
+        const std::string_view name = type_name(*delta.types, update.key.type, buffer);
         book_until(update.begin, ByteGroup::item, BytePart::head, name);
         book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
                    name);
@@ -239,33 +242,35 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter 
     add_bytes(ByteGroup::delta, BytePart::whole, "surplus", bits.advance_bytes(bits.bytes_left()));
 }
 
-void ByteAttribution::end_message() {
+void ByteAttribution::count_bytes_after_fields() {
     if (in_message_) {
-        add_bytes(ByteGroup::message, BytePart::trailing, name_,
-                  payload_.advance_bytes(message_end_ - payload_.offset()));
+        add_bytes(ByteGroup::message, BytePart::trailing, message_name_,
+                  payload_counter_.advance_bytes(message_end_ - payload_counter_.offset()));
         in_message_ = false;
     }
 }
 
 void ByteAttribution::on_datagram_end() {
-    end_message();
-    switch (stage_) {
+    count_bytes_after_fields();
+    switch (acceptance_stage_) {
     case AcceptanceStage::malformed:
         add_bytes(ByteGroup::unused, BytePart::whole, "malformed",
                   {1, datagram_size_, datagram_size_ * kBitsPerByte});
         return;
     case AcceptanceStage::rejected:
         add_bytes(ByteGroup::unused, BytePart::whole, "rejected",
-                  payload_.advance_bytes(payload_.bytes_left()));
+                  payload_counter_.advance_bytes(payload_counter_.bytes_left()));
         return;
     case AcceptanceStage::accepted:
         break;
     }
-    const std::size_t token =
-        chunks_.with_token ? std::min(wire::kTokenSize, payload_.bytes_left()) : 0;
-    add_bytes(ByteGroup::chunk, BytePart::whole, chunks_.damaged ? "damaged" : "trailing",
-              payload_.advance_bytes(payload_.bytes_left() - token));
-    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_.advance_bytes(token));
+    const std::size_t token = accepted_payload_.ends_with_token
+                                  ? std::min(wire::kTokenSize, payload_counter_.bytes_left())
+                                  : 0;
+    add_bytes(ByteGroup::chunk, BytePart::whole,
+              accepted_payload_.is_last_chunk_truncated ? "damaged" : "trailing",
+              payload_counter_.advance_bytes(payload_counter_.bytes_left() - token));
+    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_counter_.advance_bytes(token));
 }
 
 } // namespace tw::inspect

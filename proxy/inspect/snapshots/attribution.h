@@ -16,7 +16,7 @@ namespace tw::inspect {
 class PayloadBitCounter {
   public:
     /// `bits[i]`: the number of bits that byte i takes on the network.
-    explicit PayloadBitCounter(std::span<const std::uint8_t> bits) : bits_{bits} {}
+    explicit PayloadBitCounter(std::span<const std::uint8_t> bits) : bit_counts_{bits} {}
 
     /// Advances by `count` bytes, or to the end. Returns the number of these bytes and of their
     /// bits.
@@ -24,10 +24,10 @@ class PayloadBitCounter {
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
 
-    [[nodiscard]] std::size_t bytes_left() const { return bits_.size() - offset_; }
+    [[nodiscard]] std::size_t bytes_left() const { return bit_counts_.size() - offset_; }
 
   private:
-    std::span<const std::uint8_t> bits_;
+    std::span<const std::uint8_t> bit_counts_;
     std::size_t offset_ = 0;
 };
 
@@ -57,7 +57,7 @@ class ByteAttribution final : public Observer {
 
   private:
     void count_payload_bits(const wire::Packet& packet);
-    void end_message();
+    void count_bytes_after_fields();
     void uncount_incomplete_parts(const ObservedDelta& delta);
     void count_items(const ObservedDelta& delta, PayloadBitCounter bits);
 
@@ -73,11 +73,11 @@ class ByteAttribution final : public Observer {
     record::ByteLedger* ledger_;
     wire::Direction direction_ = wire::Direction::c2s;
     std::size_t datagram_size_ = 0;
-    AcceptanceStage stage_ = AcceptanceStage::malformed;
-    AcceptedPayload chunks_;
+    AcceptanceStage acceptance_stage_ = AcceptanceStage::malformed;
+    AcceptedPayload accepted_payload_;
     std::array<std::uint8_t, wire::kMaxDatagramSize> bit_counts_{};
-    PayloadBitCounter payload_{{}};
-    std::string name_; ///< name of the current message
+    PayloadBitCounter payload_counter_{{}};
+    std::string message_name_;
     std::size_t message_end_ = 0;
     bool in_message_ = false;
     /// The bits of each byte of a delta. This is a member so that its memory is reused.

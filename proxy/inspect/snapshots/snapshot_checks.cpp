@@ -15,16 +15,16 @@ using snapshot::SnapshotView;
 struct SnapshotLimitCheck::Limit {
     std::size_t index;
     std::string_view name;
-    std::int64_t value;
-    std::int64_t before; ///< the value in the earlier snapshot `sample_`
+    std::int64_t current;
+    std::int64_t in_sample; ///< the value in the earlier snapshot `sample_snapshot_`
     std::int64_t limit;
-    std::int64_t room; ///< if less than this is left to the limit, servers drop items
+    std::int64_t min_room; ///< if less than this is left to the limit, servers drop items
 };
 
 namespace {
 
 /// Returns the number of bytes or items of each item type. `bytes`: whether to count bytes.
-std::map<std::uint16_t, std::int64_t> count_by_type(const SnapshotView& items, bool bytes) {
+std::map<std::uint16_t, std::int64_t> count_per_type(const SnapshotView& items, bool bytes) {
     constexpr std::size_t kItemBytes = 8; // without the item's ints
     std::map<std::uint16_t, std::int64_t> taken;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -36,14 +36,14 @@ std::map<std::uint16_t, std::int64_t> count_by_type(const SnapshotView& items, b
 }
 
 /// Returns the key of the type's last item, which is the newest, because servers count ids upwards.
-ItemKey last_key_of(const SnapshotView& items, std::uint16_t type) {
+ItemKey find_last_key_of_type(const SnapshotView& items, std::uint16_t type) {
     const auto keys = items.keys();
     const auto behind =
         std::lower_bound(keys.begin(), keys.end(), (std::uint32_t{type} + 1) << 16U);
     return ItemKey::from_packed(*(behind - 1));
 }
 
-std::string name_of(const record::FindingItem& item) {
+std::string name_or_number_of_type(const record::FindingItem& item) {
     return item.type.empty() ? "type " + std::to_string(item.type_id) : std::string{item.type};
 }
 
@@ -52,12 +52,12 @@ std::string name_of(const record::FindingItem& item) {
 void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& record,
                                              Reporter& reporter) {
     const SnapshotView& items = record.items;
-    const SnapshotView before = sample_.view();
+    const SnapshotView before = sample_snapshot_.view();
     const snapshot::Tick age = record.tick - sample_tick_;
     if (before.empty() || age < 0 || age > 8 * kTrendTicks) {
         store_sample_snapshot(record);
-        warned_ = {};
-        full_ = false;
+        is_growth_reported_ = {};
+        was_limit_reached_ = false;
         return;
     }
     const Limit limits[] = {
@@ -68,16 +68,16 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
     };
     bool full = false;
     for (const Limit& limit : limits) {
-        if (limit.limit - limit.value < limit.room) {
+        if (limit.limit - limit.current < limit.min_room) {
             full = true;
-            if (!full_) {
+            if (!was_limit_reached_) {
                 report_exceeded_limit(limit, record, reporter);
             }
         } else if (age >= kTrendTicks) {
             warn_of_approaching_limit(limit, record, reporter);
         }
     }
-    full_ = full;
+    was_limit_reached_ = full;
     if (age >= 4 * kTrendTicks && !full) {
         store_sample_snapshot(record);
     }
@@ -85,29 +85,29 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
 
 void SnapshotLimitCheck::store_sample_snapshot(const record::SnapshotRecord& record) {
     sample_tick_ = record.tick;
-    snapshot::SnapshotWriter{sample_, record.items.size(), record.items.data().size()}.copy(
-        record.items);
+    snapshot::SnapshotWriter{sample_snapshot_, record.items.size(), record.items.data().size()}
+        .copy(record.items);
 }
 
 void SnapshotLimitCheck::warn_of_approaching_limit(const Limit& limit,
                                                    const record::SnapshotRecord& record,
                                                    Reporter& reporter) {
-    const std::int64_t grown = limit.value - limit.before;
+    const std::int64_t grown = limit.current - limit.in_sample;
     const std::int64_t age = record.tick - sample_tick_;
-    if (2 * limit.value < limit.limit || grown <= 0) {
-        warned_[limit.index] = false;
+    if (2 * limit.current < limit.limit || grown <= 0) {
+        is_growth_reported_[limit.index] = false;
         return;
     }
-    const std::int64_t left = (limit.limit - limit.value) * age / grown; // ticks
-    if (warned_[limit.index] || left > kWarningTicks) {
+    const std::int64_t left = (limit.limit - limit.current) * age / grown; // ticks
+    if (is_growth_reported_[limit.index] || left > kWarningTicks) {
         return;
     }
-    warned_[limit.index] = true;
+    is_growth_reported_[limit.index] = true;
     const bool bytes = limit.index == 1;
-    const auto before = count_by_type(sample_.view(), bytes);
+    const auto before = count_per_type(sample_snapshot_.view(), bytes);
     std::optional<std::uint16_t> most;
     std::int64_t most_grown = 0;
-    for (const auto& [type, taken] : count_by_type(record.items, bytes)) {
+    for (const auto& [type, taken] : count_per_type(record.items, bytes)) {
         const auto old = before.find(type);
         const std::int64_t more = taken - (old == before.end() ? 0 : old->second);
         if (more > most_grown) {
@@ -121,12 +121,12 @@ void SnapshotLimitCheck::warn_of_approaching_limit(const Limit& limit,
                                std::to_string(left / kTicksASecond) + " s";
     record::FindingRecord finding{.id = record::FindingId::snapshot_budget,
                                   .tick = record.tick,
-                                  .value = limit.value,
+                                  .value = limit.current,
                                   .limit = limit.limit,
                                   .name = limit.name,
                                   .detail = detail};
     if (most) {
-        finding.item = make_finding_item(*record.types, last_key_of(record.items, *most));
+        finding.item = make_finding_item(*record.types, find_last_key_of_type(record.items, *most));
     }
     reporter.report_finding(finding);
 }
@@ -139,10 +139,10 @@ void SnapshotLimitCheck::report_exceeded_limit(const Limit& limit,
     std::string list;
     record::FindingRecord finding{.id = record::FindingId::snapshot_budget,
                                   .tick = record.tick,
-                                  .value = limit.value,
+                                  .value = limit.current,
                                   .limit = limit.limit,
                                   .name = limit.name};
-    for (const std::uint32_t packed : sample_.view().keys()) {
+    for (const std::uint32_t packed : sample_snapshot_.view().keys()) {
         const ItemKey key = ItemKey::from_packed(packed);
         const snapshot::ObjectSpec* const object = record.types->object(key.type);
         const bool event = object != nullptr && object->kind == snapshot::ObjectKind::event;
@@ -151,7 +151,8 @@ void SnapshotLimitCheck::report_exceeded_limit(const Limit& limit,
         }
         const record::FindingItem item = make_finding_item(*record.types, key);
         if (++gone <= kListed) {
-            list += (list.empty() ? "gone: " : ", ") + name_of(item) + ' ' + std::to_string(key.id);
+            list += (list.empty() ? "gone: " : ", ") + name_or_number_of_type(item) + ' ' +
+                    std::to_string(key.id);
         }
         if (!finding.item) {
             finding.item = item;
@@ -171,12 +172,12 @@ void SnapshotLimitCheck::report_exceeded_limit(const Limit& limit,
 namespace {
 
 /// Returns the value from which on a limit counts as near: 90 % of the limit.
-constexpr std::int64_t warning_threshold(std::int64_t limit) {
+constexpr std::int64_t near_limit_threshold(std::int64_t limit) {
     return limit - limit / 10;
 }
 
 /// The lowest key that an item of a type with a UUID can have.
-constexpr std::uint32_t kFirstExtended = std::uint32_t{snapshot::kFirstUuidType} << 16U;
+constexpr std::uint32_t kFirstKeyOfUuidTypes = std::uint32_t{snapshot::kFirstUuidType} << 16U;
 
 /// Returns whether the snapshot has a descriptor for each type with a UUID. Reports types whose
 /// descriptor is missing. `first_extended`: the index of the first item whose type has a UUID.
@@ -215,19 +216,19 @@ bool has_keys_of_previous(const record::SnapshotRecord& record) {
 
 void SnapshotChecks::check_snapshot(const record::SnapshotRecord& record, Reporter& reporter) {
     check_limits(record, reporter);
-    budget_.check_snapshot(record, reporter);
+    limit_check_.check_snapshot(record, reporter);
     const std::size_t first_extended =
-        record.items.lower_bound(ItemKey::from_packed(kFirstExtended));
-    has_descriptors_ = (has_descriptors_ && has_keys_of_previous(record)) ||
-                       check_descriptors(record, first_extended, reporter);
+        record.items.lower_bound(ItemKey::from_packed(kFirstKeyOfUuidTypes));
+    had_all_descriptors_ = (had_all_descriptors_ && has_keys_of_previous(record)) ||
+                           check_descriptors(record, first_extended, reporter);
     check_unknown_types(record, record.items.keys().first(first_extended), reporter);
     check_character_positions(record, reporter);
 }
 
 void SnapshotChecks::forget_reported_problems() {
-    misplaced_.reset();
-    near_cap_ = false;
-    budget_ = {};
+    misplaced_characters_.reset();
+    was_near_limit_ = false;
+    limit_check_ = {};
 }
 
 // Reports numbered types that are unknown. Clients remove items of types that the table of their
@@ -273,10 +274,10 @@ void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter
     };
     bool near = false;
     for (const Limit& limit : limits) {
-        if (limit.value < warning_threshold(limit.limit)) {
+        if (limit.value < near_limit_threshold(limit.limit)) {
             continue;
         }
-        if (!near_cap_ && !near) {
+        if (!was_near_limit_ && !near) {
             reporter.report_finding({.id = record::FindingId::snapshot_item_cap,
                                      .tick = record.tick,
                                      .value = limit.value,
@@ -285,7 +286,7 @@ void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter
         }
         near = true;
     }
-    near_cap_ = near;
+    was_near_limit_ = near;
 }
 
 void SnapshotChecks::check_character_positions(const record::SnapshotRecord& record,
@@ -308,7 +309,7 @@ void SnapshotChecks::check_character_positions(const record::SnapshotRecord& rec
         const std::int32_t x = item.data[position->x];
         const std::int32_t y = item.data[position->y];
         const record::PositionFault where = record.tile_map->check_position(x, y);
-        if (where != record::PositionFault::none && !misplaced_.test(item.key.id)) {
+        if (where != record::PositionFault::none && !misplaced_characters_.test(item.key.id)) {
             reporter.report_finding({.id = where == record::PositionFault::inside_solid
                                                ? record::FindingId::world_inside_solid
                                                : record::FindingId::world_outside_map,
@@ -316,7 +317,7 @@ void SnapshotChecks::check_character_positions(const record::SnapshotRecord& rec
                                      .item = make_finding_item(*record.types, item.key),
                                      .place = record.tile_map->tiles_at_misplaced_character(x, y)});
         }
-        misplaced_.set(item.key.id, where != record::PositionFault::none);
+        misplaced_characters_.set(item.key.id, where != record::PositionFault::none);
     }
 }
 

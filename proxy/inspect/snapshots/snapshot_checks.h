@@ -46,10 +46,11 @@ class SnapshotLimitCheck {
                                Reporter& reporter);
 
     /// An earlier snapshot, from which the growth per type is computed; empty if there is none.
-    snapshot::Snapshot sample_;
+    snapshot::Snapshot sample_snapshot_;
     snapshot::Tick sample_tick_ = 0;
-    std::array<bool, 2> warned_{}; ///< whether a warning was reported: about items, about bytes
-    bool full_ = false;            ///< the previous snapshot reached a limit
+    /// Whether a warning was reported: about items, about bytes.
+    std::array<bool, 2> is_growth_reported_{};
+    bool was_limit_reached_ = false; ///< the previous snapshot reached a limit
 };
 
 /// Checks verified snapshots for sizes near a limit, types without a descriptor, and characters at
@@ -76,10 +77,11 @@ class SnapshotChecks {
     /// are only counted.
     static constexpr std::size_t kMaxUnknownTypes = 64;
 
-    std::bitset<kMaxClients> misplaced_;
-    bool near_cap_ = false;
-    bool has_descriptors_ = false; ///< the previous snapshot had the descriptors of all its types
-    SnapshotLimitCheck budget_;
+    std::bitset<kMaxClients> misplaced_characters_;
+    bool was_near_limit_ = false;
+    /// The previous snapshot had the descriptors of all its types.
+    bool had_all_descriptors_ = false;
+    SnapshotLimitCheck limit_check_;
     std::vector<std::uint16_t> unknown_types_; ///< unknown types that were reported
 };
 

@@ -16,26 +16,29 @@ bool TickPlausibility::is_plausible_after(const SeenTick& before, snapshot::Tick
 TickClass TickPlausibility::classify_tick(snapshot::Tick tick, std::int64_t time) {
     // After this time (ns), all snapshots that were in flight have arrived.
     constexpr std::int64_t kDoubtNs = 5'000'000'000;
-    if (!last_ || is_plausible_after(*last_, tick, time)) {
-        if (doubted_ && time - *doubted_ > kDoubtNs) {
-            doubted_.reset();
+    if (!last_plausible_ || is_plausible_after(*last_plausible_, tick, time)) {
+        if (restart_expected_at_ && time - *restart_expected_at_ > kDoubtNs) {
+            restart_expected_at_.reset();
         }
-        if (!last_ || tick > last_->tick) {
-            last_ = SeenTick{tick, time};
+        if (!last_plausible_ || tick > last_plausible_->tick) {
+            last_plausible_ = SeenTick{tick, time};
         }
-        stray_.reset();
-        num_strays_ = 0;
+        last_implausible_.reset();
+        num_fitting_implausible_ = 0;
         return TickClass::plausible;
     }
-    if (stray_ && stray_->tick == tick) {
+    if (last_implausible_ && last_implausible_->tick == tick) {
         return TickClass::implausible; // another part of the same snapshot does not count again
     }
-    if (doubted_) {
+    if (restart_expected_at_) {
         return restart_ticks_from({tick, time});
     }
-    num_strays_ = stray_ && is_plausible_after(*stray_, tick, time) ? num_strays_ + 1 : 1;
-    stray_ = SeenTick{tick, time};
-    if (num_strays_ < kRestartImplausibleTicks) {
+    num_fitting_implausible_ =
+        last_implausible_ && is_plausible_after(*last_implausible_, tick, time)
+            ? num_fitting_implausible_ + 1
+            : 1;
+    last_implausible_ = SeenTick{tick, time};
+    if (num_fitting_implausible_ < kMinTicksOfRestart) {
         return TickClass::implausible;
     }
     return restart_ticks_from({tick, time});
@@ -43,7 +46,7 @@ TickClass TickPlausibility::classify_tick(snapshot::Tick tick, std::int64_t time
 
 TickClass TickPlausibility::restart_ticks_from(const SeenTick& seen) {
     *this = {};
-    last_ = seen;
+    last_plausible_ = seen;
     return TickClass::restarted;
 }
 
@@ -52,9 +55,8 @@ using snapshot::SnapshotView;
 using snapshot::Tick;
 
 void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId id,
-                                 bool compressed, Reporter& reporter,
-                                 SnapshotWorkspace& workspace) {
-    const DeltaBase base = delta_base_of(body.tick, body.distance);
+                                 bool compressed, Reporter& reporter, SnapshotBuffers& workspace) {
+    const DeltaBase base = compute_delta_base(body.tick, body.distance);
     const snapshot::Part part{.tick = body.tick,
                               .delta_tick = base.tick,
                               .num_parts = body.num_parts,
@@ -62,7 +64,7 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
                               .crc = body.crc,
                               .data = body.data,
                               .marked = compressed};
-    if (part.tick >= 0 && base.odd) {
+    if (part.tick >= 0 && base.is_invalid) {
         reporter.report_finding({.id = FindingId::snapshot_negative_base, .tick = part.tick});
     }
     const bool empty = id == wire::MessageId::snap_empty;
@@ -73,7 +75,7 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
                                  .tick = part.tick,
                                  .offset = 0,
                                  .detail = "negative tick"});
-    } else if (map_filter_.belongs_to_previous_map(part, history_, reporter.head().time)) {
+    } else if (previous_map_filter_.belongs_to_previous_map(part, history_, reporter.head().time)) {
         outcome = SnapMessageOutcome::previous_map;
         reporter.report_finding_once({.id = FindingId::snapshot_leftover, .tick = part.tick});
     } else if (!is_plausible(part.tick, reporter)) {
@@ -85,27 +87,28 @@ void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId
                        ObservedSnapMessage{.body = body, .outcome = outcome});
     if (outcome == SnapMessageOutcome::empty || outcome == SnapMessageOutcome::stored ||
         outcome == SnapMessageOutcome::complete) {
-        client_.on_snapshot_part(part.tick);
+        stall_detector_.on_snapshot_part(part.tick);
     }
     if (outcome == SnapMessageOutcome::empty) {
         on_empty_snapshot(part.tick, part.delta_tick, reporter);
     } else if (outcome == SnapMessageOutcome::complete) {
-        const snapshot::AssembledDelta& delta = parts_.assembled();
+        const snapshot::AssembledDelta& delta = part_assembler_.assembled();
         const DeltaOutcome became = on_delta(delta, reporter, workspace);
         const bool decoded =
             became != DeltaOutcome::unknown_base && became != DeltaOutcome::undecodable;
-        observers_->notify(&Observer::on_delta,
-                           ObservedDelta{.delta = delta,
-                                         .last_part = part.part,
-                                         .outcome = became,
-                                         .decoded = decoded ? &workspace.rebuilt.delta : nullptr,
-                                         .types = &types_});
+        observers_->notify(
+            &Observer::on_delta,
+            ObservedDelta{.delta = delta,
+                          .last_part = part.part,
+                          .outcome = became,
+                          .decoded_delta = decoded ? &workspace.rebuilt.delta : nullptr,
+                          .types = &item_types_});
     }
 }
 
 bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
-    const Tick expected = ticks_.last_plausible_tick();
-    const TickClass tick_class = ticks_.classify_tick(tick, reporter.head().time);
+    const Tick expected = tick_plausibility_.last_plausible_tick();
+    const TickClass tick_class = tick_plausibility_.classify_tick(tick, reporter.head().time);
     if (tick_class == TickClass::plausible) {
         return true;
     }
@@ -122,7 +125,8 @@ bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
 
 bool SnapshotTracker::is_reported_without_base(Tick tick, Tick base) const {
     return base != snapshot::kNoBase && !history_.contains(base) &&
-           std::find(without_base_.begin(), without_base_.end(), tick) != without_base_.end();
+           std::find(ticks_without_base_.begin(), ticks_without_base_.end(), tick) !=
+               ticks_without_base_.end();
 }
 
 SnapMessageOutcome SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporter) {
@@ -132,11 +136,11 @@ SnapMessageOutcome SnapshotTracker::add_part(const snapshot::Part& part, Reporte
         ++reporter.stats.repeated;
         return SnapMessageOutcome::repeated;
     }
-    const snapshot::PartStatus status = parts_.add(part);
-    report_lost_deltas(parts_.lost(), reporter);
+    const snapshot::PartStatus status = part_assembler_.add(part);
+    report_lost_deltas(part_assembler_.lost(), reporter);
     const bool complete = status == snapshot::PartStatus::complete;
     if (status == snapshot::PartStatus::inconsistent ||
-        (complete && parts_.assembled().contradicts_earlier_parts)) {
+        (complete && part_assembler_.assembled().contradicts_earlier_parts)) {
         reporter.report_finding(
             {.id = FindingId::snapshot_part_inconsistent, .tick = part.tick, .part = part.part});
     }
@@ -201,7 +205,7 @@ void SnapshotTracker::on_empty_snapshot(Tick tick, Tick base_tick, Reporter& rep
 }
 
 DeltaOutcome SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                       SnapshotWorkspace& workspace) {
+                                       SnapshotBuffers& workspace) {
     ++reporter.stats.snapshots;
     reporter.stats.delta_bytes += delta.body.size();
     record::SnapshotRecord record{.head = reporter.head(),
@@ -220,20 +224,21 @@ DeltaOutcome SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Re
         return outcome;
     }
     if (outcome == DeltaOutcome::undecodable) {
-        report_failed_snapshot(record, decode_error_finding(rebuilt.error, delta.body, types_),
-                               reporter);
+        report_failed_snapshot(
+            record, make_decode_error_finding(rebuilt.error, delta.body, item_types_), reporter);
         return outcome;
     }
-    report_delta_warnings(delta, rebuilt.warnings, types_, reporter);
+    report_delta_warnings(delta, rebuilt.warnings, item_types_, reporter);
     if (const auto surplus = static_cast<std::int64_t>(rebuilt.delta.surplus_ints); surplus != 0) {
         reporter.report_finding(
             {.id = FindingId::snapshot_surplus_ints, .tick = delta.tick, .value = surplus});
     }
     record.crc_got = rebuilt.crc;
     if (outcome == DeltaOutcome::mismatched) {
-        const CrcMismatch mismatch{delta, rebuilt, history_, types_};
-        const MismatchCause cause = diagnosis_.on_mismatch(mismatch, workspace.searches, reporter);
-        report_failed_snapshot(record, checksum_finding(mismatch, cause), reporter);
+        const CrcMismatch mismatch{delta, rebuilt, history_, item_types_};
+        const MismatchCause cause =
+            diagnosis_.on_mismatch(mismatch, workspace.search_budget, reporter);
+        report_failed_snapshot(record, make_checksum_finding(mismatch, cause), reporter);
         return outcome;
     }
     const bool same = delta.delta_tick != snapshot::kNoBase && equals_base(rebuilt);
@@ -250,15 +255,15 @@ DeltaOutcome SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Re
 void SnapshotTracker::count_arrival(const record::SnapshotRecord& record, Reporter& reporter) {
     const bool full = record.delta_tick == snapshot::kNoBase;
     const SnapshotArrival arrival = cadence_.on_arrival(record.tick, record.head.time, full);
-    reporter.stats.ticks_skipped += arrival.skipped;
-    reporter.stats.missed += arrival.missed;
-    if (arrival.reordered) {
+    reporter.stats.ticks_skipped += arrival.num_skipped_ticks;
+    reporter.stats.missed += arrival.num_missed_snapshots;
+    if (arrival.is_reordered) {
         ++reporter.direction_stats().reordered;
         // This snapshot was counted as missed when a newer snapshot arrived.
-        if (arrival.filled != 0 && reporter.stats.missed != 0) {
+        if (arrival.num_filled_ticks != 0 && reporter.stats.missed != 0) {
             --reporter.stats.missed;
             reporter.stats.ticks_skipped -=
-                std::min<std::uint64_t>(arrival.filled, reporter.stats.ticks_skipped);
+                std::min<std::uint64_t>(arrival.num_filled_ticks, reporter.stats.ticks_skipped);
         }
     }
     if (arrival.deviation_us) {
@@ -271,29 +276,30 @@ void SnapshotTracker::accept_snapshot(record::SnapshotRecord& record, Reporter& 
     if (!stored) {
         return;
     }
-    failure_.reset();
+    failed_snapshots_.reset();
     record::SessionStats& stats = reporter.stats;
     ++stats.verified;
     stats.items.add(static_cast<std::int64_t>(stored->size()));
     stats.snapshot_bytes.add(static_cast<std::int64_t>(stored->size_bytes()));
-    if (last_arrival_) {
-        stats.snapshot_interval_us.add((record.head.time - *last_arrival_) / 1000);
+    if (last_accepted_time_) {
+        stats.snapshot_interval_us.add((record.head.time - *last_accepted_time_) / 1000);
     }
-    last_arrival_ = record.head.time;
+    last_accepted_time_ = record.head.time;
 
     record.rebuilt = true;
     record.items = *stored;
     record.previous = newest_verified_snapshot();
-    types_.learn_types(record.items, record.previous.value_or(SnapshotView{}));
-    record.ordinal = ordinal_++;
-    record.types = &types_;
-    record.tile_map = maps_->tile_map();
-    record.roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
-    record.client_version = client_.client_version();
+    item_types_.learn_types(record.items, record.previous.value_or(SnapshotView{}));
+    record.ordinal = num_accepted_snapshots_++;
+    record.types = &item_types_;
+    record.tile_map = map_tracker_->tile_map();
+    record.roster = item_types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr;
+    record.client_version = stall_detector_.client_version();
     verified_tick_ = record.tick;
-    checks_.check_snapshot(record, reporter);
-    client_.on_usable_snapshot({.tick = record.tick, .delta_tick = record.delta_tick}, reporter);
-    diagnosis_.on_verified(record, reporter);
+    snapshot_checks_.check_snapshot(record, reporter);
+    stall_detector_.on_usable_snapshot({.tick = record.tick, .delta_tick = record.delta_tick},
+                                       reporter);
+    diagnosis_.on_verified_snapshot(record, reporter);
     reporter.emit(record);
 }
 
@@ -303,20 +309,21 @@ void SnapshotTracker::report_failed_snapshot(record::SnapshotRecord& record,
     finding.delta_tick = record.delta_tick;
     finding.crc_wanted = record.crc_wanted;
     finding.crc_got = record.crc_got;
-    const bool first = !failure_ || failure_->why != finding.id;
+    const bool first = !failed_snapshots_ || failed_snapshots_->reason != finding.id;
     if (first) {
-        failure_ = FailedSnapshots{.since = record.tick, .lost = 0, .why = finding.id};
+        failed_snapshots_ =
+            FailedSnapshots{.first_tick = record.tick, .num_failed = 0, .reason = finding.id};
     }
-    ++failure_->lost;
-    client_.on_refused_snapshot({.tick = record.tick, .delta_tick = record.delta_tick}, finding.id,
-                                reporter);
-    finding.since_tick = failure_->since;
-    finding.lost = failure_->lost;
+    ++failed_snapshots_->num_failed;
+    stall_detector_.on_refused_snapshot({.tick = record.tick, .delta_tick = record.delta_tick},
+                                        finding.id, reporter);
+    finding.since_tick = failed_snapshots_->first_tick;
+    finding.lost = failed_snapshots_->num_failed;
     if (finding.id == FindingId::snapshot_unknown_base) {
         // Until the next full snapshot, the bases of all deltas are missing. Only the first of
         // these deltas is reported.
         ++reporter.stats.unknown_base;
-        without_base_[num_without_base_++ % without_base_.size()] = finding.tick;
+        ticks_without_base_[num_ticks_without_base_++ % ticks_without_base_.size()] = finding.tick;
         if (first) {
             reporter.report_finding(finding);
         } else {
@@ -331,7 +338,7 @@ void SnapshotTracker::report_failed_snapshot(record::SnapshotRecord& record,
 }
 
 void SnapshotTracker::on_input(const wire::InputBody& input, Reporter& reporter) {
-    client_.on_input(input, reporter);
+    stall_detector_.on_input(input, reporter);
     if (const auto deviation =
             input_jitter_.on_arrival(input.intended_tick, reporter.head().time)) {
         reporter.direction_stats().jitter_us.add(*deviation);
@@ -350,47 +357,47 @@ void SnapshotTracker::on_input_timing(const wire::InputTimingBody& timing, Repor
     if (std::abs(std::int64_t{timing.time_left}) <= kMaxMarginMs) {
         reporter.stats.input_margin_ms.add(timing.time_left);
     }
-    client_.on_input_timing(timing, reporter);
+    stall_detector_.on_input_timing(timing, reporter);
 }
 
 void SnapshotTracker::on_map_change(Reporter& reporter) {
     if (const auto newest = history_.newest()) {
-        map_filter_.on_map_change(*newest, reporter.head().time);
+        previous_map_filter_.on_map_change(*newest, reporter.head().time);
     }
-    restart_snapshots(reporter);
+    end_snapshot_sequence(reporter);
     roster_.clear();
 }
 
-void SnapshotTracker::restart_snapshots(Reporter& reporter) {
-    client_.report_remaining_stalls(reporter);
+void SnapshotTracker::end_snapshot_sequence(Reporter& reporter) {
+    stall_detector_.report_remaining_stalls(reporter);
     forget_snapshots(reporter);
-    ticks_.reset();
+    tick_plausibility_.reset();
     input_jitter_ = {};
 }
 
 void SnapshotTracker::forget_snapshots(Reporter& reporter) {
     diagnosis_.forget_snapshots(reporter);
-    report_lost_deltas(parts_.reset(), reporter);
+    report_lost_deltas(part_assembler_.reset(), reporter);
     history_.clear();
     verified_tick_.reset();
     acked_tick_.reset();
-    ordinal_ = 0;
-    failure_.reset();
-    without_base_.fill(std::nullopt);
-    last_arrival_.reset();
+    num_accepted_snapshots_ = 0;
+    failed_snapshots_.reset();
+    ticks_without_base_.fill(std::nullopt);
+    last_accepted_time_.reset();
     cadence_ = {};
-    checks_.forget_reported_problems();
-    client_.forget_shown_snapshot(reporter);
+    snapshot_checks_.forget_reported_problems();
+    stall_detector_.forget_displayed_snapshot(reporter);
 }
 
 void SnapshotTracker::free_all_snapshots(Reporter& reporter) {
     forget_snapshots(reporter);
     history_.trim(std::numeric_limits<Tick>::max());
-    parts_ = {};
+    part_assembler_ = {};
 }
 
-void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
-    checkpoint.dialect = types_.dialect();
+void SnapshotTracker::save_to(SessionCheckpoint& checkpoint) const {
+    checkpoint.dialect = item_types_.dialect();
     history_.for_each_from(acked_tick_ ? *acked_tick_ - kKeptTicksBeforeAck : 0,
                            [&](Tick tick, const SnapshotView& view) {
                                SessionCheckpoint::Snapshot& kept =
@@ -401,43 +408,43 @@ void SnapshotTracker::save(SessionCheckpoint& checkpoint) const {
                                view.write_block(kept.block.data());
                            });
     std::ranges::sort(checkpoint.snapshots, {}, &SessionCheckpoint::Snapshot::tick);
-    parts_.for_each_part_of_incomplete_tick([&](const snapshot::Part& part) {
+    part_assembler_.for_each_part_of_incomplete_tick([&](const snapshot::Part& part) {
         SessionCheckpoint::Part& kept = checkpoint.parts.emplace_back();
-        kept.head = part;
-        kept.head.data = {};
+        kept.part_without_data = part;
+        kept.part_without_data.data = {};
         kept.data.assign(part.data.begin(), part.data.end());
     });
     checkpoint.roster = roster_;
-    checkpoint.client_version = client_.client_version();
-    checkpoint.sizes = diagnosis_.learned_sizes();
+    checkpoint.client_version = stall_detector_.client_version();
+    checkpoint.learned_sizes = diagnosis_.learned_sizes();
 }
 
-void SnapshotTracker::restore(const SessionCheckpoint& checkpoint) {
+void SnapshotTracker::restore_snapshots(const SessionCheckpoint& checkpoint) {
     for (const SessionCheckpoint::Snapshot& each : checkpoint.snapshots) {
         history_.store(each.tick, each.view());
     }
     for (const SessionCheckpoint::Part& part : checkpoint.parts) {
-        std::ignore = parts_.add(part.view());
+        std::ignore = part_assembler_.add(part.view());
     }
-    diagnosis_.restore(checkpoint.sizes);
+    diagnosis_.restore_learned_sizes(checkpoint.learned_sizes);
     roster_ = checkpoint.roster;
     if (checkpoint.client_version) {
-        client_.on_client_version(*checkpoint.client_version);
+        stall_detector_.on_client_version(*checkpoint.client_version);
     }
     if (const auto newest = history_.newest()) {
         verified_tick_ = *newest;
-        types_.learn_types(*history_.find(*newest), SnapshotView{});
+        item_types_.learn_types(*history_.find(*newest), SnapshotView{});
     }
 }
 
 void SnapshotTracker::begin_connection(snapshot::Dialect dialect, Reporter& reporter) {
-    restart_snapshots(reporter);
-    map_filter_.reset();
-    types_.start_connection(dialect);
+    end_snapshot_sequence(reporter);
+    previous_map_filter_.reset();
+    item_types_.start_connection(dialect);
     roster_.clear();
-    checks_ = {};
-    client_.reset(reporter);
-    diagnosis_.reset();
+    snapshot_checks_ = {};
+    stall_detector_.forget_client(reporter);
+    diagnosis_.forget_learned_sizes();
 }
 
 } // namespace tw::inspect

@@ -27,17 +27,17 @@ namespace tw::inspect {
 /// The base of a snapshot's delta, computed from the snapshot's tick and distance.
 struct DeltaBase {
     snapshot::Tick tick = snapshot::kNoBase; ///< kNoBase: the snapshot is full
-    bool odd = false; ///< the computed tick is negative, but not -1; `tick` is then kNoBase
+    bool is_invalid = false; ///< the computed tick is negative, but not -1; `tick` is then kNoBase
 };
 
-[[nodiscard]] inline DeltaBase delta_base_of(snapshot::Tick tick, std::int32_t distance) {
+[[nodiscard]] inline DeltaBase compute_delta_base(snapshot::Tick tick, std::int32_t distance) {
     const std::int64_t base = std::int64_t{tick} - distance;
     if (base < 0) {
-        return {.tick = snapshot::kNoBase, .odd = base != snapshot::kNoBase};
+        return {.tick = snapshot::kNoBase, .is_invalid = base != snapshot::kNoBase};
     }
     // With a negative distance, the base is in the future, where no snapshot will be found.
     constexpr std::int64_t kLast = std::numeric_limits<snapshot::Tick>::max();
-    return {.tick = static_cast<snapshot::Tick>(std::min(base, kLast)), .odd = false};
+    return {.tick = static_cast<snapshot::Tick>(std::min(base, kLast)), .is_invalid = false};
 }
 
 enum class TickClass : std::uint8_t {
@@ -56,18 +56,20 @@ class TickPlausibility {
     /// Tolerance in ticks: the time that the snapshot history covers.
     static constexpr std::int64_t kToleranceTicks = 250;
     /// If this many implausible ticks in a row fit each other, the server counts as restarted.
-    static constexpr int kRestartImplausibleTicks = 3;
+    static constexpr int kMinTicksOfRestart = 3;
 
     /// Classifies the tick of a snapshot that arrived at `time`.
     [[nodiscard]] TickClass classify_tick(snapshot::Tick tick, std::int64_t time);
 
     /// Lets the next implausible tick count as a restart. Called when datagrams were lost, because
     /// the server may have restarted its ticks unseen.
-    void expect_tick_restart(std::int64_t time) { doubted_ = time; }
+    void expect_tick_restart(std::int64_t time) { restart_expected_at_ = time; }
 
     /// Returns the newest plausible tick, with which the next tick is compared; 0 before the first
     /// tick.
-    [[nodiscard]] snapshot::Tick last_plausible_tick() const { return last_ ? last_->tick : 0; }
+    [[nodiscard]] snapshot::Tick last_plausible_tick() const {
+        return last_plausible_ ? last_plausible_->tick : 0;
+    }
 
     void reset() { *this = {}; }
 
@@ -82,10 +84,11 @@ class TickPlausibility {
 
     [[nodiscard]] TickClass restart_ticks_from(const SeenTick& seen);
 
-    std::optional<SeenTick> last_;  ///< the newest plausible tick
-    std::optional<SeenTick> stray_; ///< the newest implausible tick
-    int num_strays_ = 0;
-    std::optional<std::int64_t> doubted_; ///< time of the newest call of expect_tick_restart()
+    std::optional<SeenTick> last_plausible_;
+    std::optional<SeenTick> last_implausible_;
+    int num_fitting_implausible_ = 0;
+    /// Time of the newest call of expect_tick_restart().
+    std::optional<std::int64_t> restart_expected_at_;
 };
 
 /// Recognises late snapshots of the previous map. They may arrive until the client enters the game
@@ -96,26 +99,27 @@ class PreviousMapFilter {
     void on_map_change(snapshot::Tick newest, record::Timestamp now) {
         constexpr record::Timestamp kUnderWay = 1'000'000'000;
         constexpr record::Timestamp kLoading = 10'000'000'000;
-        previous_ = PreviousMap{
-            .newest = newest, .at_least_until = now + kUnderWay, .until = now + kLoading};
+        previous_map_ = PreviousMap{
+            .newest_tick = newest, .at_least_until = now + kUnderWay, .until = now + kLoading};
     }
 
     void on_enter_game(record::Timestamp now) {
-        if (previous_) {
-            previous_->until = std::min(previous_->until, std::max(now, previous_->at_least_until));
+        if (previous_map_) {
+            previous_map_->until =
+                std::min(previous_map_->until, std::max(now, previous_map_->at_least_until));
         }
     }
 
-    void reset() { previous_.reset(); }
+    void reset() { previous_map_.reset(); }
 
     /// Whether the part belongs to the previous map. `history`: the snapshots of the new map.
     [[nodiscard]] bool belongs_to_previous_map(const snapshot::Part& part,
                                                const snapshot::History& history,
                                                record::Timestamp now) const {
-        if (!previous_ || now >= previous_->until) {
+        if (!previous_map_ || now >= previous_map_->until) {
             return false;
         }
-        const std::int64_t behind = std::int64_t{previous_->newest} - part.tick;
+        const std::int64_t behind = std::int64_t{previous_map_->newest_tick} - part.tick;
         if (behind > TickPlausibility::kToleranceTicks ||
             behind < -TickPlausibility::kToleranceTicks) {
             return false;
@@ -127,12 +131,12 @@ class PreviousMapFilter {
 
   private:
     struct PreviousMap {
-        snapshot::Tick newest = 0;
+        snapshot::Tick newest_tick = 0;
         record::Timestamp at_least_until = 0;
         record::Timestamp until = 0;
     };
 
-    std::optional<PreviousMap> previous_;
+    std::optional<PreviousMap> previous_map_;
 };
 
 /// Reads the snapshots of a connection: reassembles parts, applies deltas, compares checksums, and
@@ -146,35 +150,38 @@ class SnapshotTracker {
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
                     bool learn_sizes, LearnedSizes::ServerSizes* shared, snapshot::Arena* arena,
                     const MapTracker& maps, ServerActivity& server)
-        : observers_{&observers}, maps_{&maps}, history_{arena == nullptr
-                                                             ? snapshot::History{}
-                                                             : snapshot::History{*arena}},
-          types_{objects}, client_{cadence_, server}, diagnosis_{types_, learn_sizes, shared} {}
+        : observers_{&observers}, map_tracker_{&maps}, history_{arena == nullptr
+                                                                    ? snapshot::History{}
+                                                                    : snapshot::History{*arena}},
+          item_types_{objects}, stall_detector_{cadence_, server}, diagnosis_{item_types_,
+                                                                              learn_sizes, shared} {
+    }
 
     /// Reads a snap, snap_single or snap_empty message. `compressed`: whether the message came in a
     /// compressed packet.
     void on_message(const wire::SnapshotBody& body, wire::MessageId id, bool compressed,
-                    Reporter& reporter, SnapshotWorkspace& workspace);
+                    Reporter& reporter, SnapshotBuffers& workspace);
     void on_input(const wire::InputBody& input, Reporter& reporter);
     /// Called when the server sent an INPUTTIMING, which tells how early it read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter);
 
-    [[nodiscard]] StallDetector& stall_detector() { return client_; }
+    [[nodiscard]] StallDetector& stall_detector() { return stall_detector_; }
 
-    [[nodiscard]] snapshot::Dialect dialect() const { return types_.dialect(); }
+    [[nodiscard]] snapshot::Dialect dialect() const { return item_types_.dialect(); }
 
     /// Whether the history does not contain the bases of the server's deltas. Then no snapshot can
     /// be rebuilt before the next full snapshot.
     [[nodiscard]] bool needs_full_snapshot() const {
-        return failure_ && failure_->why == record::FindingId::snapshot_unknown_base &&
-               failure_->lost > 1;
+        return failed_snapshots_ &&
+               failed_snapshots_->reason == record::FindingId::snapshot_unknown_base &&
+               failed_snapshots_->num_failed > 1;
     }
 
     /// Called when copies of datagrams were lost. The client's state is then unknown, and the map
     /// may have changed.
     void on_missed_datagrams(Reporter& reporter) {
-        client_.forget_shown_snapshot(reporter);
-        ticks_.expect_tick_restart(reporter.head().time);
+        stall_detector_.forget_displayed_snapshot(reporter);
+        tick_plausibility_.expect_tick_restart(reporter.head().time);
     }
 
     /// Called when the map changed: ticks start again and all items are new, but type numbers keep
@@ -182,18 +189,18 @@ class SnapshotTracker {
     void on_map_change(Reporter& reporter);
 
     /// Called when the client has loaded the new map.
-    void on_enter_game(record::Timestamp now) { map_filter_.on_enter_game(now); }
+    void on_enter_game(record::Timestamp now) { previous_map_filter_.on_enter_game(now); }
 
     /// Forgets the connection's snapshots, and reports pending findings. Called when the connection
     /// ended.
-    void restart_snapshots(Reporter& reporter);
+    void end_snapshot_sequence(Reporter& reporter);
     /// Forgets all state of the previous connection. Called when a new connection begins.
     void begin_connection(snapshot::Dialect dialect, Reporter& reporter);
 
     /// Returns the players of a 0.7 server. The session updates them from the server's messages.
     [[nodiscard]] record::Roster& roster() { return roster_; }
 
-    [[nodiscard]] const record::ItemTypes& types() const { return types_; }
+    [[nodiscard]] const record::ItemTypes& types() const { return item_types_; }
 
     /// Returns the newest snapshot in the history, valid until the next message; nullopt if the
     /// history is empty.
@@ -204,7 +211,7 @@ class SnapshotTracker {
 
     /// Returns the size of the memory that grows with the traffic, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const {
-        return history_.memory_bytes() + parts_.memory_bytes() + diagnosis_.memory_bytes();
+        return history_.memory_bytes() + part_assembler_.memory_bytes() + diagnosis_.memory_bytes();
     }
 
     /// Frees snapshots older than the one that the client acknowledged. The server does not use
@@ -218,7 +225,7 @@ class SnapshotTracker {
     void free_all_snapshots(Reporter& reporter);
 
     /// Saves the snapshots that later deltas may be based on, and the parts received so far.
-    void save(SessionCheckpoint& checkpoint) const;
+    void save_to(SessionCheckpoint& checkpoint) const;
 
     /// Whether the checkpoint has a newer snapshot than this tracker, or this tracker has none.
     [[nodiscard]] bool is_older_than(const SessionCheckpoint& checkpoint) const {
@@ -228,7 +235,7 @@ class SnapshotTracker {
     }
 
     /// Continues from the checkpoint's snapshots. Precondition: checkpoint.is_consistent().
-    void restore(const SessionCheckpoint& checkpoint);
+    void restore_snapshots(const SessionCheckpoint& checkpoint);
 
   private:
     /// Snapshots that are at most this many ticks older than the acknowledged one are kept, because
@@ -237,9 +244,9 @@ class SnapshotTracker {
 
     /// Snapshots in a row that could not be rebuilt or verified.
     struct FailedSnapshots {
-        snapshot::Tick since = 0;
-        std::uint64_t lost = 0;
-        record::FindingId why = record::FindingId::count;
+        snapshot::Tick first_tick = 0;
+        std::uint64_t num_failed = 0;
+        record::FindingId reason = record::FindingId::count;
     };
 
     /// Returns whether the tick is plausible. Reports an implausible tick.
@@ -251,7 +258,7 @@ class SnapshotTracker {
     [[nodiscard]] SnapMessageOutcome add_part(const snapshot::Part& part, Reporter& reporter);
     void on_empty_snapshot(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
     [[nodiscard]] DeltaOutcome on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                        SnapshotWorkspace& workspace);
+                                        SnapshotBuffers& workspace);
 
     /// Returns the newest verified snapshot; nullopt if the history has already removed it.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified_snapshot() const {
@@ -266,27 +273,27 @@ class SnapshotTracker {
                                 Reporter& reporter);
 
     const Observers* observers_;
-    const MapTracker* maps_;
-    snapshot::PartAssembler parts_;
+    const MapTracker* map_tracker_;
+    snapshot::PartAssembler part_assembler_;
     snapshot::History history_;
-    TickPlausibility ticks_;
-    record::ItemTypes types_;
+    TickPlausibility tick_plausibility_;
+    record::ItemTypes item_types_;
     record::Roster roster_;                       ///< the players; used for 0.7 only
     std::optional<snapshot::Tick> verified_tick_; ///< tick of the newest verified snapshot
     /// The tick that the client acknowledged last, except ticks newer than all stored snapshots.
     std::optional<snapshot::Tick> acked_tick_;
-    std::uint64_t ordinal_ = 0;
-    std::optional<FailedSnapshots> failure_;
-    PreviousMapFilter map_filter_;
+    std::uint64_t num_accepted_snapshots_ = 0;
+    std::optional<FailedSnapshots> failed_snapshots_;
+    PreviousMapFilter previous_map_filter_;
     /// How many ticks of deltas without a base are remembered, to recognise duplicates of them.
     static constexpr std::size_t kMaxTicksWithoutBase = 16;
-    std::array<std::optional<snapshot::Tick>, kMaxTicksWithoutBase> without_base_{};
-    std::size_t num_without_base_ = 0;
-    std::optional<record::Timestamp> last_arrival_;
+    std::array<std::optional<snapshot::Tick>, kMaxTicksWithoutBase> ticks_without_base_{};
+    std::size_t num_ticks_without_base_ = 0;
+    std::optional<record::Timestamp> last_accepted_time_;
     SnapshotCadence cadence_;
     ArrivalJitter input_jitter_;
-    SnapshotChecks checks_;
-    StallDetector client_;
+    SnapshotChecks snapshot_checks_;
+    StallDetector stall_detector_;
     SnapshotDiagnosis diagnosis_;
 };
 

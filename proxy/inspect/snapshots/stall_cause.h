@@ -29,44 +29,47 @@ class InputTimingTracker {
 
     /// What happened to the inputs that a client sent in a given time.
     struct InputOutcome {
-        unsigned inputs = 0;   ///< number of inputs
-        unsigned answered = 0; ///< number of inputs that the server answered
+        unsigned num_inputs = 0;
+        unsigned num_answered = 0;
         /// The longest time that an input waited at the server, minus the usual wait (ns).
         record::Timestamp longest_wait = 0;
         /// A later input was answered, so no further answers to these inputs will arrive.
         bool is_complete = false;
     };
 
-    [[nodiscard]] InputOutcome outcome_between(record::Timestamp from, record::Timestamp to) const;
+    [[nodiscard]] InputOutcome outcome_of_inputs_between(record::Timestamp from,
+                                                         record::Timestamp to) const;
 
-    [[nodiscard]] bool has_answers() const { return round_trip_.minimum().has_value(); }
+    [[nodiscard]] bool has_answers() const { return min_round_trip_.minimum().has_value(); }
 
     /// Returns the shortest recent time from an input to its answer (ns); 0 if unknown.
-    [[nodiscard]] record::Timestamp round_trip() const { return round_trip_.minimum().value_or(0); }
+    [[nodiscard]] record::Timestamp round_trip() const {
+        return min_round_trip_.minimum().value_or(0);
+    }
 
   private:
     /// The smallest value of the last 10 to 20 seconds. Older values are forgotten, because the
     /// clocks of the server and of this computer drift apart.
     class RecentMinimum {
       public:
-        void add(std::int64_t value, record::Timestamp now);
+        void add_value(std::int64_t value, record::Timestamp now);
         [[nodiscard]] std::optional<std::int64_t> minimum() const;
 
       private:
         static constexpr record::Timestamp kPeriod = 10'000'000'000; ///< minimum() covers 1 to 2
 
-        std::optional<std::int64_t> current_;
-        std::optional<std::int64_t> before_;
-        record::Timestamp began_ = 0;
+        std::optional<std::int64_t> current_minimum_;
+        std::optional<std::int64_t> previous_minimum_;
+        record::Timestamp period_begin_ = 0;
     };
 
     struct Input {
-        snapshot::Tick intended = 0;
-        record::Timestamp sent = 0; ///< when the client sent the input; 0: empty slot
+        snapshot::Tick intended_tick = 0;
+        record::Timestamp sent_time = 0; ///< when the client sent the input; 0: empty slot
         bool is_answered = false;
         /// The server's time when it read the input, minus this computer's time when it saw the
         /// input (ns). Only the difference between two such values is meaningful.
-        std::int64_t read_after = 0;
+        std::int64_t read_offset = 0;
     };
 
     /// An input that follows a stored input within this time (ns) is not stored.
@@ -84,12 +87,13 @@ class InputTimingTracker {
     /// A ring buffer of the newest inputs; null before the first input.
     std::unique_ptr<std::array<Input, kStoredInputs>> inputs_;
     std::size_t num_inputs_ = 0;
-    snapshot::Tick intended_ = 0;           ///< the tick for which the newest input was meant
-    record::Timestamp kept_ = 0;            ///< time of the newest stored input
-    record::Timestamp answered_ = 0;        ///< time of the server's newest answer
-    record::Timestamp newest_answered_ = 0; ///< time of the newest input that was answered
-    RecentMinimum read_after_;
-    RecentMinimum round_trip_;
+    snapshot::Tick newest_intended_tick_ = 0; ///< the tick for which the newest input was meant
+    record::Timestamp last_stored_time_ = 0;
+    record::Timestamp last_answer_time_ = 0;
+    /// Time of the newest input that was answered.
+    record::Timestamp newest_answered_input_time_ = 0;
+    RecentMinimum min_read_offset_;
+    RecentMinimum min_round_trip_;
 };
 
 /// Tells whether and when a client acknowledged the server's vital chunks.
@@ -99,7 +103,7 @@ class ChunkAcknowledgements {
 
     /// Called when the client acknowledged all chunks up to `ack`.
     void on_ack(std::uint16_t ack, record::Timestamp now) {
-        if (num_open_ != 0) {
+        if (num_unacknowledged_ != 0) {
             mark_acknowledged(ack, now);
         }
     }
@@ -115,8 +119,8 @@ class ChunkAcknowledgements {
   private:
     struct Chunk {
         std::uint16_t sequence = 0;
-        record::Timestamp sent = 0;  ///< when the server sent the chunk; 0: empty slot
-        record::Timestamp acked = 0; ///< when the client acknowledged the chunk; 0: not yet
+        record::Timestamp sent_time = 0; ///< when the server sent the chunk; 0: empty slot
+        record::Timestamp ack_time = 0;  ///< when the client acknowledged the chunk; 0: not yet
     };
 
     static constexpr std::size_t kStoredChunks = 16;
@@ -125,20 +129,20 @@ class ChunkAcknowledgements {
 
     std::array<Chunk, kStoredChunks> chunks_{}; ///< ring buffer of the newest vital chunks
     std::size_t num_chunks_ = 0;
-    std::size_t num_open_ = 0; ///< number of unacknowledged chunks in the ring buffer
+    std::size_t num_unacknowledged_ = 0; ///< number of unacknowledged chunks in the ring buffer
 };
 
 /// Why a client had no new snapshot to show.
 enum class StallCause : std::uint8_t {
-    rejected,       ///< the snapshots had errors, so the client rejected them
-    unknown_base,   ///< the client did not have the base of the deltas
-    late,           ///< no snapshot is missing, but snapshots arrived late
-    server_silent,  ///< the server did not run, or sent nothing to any client
-    slower_rate,    ///< the server sent snapshots less often than usual
-    lost,           ///< snapshots were lost between server and twscope
-    lost_behind,    ///< snapshots were lost between twscope and client
-    unacknowledged, ///< the client acknowledges no snapshot, though it seems to receive them
-    client_silent,  ///< the client sends nothing, so the server makes one snapshot a second
+    rejected,            ///< the snapshots had errors, so the client rejected them
+    unknown_base,        ///< the client did not have the base of the deltas
+    late,                ///< no snapshot is missing, but snapshots arrived late
+    server_silent,       ///< the server did not run, or sent nothing to any client
+    slower_rate,         ///< the server sent snapshots less often than usual
+    lost_before_twscope, ///< snapshots were lost between server and twscope
+    lost_after_twscope,  ///< snapshots were lost between twscope and client
+    unacknowledged,      ///< the client acknowledges no snapshot, though it seems to receive them
+    client_silent,       ///< the client sends nothing, so the server makes one snapshot a second
     unknown,
     count,
 };
@@ -148,28 +152,30 @@ enum class StallCause : std::uint8_t {
 /// The cause of a stall, as judged from the evidence.
 struct StallVerdict {
     StallCause cause = StallCause::unknown;
-    std::string_view rivals{}; ///< names of other causes that fit the same evidence
-    std::string detail{};      ///< the evidence, as a text for users
+    std::string_view other_causes{}; ///< names of other causes that fit the same evidence
+    std::string detail{};            ///< the evidence, as a text for users
 };
 
 /// The evidence about a stall: a time in which the client got no usable snapshot.
 struct StallEvidence {
-    record::Timestamp time = 0; ///< duration (ns): from one usable snapshot to the next
-    bool has_ended = true;      ///< false: no usable snapshot has arrived yet
-    bool is_late = false;       ///< no snapshot is missing, but the next one arrived late
-    bool has_hole = false;      ///< during the stall, a snapshot part or vital chunk got lost
-    bool has_client = true;     ///< the client sent inputs during the stall
-    bool is_full_acked = false; ///< before the stall, the client acknowledged a full snapshot
-    bool is_answering = false;  ///< the server has answered earlier inputs of this session
-    /// How many of the inputs that were to be answered during the stall were answered.
-    InputTimingTracker::InputOutcome receipts{};
+    record::Timestamp duration = 0; ///< duration (ns): from one usable snapshot to the next
+    bool has_ended = true;          ///< false: no usable snapshot has arrived yet
+    bool is_late = false;           ///< no snapshot is missing, but the next one arrived late
+    bool has_lost_data = false;     ///< during the stall, a snapshot part or vital chunk got lost
+    bool has_client_inputs = true;  ///< the client sent inputs during the stall
+    /// Before the stall, the client acknowledged a full snapshot.
+    bool is_full_snapshot_acked = false;
+    bool has_server_answered = false; ///< the server has answered earlier inputs of this session
+    /// The answers to the inputs that the server should have answered during the stall.
+    InputTimingTracker::InputOutcome input_outcome{};
     /// The longest time that an input sent during the stall waited at the server (ns).
     record::Timestamp longest_wait = 0;
     /// If the server sent nothing to any session during the stall, the number of sessions to which
     /// it was sending before; else nullopt.
-    std::optional<std::size_t> quiet_sessions{};
-    bool was_stopped = false; ///< another session proved that the server did not run
-    bool was_cut_off = false; ///< another session proved that the server's datagrams were lost
+    std::optional<std::size_t> num_quiet_sessions{};
+    bool was_server_stopped = false; ///< another session proved that the server did not run
+    /// Another session proved that the server's datagrams were lost.
+    bool were_datagrams_lost = false;
 };
 
 /// Returns the cause if there is enough evidence, else nullopt. `is_final`: no more evidence will

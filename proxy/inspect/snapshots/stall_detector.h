@@ -28,16 +28,18 @@ class ArrivalJitter {
         std::int64_t time = 0;
     };
 
-    std::optional<LastArrival> last_;
+    std::optional<LastArrival> last_arrival_;
 };
 
 /// What the arrival of one snapshot shows about missing and reordered snapshots.
 struct SnapshotArrival {
     /// Number of ticks by which the distance to the previous snapshot exceeds the usual distance.
-    std::uint64_t skipped = 0;
-    std::uint64_t missed = 0; ///< number of snapshots that were expected in the skipped ticks
-    bool reordered = false;   ///< a newer snapshot arrived before this one
-    std::uint64_t filled = 0; ///< if reordered: number of ticks wrongly counted as skipped so far
+    std::uint64_t num_skipped_ticks = 0;
+    /// Number of snapshots that were expected in the skipped ticks.
+    std::uint64_t num_missed_snapshots = 0;
+    bool is_reordered = false; ///< a newer snapshot arrived before this one
+    /// If reordered: number of ticks wrongly counted as skipped so far.
+    std::uint64_t num_filled_ticks = 0;
     std::optional<std::int64_t> deviation_us; ///< see ArrivalJitter::on_arrival()
 };
 
@@ -62,7 +64,7 @@ class SnapshotCadence {
     /// Whether the distance from `shown` to `tick` is due to the slower rate after a join: every
     /// 10th tick in the first second. `shown`: the tick of the newest snapshot before `tick`.
     [[nodiscard]] bool is_join_interval(snapshot::Tick shown, snapshot::Tick tick) const {
-        return first_ && std::int64_t{tick} - *first_ <= kRecoveryInterval &&
+        return first_tick_ && std::int64_t{tick} - *first_tick_ <= kRecoveryInterval &&
                tick % kJoinInterval == 0 && tick > shown && tick - shown <= kJoinInterval;
     }
 
@@ -71,10 +73,10 @@ class SnapshotCadence {
     /// A longer distance is a pause.
     static constexpr std::size_t kMaxStepTicks = 8;
 
-    std::array<std::uint64_t, kMaxStepTicks + 1> steps_{};
-    std::optional<snapshot::Tick> first_;
-    std::optional<snapshot::Tick> newest_;
-    bool newest_is_full_ = false;
+    std::array<std::uint64_t, kMaxStepTicks + 1> step_counts_{};
+    std::optional<snapshot::Tick> first_tick_;
+    std::optional<snapshot::Tick> newest_tick_;
+    bool is_newest_full_ = false;
     ArrivalJitter jitter_;
 };
 
@@ -100,48 +102,51 @@ class StallDetector {
     /// `cadence`: the cadence of the connection's snapshots. `server`: the server's activity. Both
     /// must outlive this object.
     StallDetector(const SnapshotCadence& cadence, ServerActivity& server)
-        : cadence_{&cadence}, server_{&server} {}
+        : cadence_{&cadence}, server_activity_{&server} {}
 
-    /// The ticks of a snapshot that the client can use, and of the snapshot's base.
-    struct UsableSnapshot {
+    /// The ticks of a snapshot and of its base.
+    struct SnapshotTicks {
         snapshot::Tick tick = 0;
         snapshot::Tick delta_tick = snapshot::kNoBase;
     };
 
     void on_snapshot_part(snapshot::Tick tick) {
-        if (tick > newest_) {
-            newest_ = tick;
+        if (tick > newest_part_tick_) {
+            newest_part_tick_ = tick;
         }
     }
 
-    void on_usable_snapshot(const UsableSnapshot& snapshot, Reporter& reporter) {
+    void on_usable_snapshot(const SnapshotTicks& snapshot, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
-        if (shown_ && snapshot.tick - shown_->tick == usual_step_ && snapshot.tick >= newest_ &&
-            refused_ == 0 && errors_ == 0 && time - shown_->time <= overdue_delay()) [[likely]] {
-            set_shown_snapshot(snapshot, time, reporter);
+        if (displayed_ && snapshot.tick - displayed_->tick == usual_interval_ &&
+            snapshot.tick >= newest_part_tick_ && num_refused_ == 0 && checksum_errors_ == 0 &&
+            time - displayed_->time <= overdue_delay()) [[likely]] {
+            set_displayed_snapshot(snapshot, time, reporter);
             return;
         }
         handle_snapshot(snapshot, reporter);
     }
 
     /// Called when a snapshot arrived that the client cannot use.
-    void on_refused_snapshot(const UsableSnapshot& snapshot, record::FindingId why,
+    void on_refused_snapshot(const SnapshotTicks& snapshot, record::FindingId why,
                              const Reporter& reporter);
 
     /// Called when the client sent an input, which acknowledges the snapshot that the client shows.
     void on_input(const wire::InputBody& input, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
-        last_input_ = time;
-        inputs_.on_input(input.intended_tick, time);
+        last_input_time_ = time;
+        input_timing_.on_input(input.intended_tick, time);
         report_known_causes(reporter);
-        if (input.ack_tick == run_.tick && !requests_full_ && input.ack_tick != snapshot::kNoBase) {
-            run_.last = time;
-            run_.last_intended = input.intended_tick;
+        if (input.ack_tick == repeated_acks_.tick && !requests_full_snapshot_ &&
+            input.ack_tick != snapshot::kNoBase) {
+            repeated_acks_.last_time = time;
+            repeated_acks_.last_intended = input.intended_tick;
             return;
         }
-        if (shown_ && input.ack_tick > run_.tick && input.ack_tick <= shown_->tick &&
-            refused_ == 0 && !requests_full_ && run_.last - run_.first < kMinStall) [[likely]] {
-            run_ = RepeatedAcknowledgement::begin(input, time);
+        if (displayed_ && input.ack_tick > repeated_acks_.tick &&
+            input.ack_tick <= displayed_->tick && num_refused_ == 0 && !requests_full_snapshot_ &&
+            repeated_acks_.last_time - repeated_acks_.first_time < kMinStall) [[likely]] {
+            repeated_acks_ = RepeatedAcks::begin(input, time);
             return;
         }
         handle_input(input, reporter);
@@ -149,17 +154,17 @@ class StallDetector {
 
     /// Called when the server sent an INPUTTIMING, which tells when it read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
-        inputs_.on_answer(timing.input_pred_tick, timing.time_left, reporter.head().time);
+        input_timing_.on_answer(timing.input_pred_tick, timing.time_left, reporter.head().time);
         report_known_causes(reporter);
     }
 
     /// Called when the server sent a vital chunk in order.
     void on_chunk(std::uint16_t sequence, record::Timestamp time) {
-        chunks_.on_chunk(sequence, time);
+        chunk_acks_.on_chunk(sequence, time);
     }
 
     /// Called when the client acknowledged the server's vital chunks up to `ack`.
-    void on_chunk_ack(std::uint16_t ack, record::Timestamp time) { chunks_.on_ack(ack, time); }
+    void on_chunk_ack(std::uint16_t ack, record::Timestamp time) { chunk_acks_.on_ack(ack, time); }
 
     void on_client_version(std::int32_t version) { client_version_ = version; }
 
@@ -170,41 +175,43 @@ class StallDetector {
 
     /// Reports the stalls that wait for evidence, and forgets which snapshot the client shows.
     /// Called when the map changed or copies of datagrams were lost.
-    void forget_shown_snapshot(Reporter& reporter);
+    void forget_displayed_snapshot(Reporter& reporter);
 
     /// Forgets everything about the client. Called when a new connection begins.
-    void reset(Reporter& reporter) {
-        forget_shown_snapshot(reporter);
+    void forget_client(Reporter& reporter) {
+        forget_displayed_snapshot(reporter);
         client_version_.reset();
     }
 
   private:
-    struct ShownSnapshot {
+    /// The snapshot that the client displays: the newest one that it can use.
+    struct DisplayedSnapshot {
         snapshot::Tick tick = 0;
         record::Timestamp time = 0;
         bool is_full = false;
-        std::uint64_t losses = 0; ///< result of count_losses() when the snapshot arrived
+        std::uint64_t num_losses = 0; ///< result of count_losses() when the snapshot arrived
     };
 
     struct RejectedSnapshot {
-        UsableSnapshot snapshot;
+        SnapshotTicks snapshot;
         record::Timestamp time = 0; ///< time of arrival; 0: empty slot
     };
 
     /// Consecutive inputs that acknowledge the same tick.
-    struct RepeatedAcknowledgement {
+    struct RepeatedAcks {
         snapshot::Tick tick = snapshot::kNoBase;
-        record::Timestamp first = 0; ///< arrival of the first of these inputs
-        record::Timestamp last = 0;  ///< arrival of the last of these inputs
+        record::Timestamp first_time = 0;
+        record::Timestamp last_time = 0;
         snapshot::Tick first_intended = 0;
         snapshot::Tick last_intended = 0;
-        bool asked = false; ///< after the first of these inputs, others requested a full snapshot
+        /// After the first of these inputs, others requested a full snapshot.
+        bool requested_full_snapshot = false;
 
-        [[nodiscard]] static RepeatedAcknowledgement begin(const wire::InputBody& input,
-                                                           record::Timestamp time) {
+        [[nodiscard]] static RepeatedAcks begin(const wire::InputBody& input,
+                                                record::Timestamp time) {
             return {.tick = input.ack_tick,
-                    .first = time,
-                    .last = time,
+                    .first_time = time,
+                    .last_time = time,
                     .first_intended = input.intended_tick,
                     .last_intended = input.intended_tick};
         }
@@ -212,21 +219,23 @@ class StallDetector {
 
     /// A time in which the client had no new snapshot to show.
     struct Freeze {
-        record::Timestamp time = 0;          ///< duration (ns)
-        snapshot::Tick since = 0;            ///< tick of the snapshot that the client showed
-        std::optional<UsableSnapshot> end{}; ///< the snapshot that ended the freeze
-        std::uint64_t refused = 0;           ///< number of rejected snapshots during the freeze
-        std::string asked{};     ///< text about the request for a full snapshot; empty: no request
-        bool is_by_acks = false; ///< detected because the client acknowledged no newer snapshot
+        record::Timestamp duration = 0;    ///< duration (ns)
+        snapshot::Tick displayed_tick = 0; ///< tick of the snapshot that the client showed
+        std::optional<SnapshotTicks> next_snapshot{}; ///< the snapshot that ended the freeze
+        std::uint64_t num_refused = 0;
+        /// Text about the request for a full snapshot; empty: no request.
+        std::string request_text{};
+        /// Detected because the client acknowledged no newer snapshot.
+        bool is_detected_by_acks = false;
     };
 
     /// A stall that waits for evidence of its cause.
     struct PendingStall {
         Freeze freeze;
-        record::Timestamp from = 0; ///< arrival of the snapshot before the stall
-        record::Timestamp to = 0;   ///< arrival of the snapshot after the stall
+        record::Timestamp begin = 0; ///< arrival of the snapshot before the stall
+        record::Timestamp end = 0;   ///< arrival of the snapshot after the stall
         /// When the client acknowledged the shown full snapshot (ns); 0: not acknowledged.
-        record::Timestamp acked = 0;
+        record::Timestamp ack_time = 0;
         StallEvidence evidence{}; ///< the evidence that does not depend on later datagrams
     };
 
@@ -238,21 +247,21 @@ class StallDetector {
 
     /// A freeze that was counted: the tick that the client showed, and the duration.
     struct CountedFreeze {
-        snapshot::Tick since = snapshot::kNoBase;
-        record::Timestamp time = 0;
+        snapshot::Tick displayed_tick = snapshot::kNoBase;
+        record::Timestamp duration = 0;
     };
 
     static constexpr record::Timestamp kTickDuration = 20'000'000; ///< duration of a tick (ns)
     /// The number of rejected snapshots that are remembered, because the client may acknowledge one
     /// of them a round trip later.
-    static constexpr std::size_t kStoredRejected = 16;
+    static constexpr std::size_t kStoredRejectedSnapshots = 16;
     /// How many counted freezes are remembered, so that none of them is counted twice.
     static constexpr std::size_t kStoredFreezes = 4;
 
     /// Returns the time after which the next snapshot is overdue (ns): 1.5 times the usual distance
     /// between snapshots.
     [[nodiscard]] record::Timestamp overdue_delay() const {
-        return usual_step_ * kTickDuration * 3 / 2;
+        return usual_interval_ * kTickDuration * 3 / 2;
     }
 
     /// Returns how many of the server's chunks and snapshot parts were lost at least once.
@@ -262,28 +271,28 @@ class StallDetector {
         return stats.gaps + stats.recovered + reporter.stats.incomplete;
     }
 
-    void set_shown_snapshot(const UsableSnapshot& snapshot, record::Timestamp time,
-                            const Reporter& reporter) {
-        shown_ = ShownSnapshot{.tick = snapshot.tick,
-                               .time = time,
-                               .is_full = snapshot.delta_tick == snapshot::kNoBase,
-                               .losses = count_losses(reporter)};
+    void set_displayed_snapshot(const SnapshotTicks& snapshot, record::Timestamp time,
+                                const Reporter& reporter) {
+        displayed_ = DisplayedSnapshot{.tick = snapshot.tick,
+                                       .time = time,
+                                       .is_full = snapshot.delta_tick == snapshot::kNoBase,
+                                       .num_losses = count_losses(reporter)};
     }
 
     /// Reports the stalls that waited for evidence and whose cause is known by now.
     void report_known_causes(Reporter& reporter) {
-        if (pending_stall_ || postponed_) [[unlikely]] {
+        if (pending_stall_ || postponed_stall_) [[unlikely]] {
             report_stalls_with_known_cause(reporter);
         }
     }
 
-    void handle_snapshot(const UsableSnapshot& snapshot, Reporter& reporter);
+    void handle_snapshot(const SnapshotTicks& snapshot, Reporter& reporter);
     void handle_input(const wire::InputBody& input, Reporter& reporter);
     /// Handles a new snapshot that the client can show. Counts the freeze that it ended.
-    void show_new_snapshot(const UsableSnapshot& snapshot, record::Timestamp time,
-                           Reporter& reporter);
+    void display_new_snapshot(const SnapshotTicks& snapshot, record::Timestamp time,
+                              Reporter& reporter);
     /// Counts a freeze. `usable`: the snapshot that ended it; nullopt if the connection ended.
-    void count_freeze(record::Timestamp frozen, const std::optional<UsableSnapshot>& usable,
+    void count_freeze(record::Timestamp frozen, const std::optional<SnapshotTicks>& usable,
                       Reporter& reporter);
     /// Returns whether the freeze is due to the slower rate at which servers send snapshots until
     /// the client acknowledges a full snapshot. If so, reports the freeze, or holds it until the
@@ -296,48 +305,50 @@ class StallDetector {
                                                                   bool has_ended) const;
     void report_stalls_with_known_cause(Reporter& reporter);
     void judge_pending_stall(bool is_final, Reporter& reporter);
-    [[nodiscard]] StallEvidence evidence_of(const PendingStall& stall,
-                                            const ServerActivity::Pause* pause) const;
+    [[nodiscard]] StallEvidence collect_evidence(const PendingStall& stall,
+                                                 const ServerActivity::Pause* pause) const;
     void report_postponed_stall(Reporter& reporter);
     /// Reports all stalls that wait for evidence, without waiting any longer.
     void report_waiting_stalls(Reporter& reporter);
     /// Reports a stall if the client has acknowledged the same tick for too long. `next`: the tick
     /// that the next inputs acknowledge, if any follow.
-    void end_repeated_acknowledgement(std::optional<snapshot::Tick> next, record::Timestamp end,
-                                      Reporter& reporter);
-    [[nodiscard]] StallVerdict judge_repeated_acknowledgement(std::optional<snapshot::Tick> next,
-                                                              record::Timestamp end) const;
+    void end_repeated_acks(std::optional<snapshot::Tick> next, record::Timestamp end,
+                           Reporter& reporter);
+    [[nodiscard]] StallVerdict judge_repeated_acks(std::optional<snapshot::Tick> next,
+                                                   record::Timestamp end) const;
     static void add_freeze_to_totals(const Freeze& freeze, Reporter& reporter);
     void report_stall(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const;
     void on_refused_snapshot_acknowledged(snapshot::Tick tick, Reporter& reporter);
 
-    std::optional<ShownSnapshot> shown_;        ///< the newest snapshot that the client can use
-    snapshot::Tick usual_step_ = 2;             ///< the usual distance between snapshots, in ticks
-    snapshot::Tick newest_ = snapshot::kNoBase; ///< the newest tick of any received part
-    std::uint64_t refused_ = 0;                 ///< number of rejected snapshots since `shown_`
-    snapshot::Tick refused_tick_ = snapshot::kNoBase; ///< tick of the newest rejected snapshot
+    std::optional<DisplayedSnapshot> displayed_; ///< the newest snapshot that the client can use
+    snapshot::Tick usual_interval_ = 2;          ///< the usual distance between snapshots, in ticks
+    snapshot::Tick newest_part_tick_ = snapshot::kNoBase;
+    std::uint64_t num_refused_ = 0; ///< number of rejected snapshots since `displayed_`
+    /// Tick of the newest rejected snapshot.
+    snapshot::Tick newest_refused_tick_ = snapshot::kNoBase;
     /// A ring buffer of rejected snapshots.
-    std::array<RejectedSnapshot, kStoredRejected> rejected_{};
-    std::size_t num_rejected_ = 0;
+    std::array<RejectedSnapshot, kStoredRejectedSnapshots> rejected_snapshots_{};
+    std::size_t num_stored_rejected_ = 0;
     record::FindingId refusal_reason_ = record::FindingId::count;
     /// A copy of a counter in DDNet's client. A wrong checksum increments it, a right checksum
     /// decrements it, and the client's request for a full snapshot resets it.
-    std::uint32_t errors_ = 0;
-    std::uint32_t errors_at_reset_ = 0;   ///< value of `errors_` when the client reset it
-    bool requested_after_errors_ = false; ///< the client requested a full snapshot since `shown_`
-    bool requests_full_ = false;          ///< the client's newest input requested a full snapshot
-    RepeatedAcknowledgement run_;
+    std::uint32_t checksum_errors_ = 0;
+    std::uint32_t errors_at_reset_ = 0; ///< value of `checksum_errors_` when the client reset it
+    /// The client requested a full snapshot since `displayed_`.
+    bool requested_after_errors_ = false;
+    bool requests_full_snapshot_ = false; ///< the client's newest input requested a full snapshot
+    RepeatedAcks repeated_acks_;
     /// A ring buffer of the most recently counted freezes.
-    std::array<CountedFreeze, kStoredFreezes> freezes_{};
-    std::size_t num_freezes_ = 0;
-    record::Timestamp last_input_ = 0; ///< time of the client's newest input
+    std::array<CountedFreeze, kStoredFreezes> counted_freezes_{};
+    std::size_t num_counted_freezes_ = 0;
+    record::Timestamp last_input_time_ = 0;
     std::optional<std::int32_t> client_version_;
     const SnapshotCadence* cadence_;
-    ServerActivity* server_;
-    InputTimingTracker inputs_;
-    ChunkAcknowledgements chunks_;
+    ServerActivity* server_activity_;
+    InputTimingTracker input_timing_;
+    ChunkAcknowledgements chunk_acks_;
     std::optional<PendingStall> pending_stall_;
-    std::optional<PostponedStall> postponed_;
+    std::optional<PostponedStall> postponed_stall_;
 };
 
 } // namespace tw::inspect

@@ -432,7 +432,7 @@ TEST_CASE("a clock that goes back or jumps ahead leaves each session one open an
 
 TEST_CASE("a state before a packet tells the server and the protocol") {
     const Bytes state = inspect::encode_checkpoint(
-        {.map = inspect::MapAnnouncement{.name = "dm1"}, .form = inspect::TokenForm::none});
+        {.map = inspect::MapAnnouncement{.name = "dm1"}, .token_form = inspect::TokenForm::none});
 
     struct Row {
         const char* name;

@@ -74,7 +74,7 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
     test::BothSinks sinks{json, written != nullptr ? *written : nothing};
     inspect::Observers observers;
     if (capture != nullptr) {
-        observers.add(*capture);
+        observers.add_observer(*capture);
     }
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.observers = &observers}, maps, sinks, numbers};

@@ -37,7 +37,7 @@ struct RecordedFlight {
                             bool states = true)
         : recorder{in_folder(options), bytes, files} {
         test::NoMaps maps;
-        observers.add(recorder);
+        observers.add_observer(recorder);
         std::atomic<std::uint32_t> numbers{0};
         inspect::Inspector inspector{{.observers = &observers}, maps, recorder, numbers};
         if (states) {

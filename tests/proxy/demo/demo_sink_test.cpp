@@ -109,7 +109,7 @@ TEST_CASE("a known map is embedded in the demo with its hash") {
     auto& answer = stage.script().maps().answer;
     answer.status = inspect::MapStatus::not_found;
     answer.sha256.emplace().fill(9);
-    answer.file = std::make_shared<const Bytes>(test::bytes_of({1, 2, 3}));
+    answer.file_bytes = std::make_shared<const Bytes>(test::bytes_of({1, 2, 3}));
     stage.script().enter_game("dm1");
     stage.script().snap(10, kNoBase, kPickupAndPlayer);
     stage.script().snap(12, 10, kMovedPickup);

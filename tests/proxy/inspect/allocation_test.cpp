@@ -8,7 +8,7 @@
 
 using namespace tw;
 
-TEST_CASE("inspecting allocates nothing once its buffers have grown") {
+TEST_CASE("inspection allocates no memory once its buffers are large enough") {
     const auto traffic = test::read_traffic("bench-4.pcap.gz");
     test::NoSink sink;
     test::TrafficInspector run{{.messages = true}, sink};
@@ -25,8 +25,8 @@ TEST_CASE("inspecting allocates nothing once its buffers have grown") {
             allocating.push_back(i);
         }
     }
-    // A history grows when its session's snapshots do, by an eighth each time: one of the four
-    // sessions does so here.
+    // A snapshot history grows by an eighth when its session's snapshots grow. That happens in one
+    // of the four sessions.
     CHECK(allocating.size() <= 1);
     CHECK(run.inspector().totals().verified > 0);
 }

@@ -1,5 +1,5 @@
-// What every byte was spent on: captures as they are and changed on the way, and the lines on which
-// single datagrams are booked.
+// Tests that every byte of original and changed captures is counted, and how the bytes of single
+// datagrams are counted.
 // Covers: proxy/inspect/snapshots/attribution.cpp, proxy/record/stats.cpp
 #include "proxy/inspect/snapshots/attribution.h"
 #include "proxy/wire/huffman.h"
@@ -25,7 +25,7 @@ using test::Bytes;
 
 namespace {
 
-/// Adds up the deltas of the snapshots that were verified.
+/// Adds up the sizes of the deltas of verified snapshots.
 struct VerifiedBytes final : test::TypedRecordSink<VerifiedBytes> {
     void on(const record::SnapshotRecord& snapshot) {
         total += snapshot.rebuilt ? snapshot.bytes : 0;
@@ -34,8 +34,8 @@ struct VerifiedBytes final : test::TypedRecordSink<VerifiedBytes> {
     std::uint64_t total = 0;
 };
 
-/// Adds up what the parts of accepted deltas cost, datagram by datagram, by other means than the
-/// ledger: what is booked as items has to come to the same.
+/// Adds up the bits of the parts of accepted deltas, without the ledger. The ledger must count the
+/// same number of bits for items.
 class VerifiedBits final : public inspect::Observer {
   public:
     void on_delta(const inspect::ObservedDelta& delta) override {
@@ -53,12 +53,12 @@ class VerifiedBits final : public inspect::Observer {
     std::uint64_t total = 0;
 };
 
-/// Sessions whose bytes are booked.
+/// Inspects sessions and counts their bytes.
 class Run {
   public:
     Run() {
-        observers_.add(attribution_);
-        observers_.add(verified_bits_);
+        observers_.add_observer(attribution_);
+        observers_.add_observer(verified_bits_);
     }
 
     void datagram(std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
@@ -122,10 +122,10 @@ class Run {
     std::uint64_t payload_[2] = {};
 };
 
-/// More of a capture than this shows nothing new, and takes long without optimisation.
+/// The most datagrams of a capture that are read; more take long without optimisation.
 constexpr std::size_t kMaxDatagrams = 6'000;
 
-/// Feeds a capture; `change` may alter, drop or double what passes.
+/// Inspects a capture. `change` may change, drop or duplicate its datagrams.
 template <typename F>
 void feed_capture(Run& run, const std::string& name, F&& change) {
     auto traffic = test::read_traffic(name);
@@ -136,7 +136,7 @@ void feed_capture(Run& run, const std::string& name, F&& change) {
     run.finish();
 }
 
-/// Feeds a capture as it is.
+/// Inspects an unchanged capture.
 void feed_capture(Run& run, const std::string& name) {
     feed_capture(run, name,
                  [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
@@ -153,10 +153,10 @@ Bytes packet_of(const Bytes& message, wire::PacketSpec spec = {}, bool vital = f
     return wire::encode_packet(spec);
 }
 
-/// Checksum of what small_delta makes of nothing: the sum of its ints.
+/// The checksum of the snapshot that small_delta encodes: the sum of its ints.
 constexpr std::int32_t kSmallCrc = 100 - 200 + 300 + 5 + 6000;
 
-/// A deletion of type 3, an update of type 5 (three ints, agreed), one of an unknown type.
+/// A delta with a deletion of type 3, an update of type 5 (three ints) and one of an unknown type.
 Bytes small_delta() {
     return test::body_of({1, 2, 0, 0x30005, 5, 7, 100, -200, 300, 0x4001, 9, 2, 5, 6000});
 }
@@ -177,7 +177,7 @@ const char* const kGolden[] = {
 
 } // namespace
 
-TEST_CASE("every bit of a capture is booked, and nothing twice") {
+TEST_CASE("every bit of a capture is counted exactly once") {
     for (const char* name : {"bench-4.pcap.gz", "bench-64.pcap.gz"}) {
         CAPTURE(name);
         Run run;
@@ -196,7 +196,7 @@ TEST_CASE("every bit of a capture is booked, and nothing twice") {
     }
 }
 
-TEST_CASE("every bit is booked when datagrams are lost, doubled, swapped, cut and damaged") {
+TEST_CASE("every bit is counted despite lost, duplicate, reordered or damaged datagrams") {
     std::mt19937 random{20240607}; // NOLINT(bugprone-random-generator-seed): repeatable
     Run run;
     Bytes held;
@@ -232,7 +232,7 @@ TEST_CASE("every bit is booked when datagrams are lost, doubled, swapped, cut an
     CHECK(run.totals().missed > 0);
 }
 
-TEST_CASE("what is booked as items is what verified snapshots took, whatever is forged between") {
+TEST_CASE("the bits counted for items are those of verified deltas, despite forged datagrams") {
     std::mt19937 random{11}; // NOLINT(bugprone-random-generator-seed): repeatable
     for (const char* name : kGolden) {
         for (const bool forged : {false, true}) {
@@ -265,8 +265,8 @@ TEST_CASE("what is booked as items is what verified snapshots took, whatever is 
     }
 }
 
-TEST_CASE("a forged tick far ahead changes nothing but the account of its own datagram") {
-    // Without tokens anyone who guesses the addresses can send it.
+TEST_CASE("a forged tick far ahead only changes how its own datagram is counted") {
+    // Without tokens, anyone who guesses the addresses can send this datagram.
     const char* const capture = "../golden/tokenless-map-change.pcap";
     Run honest;
     feed_capture(honest, capture);
@@ -277,7 +277,8 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
                  [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
                      const bool of_chunks = (bytes[0] & std::byte{0x30}) == std::byte{0};
                      if (direction == wire::Direction::s2c && of_chunks && ++passed == 60) {
-                         // The acknowledgement of the moment: without it the client drops the packet.
+                         // The acknowledgement of the moment: without it the client drops the
+                         // packet.
                          forged[0] = bytes[0] & std::byte{0x03};
                          forged[1] = bytes[1];
                          run.datagram(session, wire::Direction::s2c, forged);
@@ -290,7 +291,7 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
     CHECK(run.find(ByteGroup::unused, "snapshot of a stray tick").bytes == small_delta().size());
     CHECK(run.find(ByteGroup::unused, "repeated snapshot") ==
           honest.find(ByteGroup::unused, "repeated snapshot"));
-    // Header, chunk header, id, fields: the rest of the forged datagram, and no other row.
+    // Only these rows change: the header, chunk header, id and fields of the forged datagram.
     const auto count_other_rows = [&](const Run& each) {
         std::map<std::string, std::uint64_t> rows;
         for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
@@ -308,7 +309,7 @@ TEST_CASE("a forged tick far ahead changes nothing but the account of its own da
     CHECK(count_other_rows(run) == count_other_rows(honest));
 }
 
-TEST_CASE("a rejected delta is booked by why it was rejected") {
+TEST_CASE("a rejected delta is counted under the reason of the rejection") {
     struct Row {
         const char* name;
         Bytes message;
@@ -332,7 +333,7 @@ TEST_CASE("a rejected delta is booked by why it was rejected") {
     }
 }
 
-TEST_CASE("every bit of noise is booked") {
+TEST_CASE("every bit of random datagrams is counted") {
     std::mt19937 random{7}; // NOLINT(bugprone-random-generator-seed): repeatable
     Run run;
     for (int i = 0; i < 20'000; ++i) {
@@ -349,7 +350,7 @@ TEST_CASE("every bit of noise is booked") {
     run.check_sums();
 }
 
-TEST_CASE("a delta's bytes are booked on its items") {
+TEST_CASE("a delta's bytes are counted for its items") {
     Run run;
     run.from_server(packet_of(full_snap_single(100, small_delta(), kSmallCrc)));
     run.finish();
@@ -371,7 +372,7 @@ TEST_CASE("a delta's bytes are booked on its items") {
     CHECK(bytes(ByteGroup::delta, "surplus") == 0);
 }
 
-TEST_CASE("a delta in parts is booked when it is complete, in any order") {
+TEST_CASE("a delta in several parts is counted once it is complete, in any order") {
     Bytes body = small_delta();
     body.resize(snapshot::kMaxPartSize + 10); // surplus zeros
     const Bytes first{body.begin(), body.begin() + snapshot::kMaxPartSize};
@@ -394,7 +395,7 @@ TEST_CASE("a delta in parts is booked when it is complete, in any order") {
     }
 }
 
-TEST_CASE("a delta whose parts never come is booked as incomplete") {
+TEST_CASE("a delta with a missing part is counted as incomplete") {
     struct Row {
         const char* name;
         std::vector<Bytes> behind; ///< packets behind the one part
@@ -421,7 +422,7 @@ TEST_CASE("a delta whose parts never come is booked as incomplete") {
     }
 }
 
-TEST_CASE("resends and what stands behind a gap have lines of their own") {
+TEST_CASE("duplicates and chunks after a gap are counted separately") {
     const Bytes ready = test::message("con_ready").bytes();
     Run run;
     run.from_server(packet_of(ready, {}, true, 5));
@@ -443,7 +444,7 @@ TEST_CASE("resends and what stands behind a gap have lines of their own") {
     CHECK(run.totals().directions[1].gaps == 2);
 }
 
-TEST_CASE("a ledger keeps a bounded number of names and loses no bits") {
+TEST_CASE("a ledger stores a limited number of names and loses no bits") {
     record::ByteLedger ledger;
     constexpr std::size_t kMany = 2 * record::ByteLedger::kMaxRows;
     for (std::size_t i = 0; i < kMany; ++i) {

@@ -10,7 +10,7 @@
 using tw::inspect::AckWindow;
 using tw::inspect::ConnectionStart;
 
-TEST_CASE("a receiver takes acknowledgements from the last one up to what it sent") {
+TEST_CASE("a receiver accepts acknowledgements from the newest accepted one to its newest chunk") {
     struct Row {
         std::string_view name;
         std::uint16_t sent;
@@ -36,7 +36,7 @@ TEST_CASE("a receiver takes acknowledgements from the last one up to what it sen
     }
 }
 
-TEST_CASE("the window goes over the end of the sequence") {
+TEST_CASE("the range of accepted acknowledgements wraps around") {
     AckWindow window;
     window.reset(ConnectionStart::missed);
     window.on_chunk_sent(1023);
@@ -51,7 +51,7 @@ TEST_CASE("the window goes over the end of the sequence") {
     CHECK_FALSE(window.accept_ack_above_range(301));
 }
 
-TEST_CASE("who says again and again that more was sent is believed, if nobody says otherwise") {
+TEST_CASE("several acknowledgements in a row that are slightly too high move the range") {
     constexpr int kBelieved = 8;
     for (const bool contradicted : {false, true}) {
         CAPTURE(contradicted);
@@ -69,7 +69,7 @@ TEST_CASE("who says again and again that more was sent is believed, if nobody sa
     }
 }
 
-TEST_CASE("nothing is out of a window that is not known") {
+TEST_CASE("without a known range every acknowledgement is accepted") {
     AckWindow window;
     window.reset(ConnectionStart::missed);
     CHECK_FALSE(window.accept_ack_above_range(900));
@@ -77,7 +77,7 @@ TEST_CASE("nothing is out of a window that is not known") {
     CHECK(window.accept_ack(17));
 }
 
-using tw::inspect::VitalOrder;
+using tw::inspect::VitalChunkOrder;
 using tw::wire::VitalClass;
 
 namespace {
@@ -94,7 +94,7 @@ constexpr auto kGap = VitalClass::gap;
 
 } // namespace
 
-TEST_CASE("vital chunks are taken in order, once, as their receiver takes them") {
+TEST_CASE("vital chunks are accepted once and in order, as by the receiver") {
     struct Row {
         std::string_view name;
         bool synced;
@@ -118,7 +118,7 @@ TEST_CASE("vital chunks are taken in order, once, as their receiver takes them")
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        VitalOrder order;
+        VitalChunkOrder order;
         order.reset(row.synced ? ConnectionStart::seen : ConnectionStart::missed);
         for (const Step& step : row.steps) {
             CAPTURE(step.sequence);
@@ -127,8 +127,8 @@ TEST_CASE("vital chunks are taken in order, once, as their receiver takes them")
     }
 }
 
-TEST_CASE("what the receiver acknowledges ends the wait for what passed unseen") {
-    VitalOrder order;
+TEST_CASE("the receiver's acknowledgement ends the wait for an unseen chunk") {
+    VitalChunkOrder order;
     order.reset(ConnectionStart::seen);
     CHECK(order.classify_chunk(1, false) == kNext);
     CHECK(order.classify_chunk(5, false) == kGap);
@@ -143,7 +143,7 @@ TEST_CASE("what the receiver acknowledges ends the wait for what passed unseen")
     CHECK(order.classify_chunk(6, false) == kNext);
 }
 
-TEST_CASE("chunks behind one that passed unseen were taken, as far as they came in a row") {
+TEST_CASE("consecutive chunks after an unseen chunk count as accepted") {
     struct Row {
         std::string_view name;
         std::vector<std::uint16_t> dropped; ///< behind 1, in this order
@@ -162,7 +162,7 @@ TEST_CASE("chunks behind one that passed unseen were taken, as far as they came 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        VitalOrder order;
+        VitalChunkOrder order;
         order.reset(ConnectionStart::seen);
         REQUIRE(order.classify_chunk(1, false) == kNext);
         for (const std::uint16_t sequence : row.dropped) {
@@ -174,18 +174,18 @@ TEST_CASE("chunks behind one that passed unseen were taken, as far as they came 
     }
 }
 
-TEST_CASE("an acknowledgement moves nothing where nothing is missing") {
-    VitalOrder order;
+TEST_CASE("an acknowledgement changes nothing if no chunk is missing") {
+    VitalChunkOrder order;
     order.reset(ConnectionStart::seen);
     CHECK(order.classify_chunk(1, false) == kNext);
     CHECK_FALSE(order.on_ack(9));
     CHECK(order.classify_chunk(2, false) == kNext);
 }
 
-TEST_CASE("a chunk that was passed over was taken if its receiver says so") {
+TEST_CASE("an undecided chunk counts as accepted if its receiver acknowledges it") {
     for (const bool taken : {true, false}) {
         CAPTURE(taken);
-        VitalOrder order;
+        VitalChunkOrder order;
         order.reset(ConnectionStart::seen);
         REQUIRE(order.classify_chunk(1, false) == kNext);
         order.on_undecided_chunk(1); // had already
@@ -246,7 +246,7 @@ wire::Packet packet_to(const Token& token) {
 
 } // namespace
 
-TEST_CASE("a connection of 0.7 begins when both sides have shaken hands") {
+TEST_CASE("a 0.7 connection begins when the handshake is complete") {
     struct Row {
         std::string_view name;
         std::vector<HandshakeStep> steps;
@@ -301,15 +301,15 @@ TEST_CASE("a connection of 0.7 begins when both sides have shaken hands") {
         CHECK(established == row.established);
         CHECK(handshake.is_accepted_by_ddnet() == row.ddnet);
         if (established != 0) {
-            CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
-            CHECK(handshake.token_fits(kS2c, packet_to(kClient)));
-            CHECK_FALSE(handshake.token_fits(kC2s, packet_to(kClient)));
-            CHECK_FALSE(handshake.token_fits(kS2c, packet_to(kOther)));
+            CHECK(handshake.has_expected_token(kC2s, packet_to(kServer)));
+            CHECK(handshake.has_expected_token(kS2c, packet_to(kClient)));
+            CHECK_FALSE(handshake.has_expected_token(kC2s, packet_to(kClient)));
+            CHECK_FALSE(handshake.has_expected_token(kS2c, packet_to(kOther)));
         }
     }
 }
 
-TEST_CASE("a client that comes again is known by its CONNECT, where its TOKEN passed unseen") {
+TEST_CASE("a CONNECT shows a reconnecting client whose TOKEN was not seen") {
     SevenHandshake handshake;
     for (const HandshakeStep& step : {kAsk, kAnswer, kConnect}) {
         REQUIRE(feed(handshake, step) == ConnectionChange::none);
@@ -317,20 +317,20 @@ TEST_CASE("a client that comes again is known by its CONNECT, where its TOKEN pa
     REQUIRE(feed(handshake, kAccept) == ConnectionChange::established);
     CHECK(feed(handshake, {kC2s, ControlKind::connect, kServer, kOther}) == ConnectionChange::none);
     CHECK(feed(handshake, {kS2c, ControlKind::accept, kOther}) == ConnectionChange::established);
-    CHECK(handshake.token_fits(kS2c, packet_to(kOther)));
+    CHECK(handshake.has_expected_token(kS2c, packet_to(kOther)));
 }
 
-TEST_CASE("two packets that agree are a connection joined midway, its other token is learned") {
+TEST_CASE("two packets with the same token show a running connection") {
     SevenHandshake handshake;
     CHECK(handshake.on_seven_packet(kS2c, kClient) == ConnectionChange::none);
     CHECK(handshake.on_seven_packet(kS2c, kOther) == ConnectionChange::none);
     CHECK(handshake.on_seven_packet(kS2c, kOther) == ConnectionChange::joined_midway);
-    CHECK(handshake.token_fits(kS2c, packet_to(kOther)));
-    CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
-    CHECK_FALSE(handshake.token_fits(kC2s, packet_to(kOther)));
+    CHECK(handshake.has_expected_token(kS2c, packet_to(kOther)));
+    CHECK(handshake.has_expected_token(kC2s, packet_to(kServer)));
+    CHECK_FALSE(handshake.has_expected_token(kC2s, packet_to(kOther)));
 }
 
-TEST_CASE("the same handshake begins another connection when the one before has begun to talk") {
+TEST_CASE("the same handshake begins a new connection after chunks of the previous one") {
     SevenHandshake handshake;
     for (const HandshakeStep& step : {kAsk, kAnswer, kConnect, kAccept}) {
         static_cast<void>(feed(handshake, step));
@@ -340,7 +340,7 @@ TEST_CASE("the same handshake begins another connection when the one before has 
     CHECK(feed(handshake, kAccept) == ConnectionChange::established);
 }
 
-TEST_CASE("what only a client says is no connection, unless no server can be heard") {
+TEST_CASE("the client's packets show a connection only if the server is not recorded") {
     SevenHandshake handshake;
     CHECK(handshake.on_seven_packet(kC2s, kServer) == ConnectionChange::none);
     CHECK(handshake.infer_connection_from_client() == ConnectionChange::none);
@@ -351,7 +351,7 @@ TEST_CASE("what only a client says is no connection, unless no server can be hea
     CHECK(handshake.infer_connection_from_client() == ConnectionChange::joined_midway);
 }
 
-TEST_CASE("strangers replace a connection when both sides agree on them, not before") {
+TEST_CASE("foreign tokens begin a new connection only if both sides use them") {
     SevenHandshake handshake;
     for (const HandshakeStep& step : {kAsk, kAnswer, kConnect, kAccept}) {
         static_cast<void>(feed(handshake, step));
@@ -361,13 +361,13 @@ TEST_CASE("strangers replace a connection when both sides agree on them, not bef
         CHECK(handshake.on_foreign_token(kC2s, kOther) == ConnectionChange::none);
     }
     CHECK(handshake.on_foreign_token(kS2c, kNewClient) == ConnectionChange::none);
-    CHECK(handshake.token_fits(kC2s, packet_to(kServer)));
+    CHECK(handshake.has_expected_token(kC2s, packet_to(kServer)));
     CHECK(handshake.on_foreign_token(kS2c, kNewClient) == ConnectionChange::joined_midway);
-    CHECK(handshake.token_fits(kC2s, packet_to(kOther)));
-    CHECK(handshake.token_fits(kS2c, packet_to(kNewClient)));
+    CHECK(handshake.has_expected_token(kC2s, packet_to(kOther)));
+    CHECK(handshake.has_expected_token(kS2c, packet_to(kNewClient)));
 }
 
-TEST_CASE("a CLOSE before there is a connection has to be about the attempt") {
+TEST_CASE("a CLOSE before the connection must belong to the handshake") {
     SevenHandshake handshake;
     CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_to(kClient)));
     CHECK(handshake.ends_handshake_attempt(kC2s, packet_to(wire::kTokenUnknown)));

@@ -1,4 +1,4 @@
-// Deltas damaged on purpose: the finding names the very item, or none.
+// Tests that the finding about a damaged delta names the damaged item, or none.
 
 #include "snapshot/cursor.h"
 #include "tests/support/doctest_lines.h"
@@ -14,7 +14,7 @@ using tw::snapshot::kNoBase;
 
 namespace {
 
-/// Four tees, a projectile and a pickup.
+/// Returns the items of a snapshot with four tees, a projectile and a pickup.
 Items world(std::int32_t step) {
     Items items;
     for (std::uint16_t id = 0; id < 4; ++id) {
@@ -30,7 +30,7 @@ Items world(std::int32_t step) {
     return items;
 }
 
-/// One int of a delta body on the wire.
+/// The position of an int in a delta's encoded body.
 struct IntInBody {
     std::size_t begin = 0;
     std::size_t size = 0;
@@ -48,7 +48,7 @@ std::vector<IntInBody> ints_of(const Bytes& body) {
     return ints;
 }
 
-/// The item each value of a delta without deletions belongs to; nothing for the ints around them.
+/// Returns for each int of a delta without deletions the item to which it belongs, or nullopt.
 Lines owners(const std::vector<IntInBody>& ints) {
     Lines owner(ints.size());
     for (std::size_t at = 3; at + 2 < ints.size();) {
@@ -66,7 +66,7 @@ Lines owners(const std::vector<IntInBody>& ints) {
 
 } // namespace
 
-TEST_CASE("a flipped bit is reported with its item or with none, whichever it is") {
+TEST_CASE("a flipped bit is reported with its item, or without one if it is in no item") {
     const Items base = world(0);
     const Items next = world(3);
     const Bytes body = delta_body(base, next);
@@ -119,7 +119,7 @@ TEST_CASE("a flipped bit is reported with its item or with none, whichever it is
     CHECK(100 * explained > 80 * flips);
 }
 
-TEST_CASE("a bit that moves every int behind it is reported with the item where reading ends") {
+TEST_CASE("a bit that shifts all later ints is reported with the item at which decoding fails") {
     const Items base = world(0);
     const Bytes body = delta_body(base, world(3));
     for (std::size_t at = 3; at < body.size(); ++at) {
@@ -140,7 +140,7 @@ TEST_CASE("a bit that moves every int behind it is reported with the item where 
     }
 }
 
-TEST_CASE("a missing part is reported with its tick, which deltas on it name as their base") {
+TEST_CASE("a missing part is reported with the tick that later deltas name as their base") {
     Items large;
     for (std::uint16_t id = 0; id < 330; ++id) {
         large[{13, id}] = {1'000'000, 1'000'000 + id};
@@ -158,7 +158,7 @@ TEST_CASE("a missing part is reported with its tick, which deltas on it name as 
                 "finding snapshot.part_missing tick 10 part 2", "snapshot 40<--1 ok 6"});
 }
 
-TEST_CASE("a size that changes names its item, on the wire and where both sides agreed on sizes") {
+TEST_CASE("a changed item size is reported with its item, for sent and for agreed sizes") {
     struct Row {
         std::string_view name;
         Ints delta;

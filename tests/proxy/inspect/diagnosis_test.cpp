@@ -1,4 +1,4 @@
-// Values of real snapshots damaged at random: the next right snapshot tells which one it was.
+// Tests that the next verified snapshot shows which value of a damaged snapshot is wrong.
 // Covers: proxy/inspect/diagnosis/diagnosis.cpp
 #include "proxy/inspect/diagnosis/diagnosis.h"
 #include "snapshot/cursor.h"
@@ -26,13 +26,13 @@ using snapshot::kNoBase;
 
 namespace {
 
-/// Three snapshots of a real session, one behind the other.
+/// Three consecutive snapshots of a real session.
 struct Moment {
     std::array<Items, 3> items;
     std::array<snapshot::Tick, 3> ticks{};
 };
 
-/// Some moments of a capture, from all its sessions.
+/// Collects moments from all sessions of a capture.
 class Moments final : public TypedRecordSink<Moments> {
   public:
     void on(const record::SnapshotRecord& each) {
@@ -109,7 +109,7 @@ struct Explanations final : TypedRecordSink<Explanations> {
     std::vector<Explained> all;
 };
 
-/// What a session would have of a mismatch.
+/// A mismatch, with the objects to which a session's mismatch refers.
 struct Refused {
     Refused(const Items& before, snapshot::Tick before_tick, snapshot::Tick tick, Bytes received,
             std::optional<std::int32_t> crc, std::int32_t excess = 0)
@@ -146,14 +146,14 @@ struct Refused {
     inspect::CrcMismatch mismatch{delta, rebuilt, history, types};
 };
 
-/// A server's delta with one of its values changed.
+/// A server's delta with one changed value.
 struct Damaged {
     snapshot::ItemKey key;
     std::string field;
     std::int32_t change = 0; ///< what the value is off by
 };
 
-/// Changes one value of a delta: by a random amount of any size, or to any value at all.
+/// Changes one value of a delta by a random amount, or to a random value.
 std::optional<Damaged> damage_value(snapshot::Delta& delta, std::mt19937& random) {
     std::vector<std::size_t> values;
     for (const snapshot::DeltaUpdate& update : delta.updates) {
@@ -178,7 +178,7 @@ std::optional<Damaged> damage_value(snapshot::Delta& delta, std::mt19937& random
     for (const snapshot::DeltaUpdate& update : delta.updates) {
         if (at >= update.begin && at < update.begin + update.size) {
             return Damaged{.key = update.key,
-                           .field = inspect::field_name(
+                           .field = inspect::name_of_int(
                                snapshot::find_object(update.key.type, snapshot::Dialect::six),
                                at - update.begin),
                            .change = static_cast<std::int32_t>(changed - old)};
@@ -189,7 +189,7 @@ std::optional<Damaged> damage_value(snapshot::Delta& delta, std::mt19937& random
 
 } // namespace
 
-TEST_CASE("a damaged value is named when the next right snapshot is here, or left open") {
+TEST_CASE("a damaged value is named after the next verified snapshot, or stays ambiguous") {
     std::mt19937 random{31};
     const std::size_t wanted = 250 * rounds();
     std::size_t tried = 0;
@@ -214,7 +214,7 @@ TEST_CASE("a damaged value is named when the next right snapshot is here, or lef
         Explanations sink;
         inspect::Reporter reporter{1, sink};
         inspect::SuspectValues look_back = refused.look_back();
-        look_back.on_verified(moment.ticks[2], next.view(), refused.base.view(), reporter);
+        look_back.on_verified_snapshot(moment.ticks[2], next.view(), refused.base.view(), reporter);
         look_back.report_result(reporter);
         CHECK(look_back.empty());
         REQUIRE(sink.all.size() == 1);
@@ -237,7 +237,7 @@ TEST_CASE("a damaged value is named when the next right snapshot is here, or lef
     CHECK(100 * right >= 85 * tried);
 }
 
-TEST_CASE("a session that ends tells what it knows of a refused snapshot, if a right one came") {
+TEST_CASE("a closed session reports a suspected value only if a verified snapshot followed") {
     const Items first{{{4, 1}, {10, 20, 0, 0}}, {{4, 2}, {10, 20, 0, 0}}};
     Items second = first;
     second[{4, 1}][0] = 12;
@@ -258,7 +258,7 @@ TEST_CASE("a session that ends tells what it knows of a refused snapshot, if a r
     }
 }
 
-TEST_CASE("all values that would explain a mismatch are listed, and nothing if none does") {
+TEST_CASE("all values that would explain a mismatch are listed") {
     struct Row {
         std::string_view name;
         Ints delta;
@@ -280,9 +280,9 @@ TEST_CASE("all values that would explain a mismatch are listed, and nothing if n
         inspect::SuspectValues look_back = refused.look_back();
         CHECK(look_back.empty() != row.told);
         // A snapshot that arrives late and is older changes nothing.
-        look_back.on_verified(11, refused.base.view(), {}, reporter);
+        look_back.on_verified_snapshot(11, refused.base.view(), {}, reporter);
         CHECK(sink.all.empty());
-        look_back.on_verified(14, refused.base.view(), refused.base.view(), reporter);
+        look_back.on_verified_snapshot(14, refused.base.view(), refused.base.view(), reporter);
         look_back.report_result(reporter);
         REQUIRE(sink.all.size() == (row.told ? 1 : 0));
         if (row.told) {
@@ -300,7 +300,7 @@ namespace {
 
 constexpr snapshot::ItemKey kFlag{5, 3}; // three ints, agreed
 
-/// What is said of a full snapshot with this body, whose sum the server says is `crc`.
+/// Returns the explanation for a full snapshot with this body and the server's checksum `crc`.
 inspect::MismatchCause explain(Bytes received, std::int32_t crc) {
     const Refused refused{{}, kNoBase, 12, std::move(received), crc};
     return inspect::explain_mismatch(refused.mismatch, refused.look_back().rank_suspects());
@@ -308,71 +308,72 @@ inspect::MismatchCause explain(Bytes received, std::int32_t crc) {
 
 } // namespace
 
-TEST_CASE("a second item under one key is named when its sum is the difference") {
-    // The server held the flag twice: its sum counts both, the client keeps the later one.
+TEST_CASE("a duplicate item is named if its sum equals the checksum's error") {
+    // The server's snapshot has the flag twice. Its checksum counts both; the client keeps the
+    // later.
     const auto cause = explain(body_of({0, 2, 0, 5, 3, 100, 200, 1, 5, 3, 7, 8, 9}), 301 + 24);
     CHECK(cause.name == "duplicate_update");
-    CHECK(cause.key == kFlag);
-    REQUIRE(cause.int_index);
-    CHECK(*cause.int_index == 5);
+    CHECK(cause.item_key == kFlag);
+    REQUIRE(cause.index_in_delta);
+    CHECK(*cause.index_in_delta == 5);
 }
 
-TEST_CASE("a delta that is odd about an item lists it where no sum fits, and names none") {
+TEST_CASE("items with warnings are listed, but none is named, if no sum fits") {
     const auto cause = explain(body_of({0, 2, 0, 5, 3, 100, 200, 1, 5, 3, 7, 8, 9}), 12345);
     CHECK(cause.name == "odd_delta");
-    CHECK_FALSE(cause.key);
-    REQUIRE(cause.candidates.list.size() == 1);
-    CHECK(cause.candidates.list[0].item.type_id == kFlag.type);
-    CHECK(cause.candidates.list[0].item.id == kFlag.id);
+    CHECK_FALSE(cause.item_key);
+    REQUIRE(cause.candidates.listed.size() == 1);
+    CHECK(cause.candidates.listed[0].item.type_id == kFlag.type);
+    CHECK(cause.candidates.listed[0].item.id == kFlag.id);
 }
 
-TEST_CASE("where the sums of several lost items fit, none is named") {
+TEST_CASE("no item is named if the sums of several duplicate items fit") {
     const auto cause = explain(
         body_of({0, 4, 0, 5, 3, 1, 0, 0, 5, 3, 7, 8, 9, 5, 4, 1, 0, 0, 5, 4, 7, 8, 9}), 48 + 1);
     CHECK(cause.name == "duplicate_update");
-    CHECK_FALSE(cause.key);
+    CHECK_FALSE(cause.item_key);
     CHECK(cause.candidates.count == 2);
 }
 
-TEST_CASE("the one value that a flipped bit explains is named") {
-    // The sign's bit: no other value becomes what it must have been by one flipped bit.
+TEST_CASE("a value is named if only a flipped bit in it explains the mismatch") {
+    // The sign bit is flipped. No other value would be right with one bit flipped back.
     const auto cause = explain(body_of({0, 1, 0, 5, 3, ~1000, 40, 1}), 1041);
     CHECK(cause.name == "damaged_value");
-    CHECK(cause.key == kFlag);
-    CHECK(cause.int_index == 5);
-    CHECK(cause.field == "x");
+    CHECK(cause.item_key == kFlag);
+    CHECK(cause.index_in_delta == 5);
+    CHECK(cause.field_name == "x");
 }
 
-TEST_CASE("where one flipped bit in any of several values explains the difference, none is named") {
+TEST_CASE("no value is named if a flipped bit in any of several values explains the mismatch") {
     const auto cause = explain(body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256);
     CHECK(cause.name == "ambiguous");
-    CHECK_FALSE(cause.key);
-    CHECK((cause.int_index == 5 || cause.int_index == 7));
-    const auto& listed = cause.candidates.list;
+    CHECK_FALSE(cause.item_key);
+    CHECK((cause.index_in_delta == 5 || cause.index_in_delta == 7));
+    const auto& listed = cause.candidates.listed;
     REQUIRE(listed.size() == 2);
     CHECK(std::set<std::string_view>{listed[0].field, listed[1].field} ==
           std::set<std::string_view>{"team", "x"});
 }
 
-TEST_CASE("a value that takes more bytes than servers write is the damaged one") {
-    // The value 64 takes two bytes. Without its highest bit, the two bytes encode 0.
+TEST_CASE("a value in an overlong encoding is named as the damaged one") {
+    // The value 64 takes two bytes. Without the highest bit of the value, these bytes encode 0.
     Bytes body = body_of({0, 1, 0, 5, 3, 64, 64, 1});
     const std::size_t at = snapshot::IntOffsets{body}.byte_offset(5) + 1;
     REQUIRE(body[at] == std::byte{1});
     body[at] = std::byte{0};
     const auto cause = explain(body, 129);
     CHECK(cause.name == "damaged_value");
-    CHECK(cause.int_index == 5);
+    CHECK(cause.index_in_delta == 5);
 }
 
-TEST_CASE("what no single value explains is called unknown") {
+TEST_CASE("a mismatch that no single value explains has an unknown cause") {
     const auto cause = explain(body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3 * 5 * 7 * 11);
     CHECK(cause.name == "unknown");
-    CHECK_FALSE(cause.key);
+    CHECK_FALSE(cause.item_key);
     CHECK(cause.candidates.count == 0);
 }
 
-TEST_CASE("without a value to suspect, the checksum or the number of values is named") {
+TEST_CASE("without suspects, the cause is the checksum or the number of values") {
     struct Row {
         std::string_view name;
         Bytes body;
@@ -396,14 +397,14 @@ TEST_CASE("without a value to suspect, the checksum or the number of values is n
     }
 }
 
-TEST_CASE("other causes than a flipped bit in a value are told, as far as they fit") {
+TEST_CASE("causes other than a flipped bit are mentioned if they fit") {
     const auto ambiguous = explain(body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256);
     CHECK(ambiguous.sentence.ends_with("any value of the updated item fits"));
     const auto unknown = explain(body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3);
     CHECK(unknown.sentence.find("any value of the updated item fits") != std::string::npos);
 }
 
-TEST_CASE("one flipped bit, of the int or of its encoding, lies between two values") {
+TEST_CASE("two values differ by one bit of the int or of its encoding") {
     struct Row {
         std::int32_t one;
         std::int32_t other;
@@ -414,7 +415,7 @@ TEST_CASE("one flipped bit, of the int or of its encoding, lies between two valu
                            Row{5, 6, false}, Row{7, 7, false}, Row{0, INT32_MIN, true}}) {
         CAPTURE(row.one);
         CAPTURE(row.other);
-        CHECK(inspect::are_one_bit_apart(row.one, row.other) == row.apart);
-        CHECK(inspect::are_one_bit_apart(row.other, row.one) == row.apart);
+        CHECK(inspect::differ_by_one_bit(row.one, row.other) == row.apart);
+        CHECK(inspect::differ_by_one_bit(row.other, row.one) == row.apart);
     }
 }

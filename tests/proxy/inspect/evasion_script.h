@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-/// What the tests of tricks on the wire say, and how they look at what came of it.
+/// Messages and helpers for tests with forged packets.
 namespace tw::test::evasion {
 
 inline constexpr wire::Token kNoToken{};
@@ -19,7 +19,7 @@ inline constexpr int kHalf = wire::kSequenceModulus / 2;
 
 inline const Items kForgedItems{{{4, 7}, {66, 66, 0, 0}}};
 
-/// Each of these messages has a name of its own in the log.
+/// These four messages have different names in the log.
 inline MessageBuilder real() {
     return message("cl_say").number(0).string("real");
 }
@@ -36,7 +36,7 @@ inline MessageBuilder forged_line() {
     return message("sv_motd").string("forged");
 }
 
-/// In the game, with one snapshot to build on.
+/// Returns a session that plays and has one snapshot, which later deltas may be based on.
 inline SessionScript playing_with_base() {
     SessionScript script = playing();
     script.snap(10, snapshot::kNoBase, kPickupAndEvent);
@@ -44,7 +44,7 @@ inline SessionScript playing_with_base() {
     return script;
 }
 
-/// Which of the messages of these scripts were taken.
+/// Returns the names of the accepted messages, in order.
 inline Lines taken(SessionScript& script) {
     Lines names;
     for (const std::string& each : script.log().lines({"message"})) {
@@ -57,7 +57,7 @@ inline Lines taken(SessionScript& script) {
     return names;
 }
 
-/// How many findings say that a packet was not accepted, whatever the reason.
+/// Returns the number of findings about rejected packets or chunks.
 inline std::size_t refused(SessionScript& script) {
     const auto findings = script.log().findings();
     return static_cast<std::size_t>(std::ranges::count_if(findings, [](const std::string& finding) {
@@ -65,13 +65,13 @@ inline std::size_t refused(SessionScript& script) {
     }));
 }
 
-/// A forged client message in a packet built wrong, then the real one under its sequence.
+/// Sends a forged client message in a malformed packet, then the real one with the same sequence.
 inline void forge(SessionScript& script, const Deviations& odd) {
     script.send_datagram(kC2s, script.pack_deviating(kC2s, {vital(forged())}, odd));
     script.send(kC2s, real());
 }
 
-/// The same of the server.
+/// Like forge(), for a message of the server.
 inline void forge_line(SessionScript& script, const Deviations& odd) {
     script.send_datagram(kS2c, script.pack_deviating(kS2c, {vital(forged_line())}, odd));
     script.send(kS2c, line());
@@ -85,12 +85,12 @@ inline void send(SessionScript& script, const wire::ControlSpec& spec) {
 inline constexpr wire::Token kSevenClient{7, 7, 7, 7};
 inline constexpr wire::Token kSevenServer{8, 8, 8, 8};
 
-/// A control packet of a 0.7 client to the server with this token.
+/// Returns a control packet of a 0.7 client to the server with the token `to`.
 inline Bytes seven_control(wire::ControlKind kind, const wire::Token& to = wire::kTokenUnknown) {
     return wire::encode_control({.kind = kind, .token = kSevenClient, .seven_token = to});
 }
 
-/// The same as a control packet under 0.7's header, whose token is nobody's.
+/// Returns the control packet with a 0.7 header, whose token belongs to no connection.
 inline Bytes under_seven(Bytes datagram) {
     constexpr std::byte kSevenControl{4};
     datagram[0] = (datagram[0] & std::byte{3}) | kSevenControl;

@@ -1,5 +1,5 @@
-// Tricks on the wire, as scripts: what no peer accepts has no effect. tests/e2e/evasion.mjs plays
-// the same on a real server, with a witness.
+// Tests that forged packets that no peer accepts have no effect. tests/e2e/evasion.mjs sends the
+// same packets to a real server and observes its reaction.
 
 #include "tests/proxy/inspect/evasion_script.h"
 #include "tests/support/doctest_lines.h"
@@ -32,7 +32,7 @@ void refuse_compressed_control(SessionScript& script) {
     script.send(kC2s, real());
 }
 
-/// Sequences that are no next one, with and without the resend bit.
+/// Returns chunks with unexpected sequence numbers, with and without the resend bit.
 void walk_the_ring(SessionScript& script) {
     for (const int by : {-kHalf + 1, -100, -1, 0, 2, 3, 100, kHalf - 1, kHalf}) {
         for (const bool resend : {false, true}) {
@@ -47,8 +47,7 @@ void walk_the_ring(SessionScript& script) {
     script.send(kC2s, real());
 }
 
-/// What comes of a trick: the messages that are taken, and whether a finding says that something was
-/// not accepted.
+/// The result of a trick: the accepted messages, and whether a finding reports a rejected packet.
 struct Outcome {
     Lines taken;
     bool refused = true;
@@ -91,8 +90,8 @@ const Trick kRows[] = {
     {"the connless flag on chunks", kHarmless, [](auto& s) { forge(s, {.flags = kConnless}); }},
     {"the compression flag on what is not compressed", kRefused,
      [](auto& s) { forge(s, {.flags = kCompressed}); }},
-    // Taken, odd as they are: the receiver looks for the token at the end, and then for so many
-    // chunks as the header says.
+    // The receiver accepts these unusual packets: it reads the token at the end, and then as many
+    // chunks as the header announces.
     {"more chunks by number than there are", kTakenAndReported,
      [](auto& s) { forge(s, {.count = std::uint8_t{9}}); }},
     {"surplus bytes between chunks and token", kTaken,
@@ -108,7 +107,7 @@ const Trick kRows[] = {
                                                 {.count = std::uint8_t{1}}));
      }},
     {"a resend request with a message", kTaken, [](auto& s) { forge(s, {.flags = kResend}); }},
-    // Vital order.
+    // Tricks with the order of vital chunks.
     {"overlapping vitals", kTwice,
      [](auto& s) {
          const auto first = s.next_sequence(kC2s);
@@ -140,7 +139,7 @@ const Trick kRows[] = {
      [](auto& s) {
          s.send(kC2s, {non_vital(forged()), vital(real())});
      }},
-    // Control packets.
+    // Tricks with control packets.
     {"CLOSE without a token", kRefused, [](auto& s) { send(s, {.kind = ControlKind::close}); }},
     {"CLOSE with a reason and no token", kRefused,
      [](auto& s) { send(s, {.kind = ControlKind::close, .reason = "forged"}); }},
@@ -177,7 +176,7 @@ const Trick kRows[] = {
          s.send_datagram(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
          s.send(kC2s, real());
      }},
-    // Words of a client that make nobody forget.
+    // Control packets of a client that do not reset the connection.
     {"ENTERGAME again and again", kHarmless,
      [](auto& s) {
          for (int i = 0; i < 5; ++i) {
@@ -198,7 +197,7 @@ const Trick kRows[] = {
          }
          s.send(kC2s, real());
      }},
-    // 0.7 without a handshake that both sides complete.
+    // 0.7 packets without a complete handshake.
     {"0.7 TOKEN and CONNECT in the middle", kHarmless,
      [](auto& s) {
          s.send_datagram(kC2s, seven_control(ControlKind::token));
@@ -227,7 +226,7 @@ const Trick kRows[] = {
 
 } // namespace
 
-TEST_CASE("a trick inside a connection forges nothing, hides nothing and makes nobody forget") {
+TEST_CASE("forged packets in a connection add, hide and reset nothing") {
     for (const Trick& row : kRows) {
         CAPTURE(row.name);
         auto script = playing_with_base();
@@ -242,7 +241,7 @@ TEST_CASE("a trick inside a connection forges nothing, hides nothing and makes n
     }
 }
 
-TEST_CASE("a snapshot in a packet that the client drops is none, and hides none of that tick") {
+TEST_CASE("a snapshot in a dropped packet has no effect and hides no snapshot of its tick") {
     const Deviations rows[] = {
         {.ack = 300}, {.ack = -1}, {.behind = bytes_of(kOtherToken)}, {.behind = Bytes{}}};
     for (const Deviations& odd : rows) {
@@ -258,12 +257,11 @@ TEST_CASE("a snapshot in a packet that the client drops is none, and hides none 
     }
 }
 
-// Which connection a datagram belongs to: what begins one, what ends it, and what is left of the one
-// before. What servers take or refuse by their version, what a client alone makes believe, and the
-// honest traffic that looks like either.
+// Tests which packets begin and end a connection, which packets servers of each version accept, and
+// that packets of only the client begin no connection.
 
-TEST_CASE("a token that reads like a chunk is a token all the same") {
-    // 00 02 xx xx: a chunk of two bytes, were it no token.
+TEST_CASE("a token that looks like a chunk is read as a token") {
+    // The token 00 02 xx xx looks like a chunk of two bytes.
     constexpr Token kLikeAChunk{0x00, 0x02, 0x33, 0x44};
     SessionScript script;
     script.join_ddnet_with(kLikeAChunk);
@@ -275,7 +273,7 @@ TEST_CASE("a token that reads like a chunk is a token all the same") {
     CHECK(taken(script) == Lines{"cl_kill"});
 }
 
-TEST_CASE("after joining midway the resend bit on every chunk hides none") {
+TEST_CASE("in a connection joined midway, the resend bit on every chunk hides no chunk") {
     for (const bool server_first : {true, false}) {
         CAPTURE(server_first);
         SessionScript script;
@@ -298,7 +296,7 @@ TEST_CASE("after joining midway the resend bit on every chunk hides none") {
     }
 }
 
-TEST_CASE("a session that begins with 0.7's words is what its handshake makes it") {
+TEST_CASE("a session that begins with 0.7 packets has the protocol of its handshake") {
     struct Start {
         std::string_view name;
         std::vector<Bytes> datagrams;
@@ -327,7 +325,7 @@ TEST_CASE("a session that begins with 0.7's words is what its handshake makes it
     }
 }
 
-TEST_CASE("a message of the other side, or with the other system bit, is unexpected") {
+TEST_CASE("a message from the wrong side or with a wrong system bit is unexpected") {
     const auto table = tw::wire::message_table();
     const auto team_kill = std::ranges::find_if(
         table, [](const auto& spec) { return spec.name == "sv_kill_msg_team"; });
@@ -355,7 +353,7 @@ TEST_CASE("a message of the other side, or with the other system bit, is unexpec
     }
 }
 
-TEST_CASE("what older servers take is read as they read it, what today's refuse is not") {
+TEST_CASE("packets are read as the server's version reads them") {
     struct Trick {
         std::string_view name;
         Bytes (*build)(SessionScript& script);
@@ -420,7 +418,7 @@ TEST_CASE("what older servers take is read as they read it, what today's refuse 
     }
 }
 
-TEST_CASE("a CLOSE under 0.7's header closes the 0.6 connection of which it has the token") {
+TEST_CASE("a CLOSE with a 0.7 header closes the 0.6 connection that has its token") {
     for (const bool right : {true, false}) {
         CAPTURE(right);
         auto script = playing_with_base();
@@ -433,7 +431,7 @@ TEST_CASE("a CLOSE under 0.7's header closes the 0.6 connection of which it has 
     }
 }
 
-TEST_CASE("what a client alone says makes no connection") {
+TEST_CASE("a client's packets alone begin no connection") {
     SessionScript script;
     script.assume_ddnet();
     for (int i = 0; i < 20; ++i) {
@@ -442,7 +440,7 @@ TEST_CASE("what a client alone says makes no connection") {
     }
     CHECK(taken(script) == Lines{});
     CHECK(script.log().lines({"session"}) == Lines{"session open"});
-    // The honest connection has another token, and its server speaks.
+    // The real connection has another token, and its server sends packets.
     script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kPickupAndEvent))});
     script.send(kC2s, real());
     CHECK(script.log().lines({"session", "snapshot"}) ==
@@ -450,7 +448,7 @@ TEST_CASE("what a client alone says makes no connection") {
     CHECK(taken(script) == Lines{"cl_say"});
 }
 
-TEST_CASE("what may be the remote console's is shown under no other name") {
+TEST_CASE("possible remote console messages are never shown as other messages") {
     constexpr std::string_view kSecret = "hunter2";
 
     struct Login {
@@ -487,13 +485,13 @@ TEST_CASE("what may be the remote console's is shown under no other name") {
         CHECK(script.log().shown().find(kSecret) == std::string::npos);
         CHECK_FALSE(script.log().lines({"message", "finding"}).empty());
     }
-    // A mod's own game message is none of the console's.
+    // A mod's game message is not taken for a remote console message.
     auto script = playing_with_base();
     script.send(kC2s, {vital(MessageBuilder{}.number(0).uuid(nobody).string("of a mod"))});
     CHECK(script.log().shown().find("of a mod") != std::string::npos);
 }
 
-TEST_CASE("honest traffic: a wrong password, then the right one from the same socket") {
+TEST_CASE("a wrong password, then the right one from the same socket, is no finding") {
     SessionScript script;
     script.join_ddnet();
     script.send(kC2s, message("info").string("0.6 626fce9a778df4d4").string("wrong"));

@@ -23,7 +23,7 @@ using tw::snapshot::kNoBase;
 
 namespace {
 
-/// The payload of a connless packet, up to its fields.
+/// Returns a connless packet's payload up to its fields.
 MessageBuilder connless(std::string_view magic) {
     return MessageBuilder{}.text("\xff\xff\xff\xff").text(magic);
 }
@@ -32,7 +32,7 @@ void send_connless(SessionScript& script, const MessageBuilder& packet) {
     script.send_datagram(kS2c, tw::wire::encode_connless(packet.bytes()));
 }
 
-/// A compressed packet of this content.
+/// Returns a compressed packet with this payload.
 Bytes compressed(std::uint8_t flags, const Bytes& content) {
     MessageBuilder datagram;
     return datagram.raw(bytes(0x80 | flags, 0, 0))
@@ -40,7 +40,7 @@ Bytes compressed(std::uint8_t flags, const Bytes& content) {
         .bytes();
 }
 
-/// A map of 20 by 20 tiles, solid in the rightmost column.
+/// Returns a map of 20 by 20 tiles whose rightmost column is solid.
 std::shared_ptr<const tw::map::PhysicsLayers> small_map() {
     tw::map::test::MapBuilder builder{20, 20};
     for (int y = 0; y < 20; ++y) {
@@ -64,7 +64,7 @@ void map_answer(SessionScript& script, MapStatus status) {
     script.enter_game();
 }
 
-/// A delta on kPickupAndPlayer that clients do not take.
+/// A delta with the base kPickupAndPlayer that clients reject.
 std::function<void(SessionScript&)> delta(Ints ints, std::int32_t crc = 0) {
     return [ints = std::move(ints), crc](SessionScript& script) {
         script.enter_game();
@@ -319,7 +319,7 @@ std::vector<Row> other_rows() {
              s.send(kS2c, chunk.raw(Bytes(101)));
          }},
         {map_unreadable, [](auto& s) { map_answer(s, MapStatus::unreadable); }},
-        {map_name_invalid, [](auto& s) { map_answer(s, MapStatus::name_invalid); }},
+        {map_name_invalid, [](auto& s) { map_answer(s, MapStatus::invalid_name); }},
         {map_not_cached,
          [](auto& s) {
              s.maps().answer = {.status = MapStatus::found,
@@ -356,7 +356,7 @@ std::vector<Row> other_rows() {
 
 } // namespace
 
-TEST_CASE("a map that another session downloaded is used as soon as it is there") {
+TEST_CASE("a map that another session downloaded is used at once") {
     SessionScript script;
     script.join_ddnet();
     script.maps().answer = {.status = MapStatus::not_found};
@@ -375,7 +375,7 @@ TEST_CASE("a map that another session downloaded is used as soon as it is there"
     CHECK(script.log().count_of("world.inside_solid") == 1);
 }
 
-TEST_CASE("every finding is found by what it describes") {
+TEST_CASE("every finding is reported when its condition occurs") {
     std::set<FindingId> found;
     for (const auto& rows : {packet_rows(), message_rows(), delta_rows(), snapshot_rows(),
                              part_rows(), other_rows()}) {
@@ -396,9 +396,9 @@ TEST_CASE("every finding is found by what it describes") {
     for (const tw::record::FindingInfo& info : tw::record::finding_table()) {
         CAPTURE(info.name);
         // Those of demos are found in tests/proxy/demo/play_demo_test.cpp, those between the views
-        // of several sessions in tests/proxy/world, those of captures in partial_view_test.cpp, that of
-        // a session among others in server_silence_test.cpp, and that of what is not written in
-        // tests/proxy/sink/record_limits_test.cpp.
+        // of several sessions in tests/proxy/world, those of captures in partial_view_test.cpp,
+        // that of a session among others in server_silence_test.cpp, and that of what is not
+        // written in tests/proxy/sink/record_limits_test.cpp.
         const bool elsewhere =
             info.name.starts_with("demo.") || info.name == "packet.undecided" ||
             info.name == "session.one_direction" || info.name == "session.unanswered" ||
@@ -409,7 +409,7 @@ TEST_CASE("every finding is found by what it describes") {
     }
 }
 
-TEST_CASE("an unknown type of item is reported once in a session, and counted each time") {
+TEST_CASE("an unknown item type is reported once per session and counted each time") {
     SessionScript script;
     script.join_ddnet();
     script.enter_game();
@@ -423,7 +423,7 @@ TEST_CASE("an unknown type of item is reported once in a session, and counted ea
     CHECK(script.session().totals().findings[id] == 6);
 }
 
-TEST_CASE("what a dropped number means is what the server's version says") {
+TEST_CASE("the server's version decides the meaning of a reused message id") {
     struct Row {
         std::string_view version;
         bool named;
@@ -445,7 +445,7 @@ TEST_CASE("what a dropped number means is what the server's version says") {
     }
 }
 
-TEST_CASE("a connless packet that holds what it should is no finding, known or not") {
+TEST_CASE("a correct connless packet is no finding, known or not") {
     SessionScript script;
     script.join_ddnet();
     for (const MessageBuilder& packet :
@@ -456,7 +456,7 @@ TEST_CASE("a connless packet that holds what it should is no finding, known or n
     CHECK(script.log().findings().empty());
 }
 
-TEST_CASE("a character that is where it may be is no finding") {
+TEST_CASE("a character at a possible position is no finding") {
     SessionScript script;
     script.join_ddnet();
     character_at(script, 100, 100);
@@ -464,7 +464,7 @@ TEST_CASE("a character that is where it may be is no finding") {
     CHECK(script.log().lines({"map"}) == Lines{"map dm1 folder"});
 }
 
-TEST_CASE("the table of findings is complete and tells each in whole sentences") {
+TEST_CASE("the table of findings is complete, and every row has a whole sentence") {
     std::set<std::string_view> names;
     for (const tw::record::FindingInfo& info : tw::record::finding_table()) {
         CAPTURE(info.name);

@@ -1,8 +1,8 @@
-// What is learned of servers with other sizes, held against captured play that such servers tell
-// again. A quick run tries 8 random mods; 200 of them:
-//     TW_ROUNDS=25 build/ci/tests/proxy/inspect/tw_why_test -tc="random mods*" -s
-// Of 200 mods, each told to clients that know it and to stock clients, all were named in full within
-// ten seconds of the third snapshot that holds the type, and nothing else was.
+// Tests the learned item sizes with captures that are rewritten with other sizes. By default, 8
+// random mods are tried; this command tries 200:
+//     TW_ROUNDS=25 build/ci/tests/proxy/inspect/tw_why_test -tc="*random mods*" -s
+// For all of 200 mods, with clients that know the mod or not, exactly the changed sizes were
+// learned, within ten seconds of the third snapshot that contains the type.
 
 #include "proxy/inspect/diagnosis/size_learner.h"
 #include "tests/support/damage.h"
@@ -30,7 +30,7 @@ namespace {
 constexpr record::Timestamp kTenSeconds = 10'000'000'000;
 constexpr std::uint16_t kAgreedTypes = 21;
 
-/// What an inspector says of the sizes, and which snapshots of 0.6 it rebuilds.
+/// Collects the reported sizes, and the 0.6 snapshots that were rebuilt.
 class Learned final : public TypedRecordSink<Learned> {
   public:
     void on(const record::SnapshotRecord& each) {
@@ -50,7 +50,7 @@ class Learned final : public TypedRecordSink<Learned> {
         }
     }
 
-    /// When a session was sent its third snapshot that holds the type.
+    /// Returns the time of the session's third snapshot that contains the type.
     [[nodiscard]] std::optional<record::Timestamp> third_held(std::uint16_t type) const {
         const auto found = third_.find(type);
         return found == third_.end() ? std::nullopt : std::optional{found->second};
@@ -93,7 +93,7 @@ void learn(const std::string& capture, ModClients clients, Learned& learned) {
     run.play(play(capture).traffic_of(learned.mod, clients));
 }
 
-/// Types with an agreed size that some session of a capture is shown.
+/// Returns the types with an agreed size that a capture's snapshots contain.
 std::vector<std::uint16_t> agreed_types_in(const std::string& capture) {
     std::vector<std::uint16_t> types;
     for (const auto& [type, sessions] : play(capture).types_seen(3)) {
@@ -106,7 +106,7 @@ std::vector<std::uint16_t> agreed_types_in(const std::string& capture) {
 
 } // namespace
 
-TEST_CASE("random mods are named, nothing else is, and every session is verified from then on") {
+TEST_CASE("exactly the changed sizes of random mods are learned, and then all snapshots verified") {
     std::mt19937 random{41};
     std::size_t runs = 0;
     std::size_t named_runs = 0;
@@ -147,7 +147,7 @@ TEST_CASE("random mods are named, nothing else is, and every session is verified
     CHECK(100 * named_runs >= 99 * runs);
 }
 
-TEST_CASE("the play of a capture, told again without a change of sizes, is what it was") {
+TEST_CASE("a capture rewritten with unchanged sizes gives the same records") {
     const ResizedTraffic& traffic = play("bench-4.pcap.gz");
     Learned learned;
     learn("bench-4.pcap.gz", ModClients::knowing, learned);
@@ -156,7 +156,7 @@ TEST_CASE("the play of a capture, told again without a change of sizes, is what 
     CHECK(learned.last_missed == 0);
 }
 
-TEST_CASE("a table of zeros is empty, as the memory of a run's processes begins") {
+TEST_CASE("a table of learned sizes in zeroed shared memory is empty") {
     using inspect::LearnedSizes;
     alignas(LearnedSizes) static std::array<std::byte, sizeof(LearnedSizes)> memory{};
     auto& table = *std::launder(reinterpret_cast<LearnedSizes*>(memory.data()));
@@ -168,7 +168,7 @@ TEST_CASE("a table of zeros is empty, as the memory of a run's processes begins"
     }
 }
 
-TEST_CASE("a type's size is found by the server's address, for as many servers as there is room") {
+TEST_CASE("learned sizes are found by server address, for a limited number of servers") {
     const auto table = std::make_unique<inspect::LearnedSizes>();
     inspect::LearnedSizes::ServerSizes* const server = table->find_or_add_server("127.0.0.1:8303");
     REQUIRE(server != nullptr);

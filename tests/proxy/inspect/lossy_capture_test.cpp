@@ -1,5 +1,5 @@
-// Captures of real traffic, damaged by a seeded impairment: what became of every snapshot is worked
-// out here from the datagrams that are left, by nothing but the protocol's rules, and compared.
+// Tests captures of real traffic with simulated loss, duplicates and reordering. The expected
+// result of every snapshot is computed from the remaining datagrams by the protocol's rules.
 
 #include "proxy/wire/packet.h"
 #include "snapshot/cursor.h"
@@ -25,7 +25,7 @@ namespace {
 
 using Tick = snapshot::Tick;
 
-/// One snapshot message: which part of which tick, on which base (-1: none).
+/// A snapshot message: its tick, part and base (-1: none).
 struct SnapMessage {
     Tick tick = 0;
     Tick base = -1;
@@ -33,7 +33,7 @@ struct SnapMessage {
     std::int32_t part = 0;
 };
 
-/// The snapshot messages of a datagram.
+/// Returns the snapshot messages of a datagram.
 std::vector<SnapMessage> snapshots_in(const TrafficDatagram& datagram) {
     std::vector<SnapMessage> found;
     wire::PacketScratch scratch;
@@ -71,8 +71,7 @@ struct Damage {
     unsigned delay; ///< behind the next one of its flow
 };
 
-/// The capture with that done to it, once a session has seen its first snapshot: a lost handshake
-/// is another story.
+/// Damages a capture after each session's first snapshot, so that handshakes stay complete.
 std::vector<TrafficDatagram> damaged(const std::vector<TrafficDatagram>& traffic,
                                      const Damage& damage) {
     std::mt19937 random{20240607};
@@ -107,7 +106,7 @@ std::vector<TrafficDatagram> damaged(const std::vector<TrafficDatagram>& traffic
     return left;
 }
 
-/// What must become of one session's snapshots.
+/// Computes the expected results of one session's snapshots.
 class Expected {
   public:
     void take(const SnapMessage& message) {
@@ -135,7 +134,7 @@ class Expected {
         outcomes.emplace_back(message.tick, message.base, known);
     }
 
-    /// Ticks of which a part never came.
+    /// Returns the ticks with a part that never arrived.
     [[nodiscard]] const std::set<Tick>& incomplete() const { return open_; }
 
     std::set<Tick> rebuilt;
@@ -148,7 +147,7 @@ class Expected {
     std::set<Tick> open_;
 };
 
-/// Writes down what became of every snapshot, by session.
+/// Collects the result of every snapshot, by session.
 struct Outcomes final : test::TypedRecordSink<Outcomes> {
     void on(const record::SnapshotRecord& snapshot) {
         sessions[snapshot.head.session].emplace_back(snapshot.tick, snapshot.delta_tick,
@@ -179,8 +178,9 @@ std::set<Tick> ticks_of(const std::vector<TrafficDatagram>& traffic, std::uint64
 
 } // namespace
 
-TEST_CASE("after loss, duplicates and reordering every snapshot is accounted for") {
-    // Nobody asks for another base here, so all that follows a loss is lost: hence the low rates.
+TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
+    // No client requests a full snapshot here, so everything after a loss is lost: the rates are
+    // low.
     const Damage rows[] = {
         {"bench-4.pcap.gz", 1, 0, 0},   {"bench-4.pcap.gz", 0, 100, 0},
         {"bench-4.pcap.gz", 0, 0, 1},   {"bench-4.pcap.gz", 1, 30, 1},
@@ -238,7 +238,7 @@ TEST_CASE("after loss, duplicates and reordering every snapshot is accounted for
     }
 }
 
-TEST_CASE("with loss alone, a snapshot is missing if it or what it builds on was dropped") {
+TEST_CASE("with loss only, exactly dropped snapshots and those based on them are missing") {
     const Damage row{"bench-64.pcap.gz", 30, 0, 0};
     const auto whole = test::read_traffic(row.capture);
     const auto traffic = damaged(whole, row);
@@ -295,7 +295,7 @@ TEST_CASE("with loss alone, a snapshot is missing if it or what it builds on was
     CHECK(lost_in_all > 100);
 }
 
-TEST_CASE("resends and duplicates of vital chunks are counted, and each chunk once") {
+TEST_CASE("resent and duplicate vital chunks are counted, and each chunk is accepted once") {
     const auto whole = test::read_traffic("bench-4.pcap.gz");
 
     const auto play = [](const std::vector<TrafficDatagram>& traffic) {

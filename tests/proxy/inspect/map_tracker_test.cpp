@@ -10,7 +10,7 @@
 using namespace tw;
 using inspect::MapAnnouncement;
 
-TEST_CASE("what is found of a map is news once for each server, map and finding") {
+TEST_CASE("is_first_report() is true once for each server, map and finding") {
     test::FakeMaps maps;
     const MapAnnouncement dm1{.name = "dm1", .crc = 1};
     CHECK(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
@@ -25,7 +25,7 @@ TEST_CASE("what is found of a map is news once for each server, map and finding"
     CHECK_FALSE(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
 }
 
-TEST_CASE("of all sessions of a server the first reports a wrong map, and every one counts it") {
+TEST_CASE("a server's first session reports a wrong map, and every session counts it") {
     using record::FindingId;
     test::FakeMaps maps;
     maps.answer.status = inspect::MapStatus::other_version;
@@ -35,7 +35,7 @@ TEST_CASE("of all sessions of a server the first reports a wrong map, and every 
         const std::string server = number == 3 ? "127.0.0.1:8304" : "127.0.0.1:8303";
         inspect::Session session{number, "client", server, {}, maps, log};
         test::SessionScript peers; // only to build packets
-        session.open(0);
+        session.open_session(0);
         for (const auto& [direction, kind] :
              {std::pair{wire::Direction::c2s, wire::ControlKind::connect},
               std::pair{wire::Direction::s2c, wire::ControlKind::connectaccept}}) {
@@ -73,13 +73,14 @@ Chunk chunk(std::int32_t number, const Bytes& data, bool last = false) {
 
 MapDownload begun(std::int64_t size) {
     MapDownload download;
-    download.begin({.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = size});
+    download.begin_download(
+        {.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = size});
     return download;
 }
 
 } // namespace
 
-TEST_CASE("a map is complete with its last chunk") {
+TEST_CASE("a map download is complete with its last chunk") {
     MapDownload download = begun(24);
     CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
     CHECK_FALSE(download.add_chunk(chunk(1, kWhole)));
@@ -88,7 +89,7 @@ TEST_CASE("a map is complete with its last chunk") {
     CHECK(download.take_bytes().size() == 24);
 }
 
-TEST_CASE("chunks that a client drops are dropped") {
+TEST_CASE("a map download ignores the chunks that clients drop") {
     MapDownload download = begun(24);
     CHECK_FALSE(download.add_chunk(chunk(1, kWhole))); // behind a gap
     CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
@@ -101,7 +102,7 @@ TEST_CASE("chunks that a client drops are dropped") {
     CHECK(download.take_bytes().size() == 24);
 }
 
-TEST_CASE("a map grows no larger than it was announced, and none is announced too large") {
+TEST_CASE("a map download never exceeds the announced size or the limit") {
     MapDownload longer = begun(15);
     CHECK_FALSE(longer.add_chunk(chunk(0, kWhole)));
     CHECK_FALSE(longer.add_chunk(chunk(1, kWhole, true)));
@@ -114,10 +115,10 @@ TEST_CASE("a map grows no larger than it was announced, and none is announced to
     }
 }
 
-TEST_CASE("a known map is checked as it comes, and not kept") {
+TEST_CASE("the download of a known map is only checked, not stored") {
     MapDownload download;
-    download.begin({.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = 24},
-                   MapDownload::Mode::check);
+    download.begin_download({.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = 24},
+                            MapDownload::Mode::compute_checksum);
     CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
     CHECK_FALSE(download.add_chunk(chunk(1, kWhole)));
     CHECK(download.add_chunk(chunk(2, kLast, true)));
@@ -126,13 +127,13 @@ TEST_CASE("a known map is checked as it comes, and not kept") {
     Bytes all = kWhole;
     all.insert(all.end(), kWhole.begin(), kWhole.end());
     all.insert(all.end(), kLast.begin(), kLast.end());
-    CHECK(download.crc() == tw::map::identify(all).crc);
+    CHECK(download.received_crc() == tw::map::identify(all).crc);
 }
 
-TEST_CASE("a download that is given up takes no more") {
+TEST_CASE("an abandoned download accepts no more chunks") {
     MapDownload download = begun(24);
     CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
-    download.abandon();
+    download.abandon_download();
     CHECK(download.memory_bytes() == 0);
     for (const std::int32_t number : {0, 1, 2}) {
         CHECK_FALSE(download.add_chunk(chunk(number, kLast, true)));

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-/// Counts what a run says of memory.
+/// Counts the records and findings about freed memory.
 struct Witness final : test::TypedRecordSink<Witness> {
     void on(const record::FindingRecord& finding) {
         if (finding.id == record::FindingId::inspect_gap) {
@@ -41,7 +41,7 @@ BudgetRun run(std::size_t limit) {
     Witness witness;
     BudgetRun result;
     {
-        TrafficInspector inspector{{.memory = &memory}, witness};
+        TrafficInspector inspector{{.memory_budget = &memory}, witness};
         for (const auto& datagram : test::read_traffic("bench-4.pcap.gz")) {
             inspector.on_datagram(datagram);
             result.most = std::max(result.most, memory.used_bytes());
@@ -56,51 +56,51 @@ BudgetRun run(std::size_t limit) {
 
 } // namespace
 
-TEST_CASE("within the budget nothing is given up") {
+TEST_CASE("within the memory budget no state is freed") {
     const BudgetRun roomy = run(MemoryBudget::kDefaultBytes);
     CHECK(roomy.shed.empty());
     CHECK(roomy.most > 100 * kKiB);
     CHECK(roomy.left == 0);
     CHECK(roomy.totals.verified > 0);
 
-    // Tighter than all histories together, but enough for what clients still build on.
+    // The budget is smaller than all histories, but enough for the bases that are still needed.
     const BudgetRun trimmed = run(roomy.most * 3 / 4);
     CHECK(trimmed.shed.empty());
     CHECK(trimmed.most < roomy.most);
     CHECK(trimmed.totals.verified == roomy.totals.verified);
 }
 
-TEST_CASE("above the budget sessions give up what they have, and say so") {
+TEST_CASE("above the memory budget sessions free their state and report it") {
     const std::size_t limit = 96 * kKiB;
     const BudgetRun tight = run(limit);
     CHECK_FALSE(tight.shed.empty());
-    // What a few datagrams add before it is looked at again.
+    // A few datagrams add memory before it is measured again.
     CHECK(tight.most < 2 * limit);
     CHECK(tight.left == 0);
 }
 
-TEST_CASE("what another observer knew is charged with the datagram that takes it up") {
+TEST_CASE("a checkpoint's memory is charged with the next datagram") {
     MemoryBudget memory;
     Witness witness;
-    TrafficInspector inspector{{.memory = &memory}, witness};
+    TrafficInspector inspector{{.memory_budget = &memory}, witness};
     const test::TrafficDatagram datagram{.session = 1, .bytes = std::vector<std::byte>(3)};
     inspector.on_datagram(datagram);
     inspector.on_datagram(datagram);
     const std::size_t before = memory.used_bytes();
-    inspect::SessionCheckpoint checkpoint{.map = {}, .form = inspect::TokenForm::none};
+    inspect::SessionCheckpoint checkpoint{.map = {}, .token_form = inspect::TokenForm::none};
     constexpr std::int32_t kInts = 16'000;
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
         checkpoint.snapshots.push_back({.tick = tick, .num_items = 1, .block = {0x10001, kInts}});
         checkpoint.snapshots.back().block.resize(2 + std::size_t{kInts}, tick);
     }
-    inspector.inspector().restore(1, std::move(checkpoint));
+    inspector.inspector().restore_session(1, std::move(checkpoint));
     inspector.on_datagram(datagram);
     CHECK(memory.used_bytes() - before > 6000 * kKiB);
     inspector.finish();
     CHECK(memory.used_bytes() == 0);
 }
 
-TEST_CASE("a charged value counts as long as anybody has it") {
+TEST_CASE("a shared value counts in the budget until its last owner releases it") {
     MemoryBudget memory{1000};
     auto value = inspect::make_shared_in_budget(&memory, std::vector<int>(10), 900);
     CHECK(memory.used_bytes() == 900);

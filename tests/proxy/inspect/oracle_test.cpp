@@ -1,5 +1,5 @@
-// Random worlds, and damage chosen at random, always the same: what comes out is held against what
-// was sent, and against a decoder that was written to be plain.
+// Compares the decoded snapshots of random worlds, with reproducible random damage, with the sent
+// snapshots and with a simple decoder.
 
 #include "tests/support/snapshot_oracle.h"
 
@@ -12,14 +12,14 @@ using namespace tw::test;
 
 namespace {
 
-/// The same numbers for the same seed, on every machine.
+/// Gives the same numbers for a seed on every machine.
 Choose seeded(std::uint32_t seed) {
     return [random = std::mt19937{seed}](std::size_t limit) mutable { return random() % limit; };
 }
 
 } // namespace
 
-TEST_CASE("over a bad line, the world that was sent is rebuilt or counted as missing") {
+TEST_CASE("over a lossy connection, every sent snapshot is rebuilt or counted as missing") {
     OraclePlay all;
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);
@@ -41,7 +41,7 @@ TEST_CASE("over a bad line, the world that was sent is rebuilt or counted as mis
     CHECK(all.repeated > 100);
 }
 
-TEST_CASE("damaged Huffman data are to us what they are to a plain decoder") {
+TEST_CASE("damaged Huffman data is decoded as by a plain decoder") {
     const OracleComparison comparison = compare_huffman(seeded(1), 10'000);
     CAPTURE(comparison.difference.value_or("none"));
     CHECK_FALSE(comparison.difference);
@@ -49,7 +49,7 @@ TEST_CASE("damaged Huffman data are to us what they are to a plain decoder") {
     CHECK(comparison.rejected > 1000);
 }
 
-TEST_CASE("damaged deltas are to us what they are to a plain decoder") {
+TEST_CASE("damaged deltas are decoded as by a plain decoder") {
     const OracleComparison comparison = compare_deltas(seeded(1), 3000);
     CAPTURE(comparison.difference.value_or("none"));
     CHECK_FALSE(comparison.difference);

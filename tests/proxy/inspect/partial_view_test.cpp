@@ -1,5 +1,5 @@
-// What a recording lacks proves nothing about the receiver: captures that begin in the middle, have a
-// hole, or hold one direction only.
+// Tests captures that begin midway, have a hole or contain only one direction. Missing datagrams
+// must not lead to findings about the receiver.
 // Covers: proxy/inspect/connection/packet_acceptance.cpp
 
 #include "proxy/inspect/session.h"
@@ -35,17 +35,17 @@ namespace {
 using test::Lines;
 using Traffic = std::vector<TrafficDatagram>;
 
-const inspect::Options kPartial{.sees_all = false};
+const inspect::Options kPartial{.sees_all_datagrams = false};
 
-/// A datagram of a capture: client, direction, time.
+/// Identifies a datagram of a capture by client, direction and time.
 using DatagramId = std::tuple<std::string, wire::Direction, record::Timestamp>;
-/// What was read of it.
+/// The messages that were read from a datagram.
 using Read = std::tuple<DatagramId, std::string, std::uint16_t, std::size_t>;
 
-/// What was read, and what was said about receivers.
+/// The messages that were read, and the findings about receivers.
 struct Account {
     std::multiset<Read> read;
-    /// Findings that say what the receiver did.
+    /// Findings about rejected or missing packets.
     std::set<std::pair<DatagramId, std::string>> blames;
     std::map<std::string, std::size_t> findings;
     std::set<std::string> playing; ///< clients with a connection
@@ -94,7 +94,7 @@ class Accountant final : public test::TypedRecordSink<Accountant> {
 
 Account account_of(const Traffic& traffic) {
     Accountant accountant;
-    test::TrafficInspector run{{.sees_all = false}, accountant};
+    test::TrafficInspector run{{.sees_all_datagrams = false}, accountant};
     run.play(traffic);
     return std::move(accountant.account);
 }
@@ -106,13 +106,13 @@ std::string shown(const Read& read) {
            " #" + std::to_string(sequence) + ' ' + std::to_string(size);
 }
 
-/// When reading goes on in earnest, by session.
+/// The time from which on everything must be read, by session.
 using Resumes = std::map<std::uint64_t, record::Timestamp>;
 
 enum class Extra : bool { none, allowed };
 
-/// No finding of a part blames a receiver, unless the whole does so for the same datagram. From half
-/// a second behind `resumes` on, the part reads of its datagrams what the whole reads of them.
+/// Checks that the partial capture has only findings about receivers that the whole capture has,
+/// too, and the same messages from half a second after `resumes` on.
 void check_part(const Account& whole, const Traffic& part, const Resumes& resumes,
                 Extra extra = Extra::none) {
     const Account account = account_of(part);
@@ -145,7 +145,7 @@ void check_part(const Account& whole, const Traffic& part, const Resumes& resume
     CHECK((extra == Extra::allowed ? "" : lacks(account.read, whole.read)) == "");
 }
 
-/// All sessions, from here on.
+/// Returns this time for all sessions.
 Resumes all_from(const Traffic& part, record::Timestamp time) {
     Resumes resumes;
     for (const TrafficDatagram& datagram : part) {
@@ -168,8 +168,8 @@ bool has_vital(const TrafficDatagram& datagram, wire::Protocol protocol) {
     return vital;
 }
 
-/// Behind a hole what one side has is known again when both said something reliable. A session whose
-/// handshake is in the hole is not compared.
+/// Returns when both sides of each session have sent a vital chunk after a hole. Then their states
+/// are known again. A session whose handshake is in the hole is not compared.
 Resumes behind_hole(const Traffic& traffic, std::size_t from, std::size_t to,
                     wire::Protocol protocol) {
     std::map<std::uint64_t, std::array<record::Timestamp, 2>> said;
@@ -204,7 +204,7 @@ Traffic golden(std::string_view name) {
     return test::read_traffic("../golden/" + std::string{name} + ".pcap");
 }
 
-/// Every so many datagrams: all of them takes a minute.
+/// A test runs for every so many datagrams; for all datagrams, it would take a minute.
 std::size_t stride(std::size_t datagrams, std::size_t cuts) {
     return std::max<std::size_t>(1, datagrams / (cuts * test::rounds()));
 }
@@ -219,13 +219,13 @@ Traffic of_direction(const Traffic& traffic, wire::Direction direction) {
 
 } // namespace
 
-TEST_CASE("a whole capture is read beside the path as it is on it") {
+TEST_CASE("a complete capture gives the same records in a tap and in the relay") {
     for (const std::string_view name : kCaptures) {
         CAPTURE(name);
         std::array<Lines, 2> lines;
         for (const bool sees_all : {false, true}) {
             test::RecordLog log;
-            test::TrafficInspector run{{.sees_all = sees_all}, log};
+            test::TrafficInspector run{{.sees_all_datagrams = sees_all}, log};
             run.play(golden(name));
             lines.at(sees_all ? 1 : 0) =
                 log.lines({"session", "message", "map", "snapshot", "finding", "summary"});
@@ -235,7 +235,7 @@ TEST_CASE("a whole capture is read beside the path as it is on it") {
     }
 }
 
-TEST_CASE("a capture that begins in the middle blames nobody, and is soon read as the whole is") {
+TEST_CASE("a capture that begins midway gives no false findings, and soon the same records") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = golden(name);
         const Account whole = account_of(traffic);
@@ -248,7 +248,7 @@ TEST_CASE("a capture that begins in the middle blames nobody, and is soon read a
     }
 }
 
-TEST_CASE("a capture with a hole blames nobody, and is soon read as the whole is") {
+TEST_CASE("a capture with a hole gives no false findings, and soon the same records") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = golden(name);
         const Account whole = account_of(traffic);
@@ -270,7 +270,7 @@ TEST_CASE("a capture with a hole blames nobody, and is soon read as the whole is
     }
 }
 
-TEST_CASE("of half a conversation all is read, and one finding a session says what is missing") {
+TEST_CASE("a capture of one direction is read in full, with one finding per session") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = golden(name);
         const Account whole = account_of(traffic);
@@ -292,7 +292,7 @@ TEST_CASE("of half a conversation all is read, and one finding a session says wh
 
 namespace {
 
-/// A chat line of the client, as the session of another script has it.
+/// Returns a packet with a chat line of the client, from another script's session.
 Bytes said_by_client(SessionScript& peers) {
     return peers.pack(kC2s, {test::vital(test::evasion::real())});
 }
@@ -303,7 +303,7 @@ std::size_t count_said(SessionScript& script) {
 
 } // namespace
 
-TEST_CASE("what waits is read in its order and at its time, once the server shows what it is") {
+TEST_CASE("held datagrams are read in order, with their times, once the protocol is known") {
     for (const bool seven : {false, true}) {
         CAPTURE(seven);
         SessionScript peers; // whose packets the other one sees
@@ -329,7 +329,7 @@ TEST_CASE("what waits is read in its order and at its time, once the server show
     }
 }
 
-TEST_CASE("what waits is bounded, and what is not decided is counted") {
+TEST_CASE("the number of held datagrams is limited, and undecided packets are counted") {
     SessionScript peers;
     peers.join_ddnet();
     SessionScript script{kPartial};
@@ -341,7 +341,7 @@ TEST_CASE("what waits is bounded, and what is not decided is counted") {
     CHECK(script.log().findings() == Lines{"finding session.one_direction s2c"});
 }
 
-TEST_CASE("a single packet of half a conversation is no connection") {
+TEST_CASE("a single packet of one direction is no connection") {
     SessionScript peers;
     peers.join_ddnet();
     SessionScript script{kPartial};
@@ -351,7 +351,7 @@ TEST_CASE("a single packet of half a conversation is no connection") {
     CHECK(script.log().lines({"session"}) == Lines{"session open", "session close end of capture"});
 }
 
-TEST_CASE("beside the path, too, what the server drops forges nothing and hides nothing") {
+TEST_CASE("in a tap, too, packets that the server drops have no effect") {
     using test::Deviations;
     const Deviations rows[] = {{.ack = 1},         {.ack = 8},
                                {.ack = 300},       {.ack = -1},

@@ -1,5 +1,4 @@
-// Quirks of the protocol that a passive observer must survive. Those of one layer alone are tested
-// with that layer; some more in session_test.cpp.
+// Tests peculiarities of the protocol that concern several layers; session_test.cpp tests more.
 // Covers: proxy/inspect/connection/connection.cpp
 // Covers: proxy/inspect/connection/packet_acceptance.cpp
 #include "snapshot/objects.h"
@@ -49,7 +48,7 @@ void goes_on(SessionScript& script) {
 
 } // namespace
 
-TEST_CASE("several full snapshots come before the first acknowledgement") {
+TEST_CASE("several full snapshots before the first acknowledgement are no finding") {
     auto script = playing();
     script.snap(10, kNoBase, kPickupAndEvent);
     script.snap(20, kNoBase, {{{4, 9}, {1, 1, 0, 0}}});
@@ -60,13 +59,13 @@ TEST_CASE("several full snapshots come before the first acknowledgement") {
                 "snapshot 32<-20 ok 2"});
 }
 
-TEST_CASE("ENTERGAME may come before the map change; type numbers stay valid") {
+TEST_CASE("ENTERGAME may arrive before the map change; type numbers stay valid") {
     auto script = playing();
     script.snap(1000, kNoBase, with_type("ddnet_character"));
     script.send(kC2s, message("enter_game")); // of a dummy that does not wait
     script.send(kS2c, map_change("dm2"));
     script.log().clear();
-    // Vanilla clients still acknowledge a tick of the old map.
+    // Vanilla clients then still acknowledge a tick of the old map.
     script.send(kC2s, {non_vital(input(1000, 1004))});
     Items without_descriptor = with_type("ddnet_character");
     without_descriptor.erase({0, kFirstUuidNumber});
@@ -78,7 +77,7 @@ TEST_CASE("ENTERGAME may come before the map change; type numbers stay valid") {
     CHECK(script.stats().ack_lag_ticks.count == 0);
 }
 
-TEST_CASE("CONNECT and CONNECTACCEPT alone change nothing, ACCEPT does") {
+TEST_CASE("only ACCEPT begins a connection, not CONNECT or CONNECTACCEPT") {
     auto script = playing();
     script.snap(10, kNoBase, kPickupAndEvent);
     script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
@@ -91,7 +90,7 @@ TEST_CASE("CONNECT and CONNECTACCEPT alone change nothing, ACCEPT does") {
           Lines{"session close reconnected", "session established 0.6+ddnet"});
 }
 
-TEST_CASE("timeout protection moves a client into its old slot") {
+TEST_CASE("a client may get back its old client id by timeout protection") {
     auto script = playing();
     const auto tee = [](std::uint16_t id) {
         return Items{{{9, id}, Ints(22, 0)}, {{10, id}, {1, id, 0, 0, 0}}};
@@ -106,11 +105,11 @@ TEST_CASE("timeout protection moves a client into its old slot") {
     CHECK(script.stats(kS2c).gaps == 0);
 }
 
-TEST_CASE("after a restart of the server type numbers may mean something else") {
+TEST_CASE("after a server restart, type numbers may have other meanings") {
     auto script = playing();
     script.snap(10, kNoBase, with_type("ddnet_character"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
-    // The new process knows nobody: the client talks to itself until it connects again.
+    // The new server process does not know the client and ignores it until it reconnects.
     script.send(kC2s, {non_vital(input(10, 14))});
     script.join_ddnet_with({5, 6, 7, 8});
     script.enter_game();
@@ -119,7 +118,7 @@ TEST_CASE("after a restart of the server type numbers may mean something else") 
     CHECK(script.log().count_of("session.reconnected") == 1);
 }
 
-TEST_CASE("a packet whose acknowledgement is out of the window has no effect") {
+TEST_CASE("a packet with an unacceptable acknowledgement has no effect") {
     auto script = playing();
     script.log().clear();
     for (const std::uint16_t ack : {std::uint16_t{900}, std::uint16_t{200}}) {
@@ -138,7 +137,7 @@ TEST_CASE("a packet whose acknowledgement is out of the window has no effect") {
     goes_on(script);
 }
 
-TEST_CASE("what nobody knows or needs is ignored") {
+TEST_CASE("unknown messages and items are ignored") {
     struct Row {
         std::string_view name;
         Piece piece;
@@ -163,7 +162,7 @@ TEST_CASE("what nobody knows or needs is ignored") {
     }
 }
 
-TEST_CASE("bots say READY early and acknowledge snapshots that complete late") {
+TEST_CASE("an early READY and late acknowledgements of a bot are no finding") {
     SessionScript script;
     script.join_ddnet();
     script.send(kC2s, message("ready"));
@@ -179,14 +178,14 @@ TEST_CASE("bots say READY early and acknowledge snapshots that complete late") {
     CHECK(script.stats().ack_lag_ticks.max == 2);
 }
 
-TEST_CASE("DDNet's old sign of being DDNet is no attack") {
+TEST_CASE("DDNet's old identification message is no finding") {
     auto script = playing();
     script.send(kC2s, message("rcon_cmd").string("crashmeplx"));
     CHECK(script.log().lines({"message", "finding"}).size() == 1);
     goes_on(script);
 }
 
-TEST_CASE("a PING may be vital or not, and so may its answer") {
+TEST_CASE("a PING and its answer may be vital or not") {
     auto script = playing();
     script.send(kC2s, {vital(message("ping")), non_vital(message("ping"))});
     script.send(kS2c, {vital(message("ping_reply")), non_vital(message("ping_reply"))});
@@ -195,7 +194,7 @@ TEST_CASE("a PING may be vital or not, and so may its answer") {
     goes_on(script);
 }
 
-TEST_CASE("a repeated tick is not decoded twice, not even with other content") {
+TEST_CASE("a repeated tick is not decoded again, even with other content") {
     auto script = playing();
     script.snap(10, kNoBase, kPickupAndEvent);
     script.snap_body(10, kNoBase, 0, body_of({0, 0, 0}));
@@ -203,7 +202,7 @@ TEST_CASE("a repeated tick is not decoded twice, not even with other content") {
     CHECK(script.stats().repeated == 1);
 }
 
-TEST_CASE("a client in a menu acknowledges once a second, so bases are old") {
+TEST_CASE("a client in a menu acknowledges once a second, so its deltas have old bases") {
     auto script = playing();
     script.snap(10, kNoBase, kPickupAndEvent);
     for (Tick tick = 12; tick <= 160; tick += 2) {
@@ -227,7 +226,7 @@ TEST_CASE("the first snapshot that uses a type may lack its descriptor") {
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
 }
 
-TEST_CASE("a dummy sends all of its join without waiting") {
+TEST_CASE("a dummy may send its whole join without waiting for answers") {
     SessionScript script;
     script.join_ddnet();
     script.send(kC2s, {vital(message("info").string("0.6 626fce9a778df4d4").string("")),
@@ -241,9 +240,9 @@ TEST_CASE("a dummy sends all of its join without waiting") {
           Lines{"snapshot 2<--1 ok 2", "snapshot 4<-2 ok 2"});
 }
 
-// Datagrams that reached the peers, but of which a recorder or an observer has no copy.
+// Tests datagrams that reached the peers, but that twscope did not see.
 
-TEST_CASE("a gap that only the observer has ends when the receiver acknowledges beyond it") {
+TEST_CASE("a gap of only twscope ends when the receiver acknowledges later chunks") {
     SessionScript script;
     script.join_ddnet();
     static_cast<void>(script.pack(kS2c, {vital(rcon_line("seen by the client only"))}));
@@ -257,11 +256,11 @@ TEST_CASE("a gap that only the observer has ends when the receiver acknowledges 
     CHECK(script.stats(kS2c).vital == 1);
 }
 
-TEST_CASE("a chunk that only the observer lacks costs what was under way, and no more") {
+TEST_CASE("a chunk missed only by twscope affects only the packets in flight") {
     SessionScript script;
     script.join_ddnet();
     static_cast<void>(script.pack(kS2c, {vital(rcon_line("seen by the client only"))}));
-    // Each acknowledgement is one behind, as where chunks follow each other faster than it comes.
+    // Each acknowledgement is one behind, because chunks are sent faster than acknowledged.
     for (std::uint16_t sequence = 2; sequence < 20; ++sequence) {
         script.send(kS2c, rcon_line("goes on"));
         script.send_datagram(
@@ -272,7 +271,7 @@ TEST_CASE("a chunk that only the observer lacks costs what was under way, and no
     CHECK(script.stats(kS2c).vital == 17);
 }
 
-TEST_CASE("ticks that begin anew behind a map change that passed unseen are verified at once") {
+TEST_CASE("ticks restarted by an unseen map change are verified at once") {
     SessionScript script;
     script.join_ddnet();
     script.enter_game();
@@ -288,7 +287,7 @@ TEST_CASE("ticks that begin anew behind a map change that passed unseen are veri
           Lines{"snapshot 100000<--1 ok 2", "snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"});
 }
 
-TEST_CASE("a reconnect whose ACCEPT passed unseen begins with the first vital chunk") {
+TEST_CASE("a reconnect with an unseen ACCEPT begins with the first vital chunk") {
     SessionScript script;
     script.join_ddnet();
     script.enter_game();
@@ -306,7 +305,7 @@ TEST_CASE("a reconnect whose ACCEPT passed unseen begins with the first vital ch
           Lines{"session close reconnected", "session established 0.6+ddnet"});
 }
 
-TEST_CASE("a reconnect whose handshake passed unseen is recognised by its token") {
+TEST_CASE("a reconnect with an unseen handshake is recognised by its token") {
     auto script = playing();
     const auto stranger = [](const MessageBuilder& what) {
         Bytes chunks;
@@ -321,7 +320,7 @@ TEST_CASE("a reconnect whose handshake passed unseen is recognised by its token"
           Lines{"session close reconnected", "session established 0.6+ddnet"});
 }
 
-TEST_CASE("after lost copies the session plays on") {
+TEST_CASE("the session continues after lost copies") {
     SessionScript script;
     script.join_ddnet();
     script.send(kS2c, rcon_line("first"));
@@ -337,7 +336,7 @@ namespace {
 
 constexpr tw::snapshot::Tick kSecretTick = 0x6b8b4567;
 
-/// What DDNet sends a tokenless client before the real map.
+/// Returns the chunks that DDNet sends before the real map to a client without token support.
 std::vector<Piece> ddnet_prelude() {
     return {vital(map_change("dummy")),
             vital(message("map_data").number(1).number(1).number(0).number(0)),
@@ -347,7 +346,8 @@ std::vector<Piece> ddnet_prelude() {
             vital(snap_empty(kSecretTick, kNoBase))};
 }
 
-/// The same from DDNet 14.0 to 16.7: message ids are missing, the third chunk is empty.
+/// Returns the damaged prelude of DDNet 14.0 to 16.7: without message ids, with an empty third
+/// chunk.
 std::vector<Piece> damaged_prelude() {
     const auto without_id = [](const Bytes& bytes) {
         return Bytes{bytes.begin() + 1, bytes.end()};
@@ -359,7 +359,7 @@ std::vector<Piece> damaged_prelude() {
     return pieces;
 }
 
-/// Vanilla 0.6.5 facing an older client.
+/// Returns the prelude of vanilla 0.6.5 for an older client.
 std::vector<Piece> vanilla_prelude() {
     return {vital(map_change("dm1")), vital(message("con_ready")),
             non_vital(snap_empty(kSecretTick - 2, kNoBase)),
@@ -369,7 +369,7 @@ std::vector<Piece> vanilla_prelude() {
 
 } // namespace
 
-TEST_CASE("an anti-spoof prelude is reported once and disturbs nothing") {
+TEST_CASE("an anti-spoof prelude is reported once and has no other effect") {
     struct Row {
         std::string_view name;
         std::vector<Piece> prelude;
@@ -401,7 +401,7 @@ TEST_CASE("an anti-spoof prelude is reported once and disturbs nothing") {
     }
 }
 
-TEST_CASE("a prelude that comes twice is one, and what begins with sequence 1 later on is none") {
+TEST_CASE("a repeated prelude counts once, and a later sequence 1 is no prelude") {
     SessionScript script;
     script.join_vanilla();
     const Bytes prelude = script.pack(kS2c, vanilla_prelude());
@@ -419,7 +419,8 @@ TEST_CASE("a prelude that comes twice is one, and what begins with sequence 1 la
                                                            "snapshot 6<-4 ok 1"});
     CHECK(script.log().count_of("session.antispoof") == 1);
 
-    // The next time round a packet has six vital chunks, as DDNet's prelude has.
+    // After the sequence numbers wrapped around, a packet has six vital chunks, like DDNet's
+    // prelude.
     while (script.next_sequence(kS2c) != 1) {
         script.send(kS2c, message("rcon_line").string("x"));
     }
@@ -429,7 +430,7 @@ TEST_CASE("a prelude that comes twice is one, and what begins with sequence 1 la
     CHECK(script.log().lines({"map"}) == Lines{"map real none", "map next none"});
 }
 
-TEST_CASE("a prelude is none with DDNet's token or in the middle of a session") {
+TEST_CASE("with a DDNet token or in the middle of a session, nothing is taken for a prelude") {
     SessionScript token;
     token.join_ddnet();
     token.send(kS2c, ddnet_prelude());

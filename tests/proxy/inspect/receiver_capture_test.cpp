@@ -1,5 +1,5 @@
-// Captures of today's peers (tests/data/captures/README.md): what the peers accepted is what the
-// records hold, one connection after the other on the same pair of addresses included.
+// Tests that the records of captures of current programs (tests/data/captures/README.md) contain
+// exactly what the peers accepted.
 // Covers: proxy/inspect/inspector.cpp, proxy/inspect/snapshots/stall_detector.cpp
 #include "tests/support/captured_traffic.h"
 #include "tests/support/damage.h"
@@ -23,7 +23,7 @@ namespace {
 
 using test::Lines;
 
-/// Connections by client, and what was wrong.
+/// Collects the connections of each client, and the findings.
 struct Connections final : test::TypedRecordSink<Connections> {
     void on(const record::SessionRecord& record) {
         Lines& lines = of_client[std::string{record.client}];
@@ -55,7 +55,7 @@ struct Connections final : test::TypedRecordSink<Connections> {
     std::uint64_t rebuilt = 0;
 };
 
-/// One line, for doctest to show.
+/// Joins the texts into one line, which doctest shows.
 std::string text_of(const std::map<std::string, Lines>& of_client) {
     std::string text;
     for (const auto& [client, connections] : of_client) {
@@ -70,7 +70,7 @@ std::string text_of(const std::map<std::string, Lines>& of_client) {
 
 struct ReadCapture {
     std::string capture;
-    /// Counted by another decoder too: tests/e2e/message_counts.mjs, and seven.mjs for 0.7.
+    /// The number of messages, which tests/e2e/message_counts.mjs and seven.mjs (0.7) count, too.
     std::uint64_t snapshots;
     std::map<std::string, Lines> of_client;
 };
@@ -113,7 +113,7 @@ const std::vector<ReadCapture>& rows() {
 
 } // namespace
 
-TEST_CASE("today's peers: every snapshot is verified, and nothing is odd") {
+TEST_CASE("captures of current programs: all snapshots verified, no findings") {
     for (const ReadCapture& row : rows()) {
         CAPTURE(row.capture);
         Connections sink;
@@ -130,7 +130,7 @@ TEST_CASE("today's peers: every snapshot is verified, and nothing is odd") {
     }
 }
 
-TEST_CASE("every snapshot of the captures has the server's own checksum") {
+TEST_CASE("every snapshot of the captures has the server's checksum") {
     struct Row {
         std::string name;
         std::uint64_t snapshots;
@@ -154,7 +154,7 @@ TEST_CASE("every snapshot of the captures has the server's own checksum") {
     }
 }
 
-TEST_CASE("findings do not depend on who asks for messages") {
+TEST_CASE("findings do not depend on whether messages are recorded") {
     auto traffic = test::read_traffic("bench-4.pcap.gz");
     std::mt19937 random{16};
     for (test::TrafficDatagram& datagram : traffic) {

@@ -26,7 +26,7 @@ void extended(ServerProgram& server, std::string_view name) {
     FAIL("no such message");
 }
 
-/// A snapshot with one object of so many ints, and what says which type number it has.
+/// A snapshot with one object of a given size, and the descriptor of its type.
 void object(ServerProgram& server, std::string_view name, std::size_t ints) {
     const auto table = snapshot::object_table();
     const auto spec =
@@ -111,7 +111,7 @@ const Row kRows[] = {
 
 } // namespace
 
-TEST_CASE("a server's version is what it says, unless what it sends shows another") {
+TEST_CASE("a server's version is the announced one unless its messages show another") {
     for (const Row& row : kRows) {
         CAPTURE(row.name);
         ServerProgram server;

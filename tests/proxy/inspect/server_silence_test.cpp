@@ -17,8 +17,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// "began 7 3000 127.0.0.1:8303": datagrams without an answer, and for how many milliseconds;
-/// "alone " in front if the server answers others.
+/// Stores findings as text: "began 7 3000 127.0.0.1:8303" means 7 datagrams without an answer in
+/// 3000 ms; "alone " precedes it if the server answers other sessions.
 struct Log final : test::TypedRecordSink<Log> {
     void on(const record::FindingRecord& finding) {
         const bool alone = finding.id == record::FindingId::session_unanswered;
@@ -29,7 +29,7 @@ struct Log final : test::TypedRecordSink<Log> {
     Lines lines;
 };
 
-/// Milliseconds of a test as a time; 0 would be none.
+/// Converts milliseconds of a test to a time, which is never 0.
 constexpr record::Timestamp at_ms(std::int64_t ms) {
     return (1000 + ms) * 1'000'000;
 }
@@ -45,7 +45,7 @@ class Script {
         silence_.on_datagram(reporter_);
     }
 
-    /// A client that repeats itself twice a second.
+    /// Sends the same datagram of the client twice a second.
     void asks(std::int64_t from_ms, std::int64_t to_ms) {
         for (std::int64_t ms = from_ms; ms <= to_ms; ms += 500) {
             at(ms, wire::Direction::c2s);
@@ -68,7 +68,7 @@ class Script {
 
 } // namespace
 
-TEST_CASE("a server that never answers is reported once, and once that it does at last") {
+TEST_CASE("the begin and the end of a server's silence are each reported once") {
     Script script;
     script.asks(0, 2999);
     CHECK(script.told().empty());
@@ -80,7 +80,7 @@ TEST_CASE("a server that never answers is reported once, and once that it does a
     CHECK(script.count_with_noun(record::FindingId::session_server_silent) == 1);
 }
 
-TEST_CASE("a server that falls silent twice is reported twice") {
+TEST_CASE("two silences of a server are reported separately") {
     Script script;
     script.at(0, wire::Direction::s2c);
     script.asks(100, 3100);
@@ -89,7 +89,7 @@ TEST_CASE("a server that falls silent twice is reported twice") {
     CHECK(script.told().size() == 3);
 }
 
-TEST_CASE("what is not a silence is not reported") {
+TEST_CASE("a short or missing wait is no silence") {
     Script script;
     SUBCASE("any answer in time") {
         for (std::int64_t ms = 0; ms < 60'000; ms += 2900) {
@@ -119,7 +119,7 @@ TEST_CASE("what is not a silence is not reported") {
     CHECK(script.told().empty());
 }
 
-TEST_CASE("a silence is reported once, however many sessions wait") {
+TEST_CASE("a silence is reported once for all waiting sessions") {
     const auto server = std::make_shared<ServerActivity>();
     Script first{server};
     Script second{server};
@@ -137,7 +137,7 @@ TEST_CASE("a silence is reported once, however many sessions wait") {
     CHECK(second.told() == Lines{"ended 14 4510 127.0.0.1:8303"});
 }
 
-TEST_CASE("a client that waits while others are answered is no silence of the server") {
+TEST_CASE("if others get answers, only the session's own silence is reported") {
     const auto server = std::make_shared<ServerActivity>();
     Script stranger{server};
     Script waits{server};
@@ -159,7 +159,7 @@ TEST_CASE("a client that waits while others are answered is no silence of the se
     CHECK(waits.count_with_noun(record::FindingId::session_unanswered) == 1);
 }
 
-TEST_CASE("what is not waiting alone is not reported") {
+TEST_CASE("a session that does not wait alone is not reported") {
     const auto server = std::make_shared<ServerActivity>();
     Script waits{server};
     Script plays{server};
@@ -198,7 +198,7 @@ TEST_CASE("what is not waiting alone is not reported") {
     CHECK(plays.told().empty());
 }
 
-TEST_CASE("a silence ends for all when the server answers one") {
+TEST_CASE("a silence ends for all sessions when the server answers one") {
     const auto server = std::make_shared<ServerActivity>();
     Script forgotten{server};
     Script back{server};
@@ -214,7 +214,7 @@ TEST_CASE("a silence ends for all when the server answers one") {
     CHECK(forgotten.told().size() == 2);
 }
 
-TEST_CASE("a pause is known only if the server sent nothing to anybody") {
+TEST_CASE("a pause exists only if the server sent nothing to any session") {
     const auto server = std::make_shared<ServerActivity>();
     Script first{server};
     Script second{server};
@@ -226,18 +226,18 @@ TEST_CASE("a pause is known only if the server sent nothing to anybody") {
     }
     first.at(3500, wire::Direction::s2c);
     second.at(3501, wire::Direction::s2c);
-    const auto* const pause = server->find_pause(at_ms(3000), at_ms(3500));
+    const auto* const pause = server->find_pause_covering(at_ms(3000), at_ms(3500));
     REQUIRE(pause != nullptr);
-    CHECK(pause->sessions == 2);
-    CHECK(server->find_pause(at_ms(2900), at_ms(3500)) == nullptr);
+    CHECK(pause->num_active_sessions == 2);
+    CHECK(server->find_pause_covering(at_ms(2900), at_ms(3500)) == nullptr);
     for (std::int64_t ms = 3540; ms <= 4500; ms += 40) {
         second.at(ms, wire::Direction::s2c);
     }
     first.at(4501, wire::Direction::s2c);
-    CHECK(server->find_pause(at_ms(3500), at_ms(4501)) == nullptr);
+    CHECK(server->find_pause_covering(at_ms(3500), at_ms(4501)) == nullptr);
 }
 
-TEST_CASE("servers are told apart by address, and forgotten without sessions") {
+TEST_CASE("servers are distinguished by address and forgotten without sessions") {
     ServerActivities servers;
     const auto known = servers.find_or_add_server("127.0.0.1:8303");
     CHECK(servers.find_or_add_server("127.0.0.1:8303") == known);

@@ -36,25 +36,27 @@ SessionCheckpoint known() {
     SessionCheckpoint checkpoint{
         .map = inspect::MapAnnouncement{.name = "dm1", .crc = 0xf2159e21, .size = 5805}};
     checkpoint.map->sha256.emplace().fill(3);
-    // Keys, ends, ints: an item changes, one is as it was, one goes, one comes.
+    // Keys, ends and ints. Compared with the other snapshot, one item changes, one stays equal, one
+    // is removed and one is added.
     checkpoint.snapshots = {
         {.tick = 5, .num_items = 2, .block = {0x10001, 0x10002, 1, 3, 10, 20, 30}},
         {.tick = 7, .num_items = 2, .block = {0x10001, 0x10002, 1, 3, 11, 20, 30}},
         {.tick = 8, .num_items = 0, .block = {}},
         {.tick = 9, .num_items = 2, .block = {0x10002, 0x7fffffff, 2, 3, kLeast, 30, kMost}}};
-    checkpoint.form = TokenForm::ddnet;
+    checkpoint.token_form = TokenForm::ddnet;
     checkpoint.token = {1, 2, 3, 4};
     checkpoint.client_version = 18'090;
-    checkpoint.sizes = {{.type = 6, .size = 11, .items = 1, .snapshots = 24},
-                        {.type = 63, .size = 0, .confirmed = true},
-                        {.type = 0, .size = 255, .items = 0xFFFFFFFFU, .snapshots = 1U << 31U}};
-    checkpoint.parts = {{.head = {.tick = 11,
-                                  .delta_tick = 9,
-                                  .num_parts = 3,
-                                  .part = 1,
-                                  .crc = -7,
-                                  .data = {},
-                                  .marked = true},
+    checkpoint.learned_sizes = {
+        {.type = 6, .size = 11, .num_items = 1, .num_snapshots = 24},
+        {.type = 63, .size = 0, .is_confirmed = true},
+        {.type = 0, .size = 255, .num_items = 0xFFFFFFFFU, .num_snapshots = 1U << 31U}};
+    checkpoint.parts = {{.part_without_data = {.tick = 11,
+                                               .delta_tick = 9,
+                                               .num_parts = 3,
+                                               .part = 1,
+                                               .crc = -7,
+                                               .data = {},
+                                               .marked = true},
                          .data = Bytes(snapshot::kMaxPartSize, std::byte{9})}};
     return checkpoint;
 }
@@ -62,9 +64,9 @@ SessionCheckpoint known() {
 SessionCheckpoint seven() {
     SessionCheckpoint checkpoint;
     checkpoint.dialect = snapshot::Dialect::seven;
-    checkpoint.form = TokenForm::seven;
-    checkpoint.translated = true;
-    checkpoint.map = inspect::MapAnnouncement{.name = "ctf1", .any_version = true};
+    checkpoint.token_form = TokenForm::seven;
+    checkpoint.is_translated_to_seven = true;
+    checkpoint.map = inspect::MapAnnouncement{.name = "ctf1", .fits_any_version = true};
     checkpoint.roster.add_player({.client_id = 1, .own = true, .team = -1, .name = "anna"});
     checkpoint.roster.add_player({.client_id = 63, .team = 1, .name = "bob"});
     return checkpoint;
@@ -74,22 +76,22 @@ void check_same(const SessionCheckpoint& one, const SessionCheckpoint& two) {
     CHECK((one.map == two.map));
     CHECK((one.roster == two.roster));
     CHECK(one.dialect == two.dialect);
-    CHECK(one.form == two.form);
+    CHECK(one.token_form == two.token_form);
     CHECK(one.token == two.token);
-    CHECK(one.translated == two.translated);
+    CHECK(one.is_translated_to_seven == two.is_translated_to_seven);
     CHECK(one.client_version == two.client_version);
-    REQUIRE(one.sizes.size() == two.sizes.size());
-    for (std::size_t i = 0; i < one.sizes.size(); ++i) {
-        inspect::LearnedSize expected = two.sizes[i];
-        expected.items = std::min<std::uint32_t>(expected.items, kMost);
-        expected.snapshots = std::min<std::uint32_t>(expected.snapshots, kMost);
-        CHECK((one.sizes[i] == expected));
+    REQUIRE(one.learned_sizes.size() == two.learned_sizes.size());
+    for (std::size_t i = 0; i < one.learned_sizes.size(); ++i) {
+        inspect::LearnedSize expected = two.learned_sizes[i];
+        expected.num_items = std::min<std::uint32_t>(expected.num_items, kMost);
+        expected.num_snapshots = std::min<std::uint32_t>(expected.num_snapshots, kMost);
+        CHECK((one.learned_sizes[i] == expected));
     }
     CHECK((one.snapshots == two.snapshots));
     REQUIRE(one.parts.size() == two.parts.size());
     for (std::size_t i = 0; i < one.parts.size(); ++i) {
         const auto values = [](const SessionCheckpoint::Part& part) {
-            const snapshot::Part& head = part.head;
+            const snapshot::Part& head = part.part_without_data;
             return std::tuple{head.tick, head.delta_tick, head.num_parts, head.part,
                               head.crc,  head.marked,     part.data};
         };
@@ -98,7 +100,8 @@ void check_same(const SessionCheckpoint& one, const SessionCheckpoint& two) {
     }
 }
 
-/// The version, 0.6, no connection, no map, nobody, no parts; then these.
+/// Returns an encoded checkpoint with the version, 0.6, and no connection, map, players or parts,
+/// followed by these numbers.
 Bytes with_snapshots(std::vector<std::int32_t> snapshots) {
     std::vector<std::int32_t> all{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     all.insert(all.end(), snapshots.begin(), snapshots.end());
@@ -107,7 +110,7 @@ Bytes with_snapshots(std::vector<std::int32_t> snapshots) {
 
 } // namespace
 
-TEST_CASE("a checkpoint is read as it was written") {
+TEST_CASE("a checkpoint is decoded as it was encoded") {
     for (const SessionCheckpoint& checkpoint : {SessionCheckpoint{}, known(), seven()}) {
         const auto read = decode_checkpoint(encode_checkpoint(checkpoint));
         REQUIRE(read);
@@ -115,7 +118,7 @@ TEST_CASE("a checkpoint is read as it was written") {
     }
 }
 
-TEST_CASE("a checkpoint that is cut anywhere, or has more behind it, is none") {
+TEST_CASE("a truncated checkpoint, or one with trailing bytes, is rejected") {
     Bytes bytes = encode_checkpoint(known());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
@@ -125,7 +128,7 @@ TEST_CASE("a checkpoint that is cut anywhere, or has more behind it, is none") {
     CHECK_FALSE(decode_checkpoint(bytes));
 }
 
-TEST_CASE("a checkpoint with any byte changed gives only what is sound") {
+TEST_CASE("a damaged checkpoint is rejected or consistent") {
     const Bytes bytes = encode_checkpoint(known());
     for (std::size_t at = 0; at < bytes.size(); ++at) {
         for (const unsigned changed : {0xFFU, 0x80U, 0x01U}) {
@@ -138,7 +141,7 @@ TEST_CASE("a checkpoint with any byte changed gives only what is sound") {
     }
 }
 
-TEST_CASE("what no checkpoint says is none") {
+TEST_CASE("impossible values in a checkpoint are rejected") {
     struct Row {
         const char* name;
         std::vector<std::int32_t> snapshots;
@@ -176,7 +179,7 @@ TEST_CASE("what no checkpoint says is none") {
     CHECK_FALSE(decode_checkpoint({}));
 }
 
-TEST_CASE("learned sizes that cannot be are none") {
+TEST_CASE("impossible learned sizes in a checkpoint are rejected") {
     struct Row {
         const char* name;
         std::vector<std::int32_t> sizes;
@@ -206,7 +209,7 @@ TEST_CASE("learned sizes that cannot be are none") {
     }
 }
 
-TEST_CASE("few bytes do not make many: the number and the size of snapshots are bounded") {
+TEST_CASE("the decoded size of a checkpoint is limited") {
     std::vector<std::int32_t> ints{6, 1, 0x10001, 16'001};
     ints.resize(ints.size() + 16'000, 5);
     std::vector<std::int32_t> many{1'000'000, 1, 0x10001, 2, 7};
@@ -222,7 +225,7 @@ TEST_CASE("few bytes do not make many: the number and the size of snapshots are 
     CHECK_FALSE(decode_checkpoint(with_snapshots(ints)));
 }
 
-TEST_CASE("of more than fits, the oldest snapshots are left out") {
+TEST_CASE("the oldest snapshots are left out of a checkpoint that is too large") {
     SessionCheckpoint checkpoint;
     std::uint32_t chance = 1;
     for (snapshot::Tick tick = 0; tick < 250; ++tick) {
@@ -247,7 +250,8 @@ TEST_CASE("of more than fits, the oldest snapshots are left out") {
 
 namespace {
 
-/// Two observers, one after the other, on one capture.
+/// Inspects a capture with two observers, of which the second continues from the first's
+/// checkpoint.
 struct Relief {
     record::SessionStats before;
     record::SessionStats after;
@@ -282,7 +286,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
     }
     Relief relief;
     for (const std::uint64_t session : open) {
-        const auto checkpoint = first.save(session);
+        const auto checkpoint = first.make_checkpoint(session);
         REQUIRE(checkpoint);
         const auto bytes = inspect::encode_checkpoint(*checkpoint);
         relief.most_bytes = std::max(relief.most_bytes, bytes.size());
@@ -297,7 +301,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
         second.on_open(session, traffic[at].time, "client", "server",
                        with_checkpoint ? std::move(read) : std::nullopt);
     }
-    CHECK_FALSE(first.save(0));
+    CHECK_FALSE(first.make_checkpoint(0));
     first.close_all_sessions(traffic[at].time, "handed over");
     for (; at < traffic.size(); ++at) {
         feed(second, open, traffic[at]);
@@ -317,7 +321,7 @@ SessionCheckpoint::Snapshot two_items() {
 
 } // namespace
 
-TEST_CASE("an observer goes on where the one before it stopped") {
+TEST_CASE("an observer continues a session from the previous observer's checkpoint") {
     for (const char* capture : {"bench-4.pcap.gz", "bench-64.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
                                 "teeworlds-0.7.5.pcap.gz"}) {
         CAPTURE(capture);
@@ -336,7 +340,7 @@ TEST_CASE("an observer goes on where the one before it stopped") {
     }
 }
 
-TEST_CASE("a summary on request is no later than datagrams that wait to be inspected") {
+TEST_CASE("a requested summary has the time of the last inspected datagram") {
     struct Times final : test::TypedRecordSink<Times> {
         void on(const record::SummaryRecord& summary) { all.push_back(summary.head.time); }
 
@@ -361,7 +365,7 @@ TEST_CASE("a summary on request is no later than datagrams that wait to be inspe
     }));
 }
 
-TEST_CASE("the next observer reports nothing about a closed session until it is used again") {
+TEST_CASE("a session closed elsewhere is not reported until its next datagram") {
     const auto traffic = test::read_traffic("vanilla-0.6.5-ctf.pcap.gz");
     test::NoMaps maps;
     std::atomic<std::uint32_t> numbers{0};
@@ -373,13 +377,14 @@ TEST_CASE("the next observer reports nothing about a closed session until it is 
     for (const auto& each : traffic) {
         feed(first, sessions, each);
     }
-    std::erase_if(sessions, [&](std::uint64_t each) { return !first.save(each)->is_closed; });
+    std::erase_if(sessions,
+                  [&](std::uint64_t each) { return !first.make_checkpoint(each)->is_closed; });
     REQUIRE(sessions.size() > 2);
     const record::Timestamp later = traffic.back().time + 1;
     for (const std::uint64_t session : sessions) {
-        second.on_open(session, later, "client", "server", first.save(session));
+        second.on_open(session, later, "client", "server", first.make_checkpoint(session));
         second.on_missed_datagrams(session, later, 1, "ring_full");
-        CHECK(second.save(session)->is_closed);
+        CHECK(second.make_checkpoint(session)->is_closed);
     }
     second.emit_summaries();
     CHECK(second.num_sessions_opened() == 0);
@@ -395,20 +400,20 @@ TEST_CASE("the next observer reports nothing about a closed session until it is 
     CHECK(second.num_sessions_opened() == sessions.size());
 }
 
-TEST_CASE("a session that was closed elsewhere and ends unused is never reported") {
+TEST_CASE("a session closed elsewhere without later datagrams is never reported") {
     test::NoMaps maps;
     std::atomic<std::uint32_t> numbers{0};
     test::RecordLog log;
     inspect::Inspector next{{}, maps, log, numbers};
     next.on_open(7, 1, "client", "server", SessionCheckpoint{.map = {}, .is_closed = true});
     next.on_close(7, 2, "idle");
-    CHECK_FALSE(next.save(7));
+    CHECK_FALSE(next.make_checkpoint(7));
     next.close_all_sessions(3, "shutdown");
     CHECK(log.lines({"session", "summary", "finding"}).empty());
     CHECK(next.num_sessions_opened() == 0);
 }
 
-TEST_CASE("a snapshot of which some parts came is whole when the others come") {
+TEST_CASE("a partly received snapshot is completed after a takeover") {
     const auto traffic = test::read_traffic("bench-64.pcap.gz");
     const std::size_t half = traffic.size() / 2;
     test::RecordLog log;
@@ -418,7 +423,7 @@ TEST_CASE("a snapshot of which some parts came is whole when the others come") {
     for (std::size_t at = 0; at < half + 4000 && cuts.size() < 3; ++at) {
         first.on_datagram(traffic[at]);
         const auto checkpoint =
-            at < next ? std::nullopt : first.inspector().save(traffic[at].session);
+            at < next ? std::nullopt : first.inspector().make_checkpoint(traffic[at].session);
         if (checkpoint && !checkpoint->parts.empty()) {
             cuts.push_back(at + 1 - half);
             next = at + 100;
@@ -436,7 +441,7 @@ TEST_CASE("a snapshot of which some parts came is whole when the others come") {
     }
 }
 
-TEST_CASE("of a server with other item sizes, the next observer decodes every snapshot, too") {
+TEST_CASE("learned item sizes survive a takeover") {
     test::ModSizes mod;
     mod.sizes[9] += 1;  // character
     mod.sizes[10] -= 1; // player_info
@@ -454,7 +459,7 @@ TEST_CASE("of a server with other item sizes, the next observer decodes every sn
     }
 }
 
-TEST_CASE("a size is left to the next observer, also if no snapshot left has an item of the type") {
+TEST_CASE("a learned size survives a takeover without an item of its type") {
     constexpr std::uint16_t kTypes[] = {2, 14, 15, 17, 19, 20}; // projectiles and events
     bool was_gone = false;
     for (const std::uint16_t type : kTypes) {
@@ -472,7 +477,7 @@ TEST_CASE("a size is left to the next observer, also if no snapshot left has an 
     CHECK(was_gone);
 }
 
-TEST_CASE("what is left is looked at before it is believed") {
+TEST_CASE("an inconsistent checkpoint is not applied") {
     struct Row {
         const char* name;
         std::function<void(SessionCheckpoint::Snapshot&)> spoil;

@@ -38,7 +38,7 @@ void check_goes_on(SessionScript& script) {
 
 } // namespace
 
-TEST_CASE("every kind of handshake establishes a session and names its protocol") {
+TEST_CASE("every kind of handshake establishes a session with its protocol name") {
     struct Row {
         std::string_view name;
         void (SessionScript::*join)();
@@ -67,7 +67,7 @@ TEST_CASE("every kind of handshake establishes a session and names its protocol"
     }
 }
 
-TEST_CASE("bytes of a header are not among those that were compressed, nor is its token") {
+TEST_CASE("header and token do not count as compressed bytes") {
     struct Row {
         const char* name;
         void (SessionScript::*join)();
@@ -91,7 +91,7 @@ TEST_CASE("bytes of a header are not among those that were compressed, nor is it
     }
 }
 
-TEST_CASE("a session joined midway says so and plays on from the first full snapshot") {
+TEST_CASE("a session joined midway is reported and verified from its first full snapshot") {
     SessionScript script;
     script.assume_ddnet();
     script.send(kS2c, {{.message = rcon_line("hello").bytes(), .vital = true, .sequence = 700}});
@@ -107,7 +107,7 @@ TEST_CASE("a session joined midway says so and plays on from the first full snap
     CHECK(script.stats(kS2c).vital == 1);
 }
 
-TEST_CASE("a reconnect on the same addresses starts everything anew") {
+TEST_CASE("a reconnect with the same addresses resets all state") {
     SessionScript script;
     script.join_ddnet();
     check_plays(script);
@@ -121,12 +121,12 @@ TEST_CASE("a reconnect on the same addresses starts everything anew") {
     CHECK(script.session().totals().verified == 4);
 }
 
-TEST_CASE("a tokenless reconnect begins with the first vital chunk of the new connection") {
+TEST_CASE("a reconnect without a token begins with the new connection's first vital chunk") {
     SessionScript script;
     script.join_vanilla();
     check_plays(script);
     script.log().clear();
-    // A CONNECT that a vanilla server ignores: the old connection goes on.
+    // A vanilla server ignores this CONNECT, so the old connection continues.
     script.control(kC2s, {.kind = ControlKind::connect});
     script.send(kS2c, rcon_line("still here"));
     CHECK(script.log().lines({"session"}).empty());
@@ -136,7 +136,7 @@ TEST_CASE("a tokenless reconnect begins with the first vital chunk of the new co
           Lines{"session close reconnected", "session established 0.6", "map dm2 none"});
 }
 
-TEST_CASE("a lost vital chunk is dropped with what follows, comes again, and counts once") {
+TEST_CASE("chunks after a lost vital chunk are dropped, and the resent ones count once") {
     SessionScript script;
     script.join_ddnet();
     const Bytes lost = script.pack(kS2c, {vital(rcon_line("first"))});
@@ -156,7 +156,7 @@ TEST_CASE("a lost vital chunk is dropped with what follows, comes again, and cou
     CHECK(script.stats(kC2s).resend_requests == 1);
 }
 
-TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
+TEST_CASE("ticks restart with the map, and late snapshots of the old map are ignored") {
     SessionScript script;
     script.join_ddnet();
     script.enter_game();
@@ -180,7 +180,7 @@ TEST_CASE("ticks restart with the map, and leftovers of the old one stay out") {
     CHECK(script.stats().map_changes == 2);
 }
 
-TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
+TEST_CASE("a very late snapshot of the old map does not stop verification") {
     SessionScript script;
     script.join_vanilla();
     script.enter_game();
@@ -197,7 +197,7 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
     CHECK(script.log().count_of("snapshot.leftover") == 0); // cleared; it was one before
-    // A client that has entered the game gets the new map, whatever its ticks are.
+    // A client that has entered the game gets snapshots of the new map, whatever their ticks are.
     script.send(kS2c, map_change("dm3"));
     script.pause(5 * kSecond);
     script.send(kC2s, message("enter_game"));
@@ -206,7 +206,7 @@ TEST_CASE("a snapshot of the old map that is very late blinds nobody") {
     CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 60<--1 ok 2"});
 }
 
-TEST_CASE("a snapshot that the server made sure of is one") {
+TEST_CASE("a snapshot with the server's checksum is verified") {
     SessionScript script;
     script.join_vanilla();
     script.enter_game();
@@ -266,7 +266,7 @@ TEST_CASE("connless packets pass through a session without touching it") {
     CHECK(script.log().lines({"message"})[3] == "message c2s get_info");
 }
 
-TEST_CASE("a connless packet's number that is none is left out of its record") {
+TEST_CASE("a malformed number in a connless packet is left out of its record") {
     SessionScript script;
     script.join_ddnet();
     script.log().clear();
@@ -283,7 +283,7 @@ TEST_CASE("a connless packet's number that is none is left out of its record") {
     CHECK(script.log().shown().ends_with("reservedabc")); // the finding shows it
 }
 
-TEST_CASE("a CLOSE that the receiver does not take ends nothing") {
+TEST_CASE("a CLOSE that the receiver rejects has no effect") {
     for (const tw::wire::Direction direction : {kC2s, kS2c}) {
         SessionScript script;
         script.join_ddnet();
@@ -297,7 +297,7 @@ TEST_CASE("a CLOSE that the receiver does not take ends nothing") {
     }
 }
 
-TEST_CASE("what is under way when a connection closes belongs to it and is not recorded") {
+TEST_CASE("packets in flight at a connection's close belong to it and are not recorded") {
     SessionScript script;
     script.join_ddnet();
     check_plays(script);
@@ -347,7 +347,7 @@ TEST_CASE("the summaries of a session add up to its totals") {
     }
 }
 
-TEST_CASE("a server that closed a connection need not answer, until the client begins another") {
+TEST_CASE("after a close, a missing answer is no silence until a new handshake") {
     SessionScript script;
     script.join_ddnet();
     script.control(kS2c, {.kind = ControlKind::close, .token = SessionScript::kToken});
@@ -369,7 +369,7 @@ TEST_CASE("a server that closed a connection need not answer, until the client b
     CHECK(script.log().count_of("session.server_silent") == 1);
 }
 
-TEST_CASE("0.6 and 0.7 take turns on one pair of addresses") {
+TEST_CASE("0.6 and 0.7 connections may alternate between the same addresses") {
     SessionScript script;
     script.join_ddnet();
     check_plays(script);
@@ -393,7 +393,7 @@ TEST_CASE("0.6 and 0.7 take turns on one pair of addresses") {
           Lines{"session close reconnected", "session established 0.7"});
 }
 
-TEST_CASE("packets of 0.7 that a client makes up hide no connection of 0.6") {
+TEST_CASE("forged 0.7 packets of a client hide no 0.6 connection") {
     const Bytes enter_game{std::byte{0}, std::byte{1}, std::byte{0x35}};
     const Bytes chunk = tw::wire::encode_packet({.num_chunks = 1,
                                                  .chunks = enter_game,
@@ -411,7 +411,7 @@ TEST_CASE("packets of 0.7 that a client makes up hide no connection of 0.6") {
     }
 }
 
-TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
+TEST_CASE("a DDNet server's token counts, whatever else the server answers") {
     SessionScript script;
     script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
     script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
@@ -422,7 +422,7 @@ TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
     script.assume_ddnet();
     check_plays(script);
     CHECK(script.log().lines({"session"}).back() == "session established 0.6+ddnet");
-    // And once it is accepted, no connection without one takes its place.
+    // After the token was accepted, no connection without a token replaces the connection.
     script.control(kC2s, {.kind = ControlKind::connect});
     script.control(kS2c, {.kind = ControlKind::connectaccept});
     Bytes chunks;
@@ -435,7 +435,7 @@ TEST_CASE("whatever a server of DDNet answers besides, its token counts") {
     CHECK(script.log().lines({"session", "snapshot"}) == Lines{"snapshot 14<-12 ok 2"});
 }
 
-TEST_CASE("silence is reported, a shutdown is not the session's fault") {
+TEST_CASE("an idle session is reported, a shutdown is not") {
     for (const bool idle : {true, false}) {
         SessionScript script;
         script.join_ddnet();
@@ -447,7 +447,7 @@ TEST_CASE("silence is reported, a shutdown is not the session's fault") {
     CHECK(never.log().lines({"session", "finding"}) == Lines{"session open", "session close idle"});
 }
 
-TEST_CASE("inputs that are early by more than anybody plays ahead are left out") {
+TEST_CASE("implausibly early inputs are not counted") {
     SessionScript script;
     script.join_ddnet();
     script.enter_game();

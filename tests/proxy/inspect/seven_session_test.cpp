@@ -1,5 +1,5 @@
 // Covers: proxy/inspect/session.cpp
-// Sessions of 0.7: the same receiver, over other packets.
+// Tests sessions of 0.7.
 #include "tests/support/doctest_lines.h"
 #include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
@@ -20,7 +20,7 @@ using wire::Token;
 
 constexpr Token kWrong{1, 2, 3, 4};
 
-/// A character of 22 ints, its player's three, and a pickup of three, where 0.6 has four.
+/// A character of 22 ints, a player info of three, and a pickup of three; 0.6 has four.
 const Items kItems{
     {{4, 7}, {1616, 1040, 1}}, {{10, 0}, Ints(22, 5)}, {{11, 0}, {1, 2, 3}}, {{24, 0}, {-1, 2, 4}}};
 
@@ -37,7 +37,7 @@ MessageBuilder client_info(const SessionScript& script, int client, std::string_
     return info.number(0);
 }
 
-/// A datagram with another token in its header.
+/// Returns the datagram with another token in its header.
 Bytes with_token(Bytes datagram, const Token& token) {
     for (std::size_t i = 0; i < token.size(); ++i) {
         datagram[3 + i] = std::byte{token[i]};
@@ -69,7 +69,7 @@ struct Names final : TypedRecordSink<Names> {
 
 } // namespace
 
-TEST_CASE("a session of 0.7 is read as one of 0.6 is") {
+TEST_CASE("a 0.7 session is read like a 0.6 session") {
     SessionScript script;
     script.join_seven();
     script.send(kC2s, script.message_of("info").string("0.7").string("").number(1797));
@@ -94,7 +94,7 @@ TEST_CASE("a session of 0.7 is read as one of 0.6 is") {
     CHECK(script.log().summaries().back().verified == 2);
 }
 
-TEST_CASE("compressed packets of 0.7 are read, too") {
+TEST_CASE("compressed 0.7 packets are read") {
     SessionScript script;
     script.compression = wire::Compression::always;
     script.join_seven();
@@ -104,12 +104,12 @@ TEST_CASE("compressed packets of 0.7 are read, too") {
     CHECK(script.stats(kS2c).compressed == 3);
 }
 
-TEST_CASE("a server of DDNet shows itself by its ACCEPT, whatever its clients announce") {
+TEST_CASE("a DDNet server is recognised by its ACCEPT, whatever its clients announce") {
     SessionScript by_accept;
     by_accept.join_seven(true);
     CHECK(by_accept.log().lines({"session"}).back() == "session established 0.7+ddnet");
 
-    // A mod's 0.7 server, which tells a client of DDNet what it can do.
+    // A mod's 0.7 server sends its capabilities to a DDNet client.
     SessionScript mod;
     mod.join_seven();
     mod.send(kS2c, mod.message_of("capabilities").number(5).number(63));
@@ -118,7 +118,7 @@ TEST_CASE("a server of DDNet shows itself by its ACCEPT, whatever its clients an
     CHECK(mod.log().lines({"session"}).back() == "session established 0.7");
 }
 
-TEST_CASE("a session of 0.7 that is joined midway learns from the server's others what it is") {
+TEST_CASE("a 0.7 session joined midway uses what other sessions of the server showed") {
     struct Row {
         std::string_view name;
         bool is_ddnet;
@@ -134,12 +134,12 @@ TEST_CASE("a session of 0.7 that is joined midway learns from the server's other
     for (const Row& row : rows) {
         CAPTURE(row.name);
         inspect::ServerActivities servers;
-        SessionScript other{{.servers = &servers}};
+        SessionScript other{{.server_activities = &servers}};
         other.join_seven(row.is_ddnet);
         SessionScript sender; // whose packets the script sees
         sender.join_seven();
         sender.enter_game();
-        SessionScript script{{.servers = &servers}};
+        SessionScript script{{.server_activities = &servers}};
         if (row.says_what_it_can) {
             script.send_datagram(
                 kS2c,
@@ -155,7 +155,7 @@ TEST_CASE("a session of 0.7 that is joined midway learns from the server's other
     }
 }
 
-TEST_CASE("what the receiver of 0.7 drops has no effect") {
+TEST_CASE("packets that a 0.7 receiver drops have no effect") {
     struct Row {
         std::string_view name;
         std::string_view finding;
@@ -237,7 +237,7 @@ TEST_CASE("what the receiver of 0.7 drops has no effect") {
     }
 }
 
-TEST_CASE("vital chunks of 0.7 keep their order, duplicates and gaps are told") {
+TEST_CASE("the order, duplicates and gaps of 0.7 vital chunks are tracked") {
     SessionScript script;
     script.join_seven();
     const Piece first = vital(script.message_of("cl_kill"));
@@ -250,12 +250,12 @@ TEST_CASE("vital chunks of 0.7 keep their order, duplicates and gaps are told") 
     CHECK(script.stats(kC2s).messages == 1);
 }
 
-TEST_CASE("a server that is full says so before there is a connection") {
+TEST_CASE("a full server may reject a client before a connection exists") {
     SessionScript script;
     script.send_datagram(kC2s, wire::encode_control({.kind = ControlKind::token,
                                                      .token = SessionScript::kSevenClient,
                                                      .seven_token = wire::kTokenUnknown}));
-    // Somebody else's words end nothing.
+    // A CLOSE with another token has no effect.
     script.send_datagram(
         kS2c,
         wire::encode_control({.kind = ControlKind::close, .reason = "x", .seven_token = kWrong}));
@@ -267,7 +267,7 @@ TEST_CASE("a server that is full says so before there is a connection") {
           Lines{"session open", "session close This server is full"});
 }
 
-TEST_CASE("in 0.7 a player's name comes from the messages before a snapshot") {
+TEST_CASE("in 0.7 the players' names come from messages before the snapshot") {
     Names names;
     SessionScript script{{}, names};
     script.join_seven();
@@ -289,7 +289,7 @@ TEST_CASE("in 0.7 a player's name comes from the messages before a snapshot") {
     CHECK(names.seen == Lines{"bob anna - - ", "bob - - - ", "bobby - - - ", "- - - - "});
 }
 
-TEST_CASE("who plays is left to the observer that goes on, with what it builds on") {
+TEST_CASE("the roster and the bases of deltas survive a takeover") {
     SessionScript sender;
     Names names;
     SessionScript script{{}, names};
@@ -299,11 +299,11 @@ TEST_CASE("who plays is left to the observer that goes on, with what it builds o
     sender.send(kS2c, client_info(sender, 0, "bob", true));
     sender.send(kS2c, sender.message_of("sv_team").number(1).number(-1).number(0).number(0));
     sender.snap(10, kNoBase, kItems);
-    inspect::SessionCheckpoint checkpoint = sender.session().save();
+    inspect::SessionCheckpoint checkpoint = sender.session().make_checkpoint();
     REQUIRE(checkpoint.roster.find(1) != nullptr);
     CHECK(checkpoint.roster.find(1)->team == -1);
     CHECK(checkpoint.roster.own_id() == 0);
-    script.session().restore(std::move(checkpoint));
+    script.session().set_pending_checkpoint(std::move(checkpoint));
     for (const snapshot::Tick tick : {12, 14, 16}) {
         script.send_datagram(kS2c, sender.snap_datagram(tick, tick - 2, kItems));
     }
@@ -312,7 +312,7 @@ TEST_CASE("who plays is left to the observer that goes on, with what it builds o
     CHECK(names.seen.back() == "bob anna - - ");
 }
 
-TEST_CASE("a map of size 0 is one that nobody has, whatever checksum stands with it") {
+TEST_CASE("a map announced with size 0 is missing, whatever its checksum") {
     for (const bool ddnet : {true, false}) {
         SessionScript script;
         script.join_seven(ddnet);
@@ -336,7 +336,7 @@ TEST_CASE("a map of size 0 is one that nobody has, whatever checksum stands with
     }
 }
 
-TEST_CASE("a map of 0.7 comes in chunks without numbers") {
+TEST_CASE("a 0.7 map download has chunks without numbers") {
     const Bytes chunk(60, std::byte{9});
     SessionScript script;
     script.join_seven();
@@ -346,7 +346,7 @@ TEST_CASE("a map of 0.7 comes in chunks without numbers") {
     CHECK(script.log().lines({"map"}).size() == 1);
     script.send(kS2c, script.message_of("map_data").raw(std::span{chunk}.first(40)));
     CHECK(script.log().lines({"map"}).size() == 2); // complete, and asked for
-    // What keeps it finds the same as before: that is no news.
+    // The map source gives the same result as before, which is not reported again.
     CHECK(script.log().lines({"finding"}) == Lines{"finding map.not_found dm1"});
 
     SessionScript lost;
@@ -358,7 +358,7 @@ TEST_CASE("a map of 0.7 comes in chunks without numbers") {
     CHECK(lost.log().lines({"map"}).size() == 1); // nobody knows where it belongs
 }
 
-TEST_CASE("what DDNet's programs send in 0.7's name is no finding") {
+TEST_CASE("DDNet's own 0.7 packets are no finding") {
     SessionScript script;
     script.join_seven(true);
     script.send(kS2c, script.message_of("map_change")
@@ -369,7 +369,7 @@ TEST_CASE("what DDNet's programs send in 0.7's name is no finding") {
                           .number(896)
                           .raw(Bytes(32)));
     script.log().clear();
-    // 0.6's request for a chunk has the number of ENTERGAME here.
+    // 0.6's request for map data has the number of 0.7's ENTERGAME.
     script.send(kC2s, script.message_of("enter_game").number(7));
     MessageBuilder options = script.message_of("sv_vote_option_list_add");
     options.number(1);
@@ -389,7 +389,7 @@ TEST_CASE("what DDNet's programs send in 0.7's name is no finding") {
     CHECK(script.log().findings().empty());
 }
 
-TEST_CASE("what is not for everybody is not shown of 0.7, decoded or not") {
+TEST_CASE("secret 0.7 messages are hidden, decoded or not") {
     SessionScript script;
     script.join_seven();
     script.enter_game();
@@ -403,7 +403,7 @@ TEST_CASE("what is not for everybody is not shown of 0.7, decoded or not") {
     script.send(kC2s, script.message_of("cl_command").string("login").string(secret));
     script.send(kC2s, script.message_of("cl_say").number(1).number(-1).text(secret)); // no NUL
     script.send(kC2s, script.message_of("cl_command").string("hunter22").text("no NUL"));
-    // By the numbers of 0.6: rcon_auth is "ready" here, with a rest.
+    // 0.6's number of rcon_auth means "ready" in 0.7; the password is then a trailing text.
     script.send(kC2s, MessageBuilder{}.number(18 << 1 | 1).string(secret).string(secret));
     script.send(kC2s, MessageBuilder{}.number(60 << 1 | 1).string(secret));
     CHECK(script.log().shown().find(secret) == std::string::npos);

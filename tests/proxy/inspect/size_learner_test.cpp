@@ -1,5 +1,5 @@
-// Servers whose objects are longer or shorter than agreed, put together from the snapshots of real
-// ones: the type and the size are named, and nothing else ever is.
+// Tests that exactly the changed sizes are reported for servers with longer or shorter objects,
+// which are simulated with snapshots of real servers.
 // Covers: proxy/inspect/diagnosis/diagnosis.cpp, proxy/inspect/diagnosis/size_learner.cpp
 #include "proxy/inspect/diagnosis/size_learner.h"
 #include "snapshot/delta.h"
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::uint16_t kLastAgreed = 20;
 
-/// Every so many of a capture's snapshots, and how many findings of one kind there were.
+/// Collects every n-th snapshot of a capture, and counts findings with one id.
 class SomeSnapshots final : public TypedRecordSink<SomeSnapshots> {
   public:
     void on(const record::SnapshotRecord& each) {
@@ -75,7 +75,7 @@ std::int32_t any_value(std::mt19937& random) {
     }
 }
 
-/// A server whose mod changed the sizes of some types.
+/// Simulates a server whose mod changed the sizes of some types.
 class ModServer {
   public:
     ModServer(std::mt19937& random, const std::vector<std::uint16_t>& types) : random_{&random} {
@@ -89,7 +89,7 @@ class ModServer {
         }
     }
 
-    /// A real snapshot as this server would have sent it: each type it changed is in it.
+    /// Returns a real snapshot with this server's sizes, which contains each changed type.
     [[nodiscard]] Items next() {
         Items items = real_snapshots()[random_below(*random_, real_snapshots().size())];
         for (std::uint16_t type = 1; type <= kLastAgreed; ++type) {
@@ -126,7 +126,7 @@ class ModServer {
     std::mt19937* random_;
 };
 
-/// The types that were named, and their sizes.
+/// Collects the types and sizes that were reported.
 struct Named final : TypedRecordSink<Named> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_size_differs) {
@@ -143,7 +143,7 @@ struct Named final : TypedRecordSink<Named> {
 
 const record::ItemTypes kTypes;
 
-/// A misfit that the learner is shown: a full snapshot, as this server sends it.
+/// A full snapshot with the server's sizes, as a delta for SizeLearner::on_misfit_delta().
 bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& items,
           snapshot::Tick tick, inspect::Reporter& reporter, inspect::SearchBudget& budget) {
     snapshot::Delta decoded;
@@ -153,11 +153,11 @@ bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& i
     return learner.on_misfit_delta(
         {.delta = {.ints = decoded.ints, .base = {}, .crc = checksum_of(items)},
          .tick = tick,
-         .right = {}},
+         .newest_verified = {}},
         reporter, budget);
 }
 
-/// A session that learns, and a server that writes with these sizes, in this order.
+/// A session that learns sizes, and a server that sends snapshots with other sizes.
 class Told {
   public:
     Told(const AgreedSizes& sizes, std::vector<snapshot::ItemKey> order)
@@ -166,7 +166,7 @@ class Told {
         script_.enter_game();
     }
 
-    /// The next snapshot, on the one before it.
+    /// Sends the next snapshot as a delta from the previous one.
     void send(const Items& items) {
         const Bytes body = ordered_delta(last_, items, order_, sizes_);
         script_.snap_body(tick_ + 2, tick_ == 0 ? kNoBase : tick_, checksum_of(items), body);
@@ -174,7 +174,7 @@ class Told {
         last_ = items;
     }
 
-    /// The next snapshot: the same items as the one before it.
+    /// Sends an empty snapshot, which repeats the previous one.
     void tell_the_same() {
         script_.send(kS2c, {non_vital(snap_empty(tick_ + 2, tick_))});
         tick_ += 2;
@@ -195,7 +195,7 @@ AgreedSizes with_size(std::uint16_t type, std::uint8_t size, AgreedSizes sizes =
     return sizes;
 }
 
-/// Whether three full snapshots are enough to name all sizes, and only those that differ.
+/// Returns whether exactly the changed sizes are reported after three full snapshots.
 bool names_all(ModServer& server) {
     inspect::SearchBudget budget;
     inspect::SizeLearner learner{kTypes};
@@ -209,7 +209,7 @@ bool names_all(ModServer& server) {
 
 } // namespace
 
-TEST_CASE("each agreed type, longer or shorter, is named within three full snapshots") {
+TEST_CASE("a changed size of any agreed type is reported within three full snapshots") {
     std::mt19937 random{20};
     std::size_t runs = 0;
     std::size_t named = 0;
@@ -228,7 +228,7 @@ TEST_CASE("each agreed type, longer or shorter, is named within three full snaps
     CHECK(100 * named >= 99 * runs);
 }
 
-TEST_CASE("several types at once are named within three full snapshots") {
+TEST_CASE("several changed sizes are reported within three full snapshots") {
     std::mt19937 random{21};
     std::size_t runs = 0;
     std::size_t named = 0;
@@ -247,7 +247,7 @@ TEST_CASE("several types at once are named within three full snapshots") {
     CHECK(100 * named >= 99 * runs);
 }
 
-TEST_CASE("without leave to learn, the client's view is kept and the size is reported") {
+TEST_CASE("without learn_sizes, a changed size is only reported") {
     std::mt19937 random{23};
     ModServer server{random, {9}};
     SessionScript script;
@@ -260,7 +260,7 @@ TEST_CASE("without leave to learn, the client's view is kept and the size is rep
     CHECK(script.log().count_of("snapshot.size_differs") == 1);
 }
 
-TEST_CASE("a named size comes with the tick of the first snapshot that shows it on this map") {
+TEST_CASE("a reported size has the tick of the map's first snapshot with the type") {
     std::mt19937 random{29};
     const ModServer server{random, {9}};
     const Items items{{{9, 0}, Ints(server.sizes[9], 7)}};
@@ -281,7 +281,7 @@ TEST_CASE("a named size comes with the tick of the first snapshot that shows it 
     }
 }
 
-TEST_CASE("a later session reads with what an earlier one of its server named, without a search") {
+TEST_CASE("a later session uses sizes that an earlier session learned, without a search") {
     std::mt19937 random{26};
     const ModServer server{random, {9, 10}};
     const Items items{{{9, 0}, Ints(server.sizes[9], 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
@@ -300,16 +300,16 @@ TEST_CASE("a later session reads with what an earlier one of its server named, w
     for (std::int64_t left = 2 * inspect::SearchBudget::kItemsPerSecond; left > 0;
          left -= inspect::SearchBudget::kItemsPerSearch) {
         spent.begin_search(800'000'000);
-        while (spent.spend()) {
+        while (spent.spend_items()) {
         }
         spent.end_search();
     }
     CHECK(show(second, server, items, 40, reporter, spent));
-    CHECK(second.sizes() == server.sizes);
+    CHECK(second.decoding_sizes() == server.sizes);
     CHECK_FALSE(show(elsewhere, server, items, 40, reporter, spent));
 }
 
-TEST_CASE("a size survives the observer, without any snapshot that contains the type") {
+TEST_CASE("a learned size survives a takeover without any snapshot of its type") {
     std::mt19937 random{27};
     const ModServer server{random, {9, 10}};
     const Items items{{{9, 0}, Ints(server.sizes[9], 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
@@ -329,12 +329,12 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
         CHECK(learned.front() ==
               inspect::LearnedSize{.type = 9,
                                    .size = server.sizes[9],
-                                   .confirmed = shown == 3,
-                                   .items = static_cast<std::uint32_t>(shown),
-                                   .snapshots = static_cast<std::uint32_t>(shown)});
+                                   .is_confirmed = shown == 3,
+                                   .num_items = static_cast<std::uint32_t>(shown),
+                                   .num_snapshots = static_cast<std::uint32_t>(shown)});
         inspect::SizeLearner second{kTypes, after->find_or_add_server("b")};
-        second.restore(learned);
-        CHECK(second.sizes() == server.sizes);
+        second.restore_learned_sizes(learned);
+        CHECK(second.decoding_sizes() == server.sizes);
         CHECK(second.learned_sizes() == learned);
         CHECK(after->find_or_add_server("b")->find_size(snapshot::Dialect::six, 9).has_value() ==
               (shown == 3));
@@ -352,7 +352,7 @@ TEST_CASE("a size survives the observer, without any snapshot that contains the 
     }
 }
 
-TEST_CASE("wrong sizes that were left to a session give way to those that fit") {
+TEST_CASE("wrong sizes from a checkpoint are replaced by sizes that fit") {
     std::mt19937 random{28};
     for (const std::uint16_t changed : {std::uint16_t{0}, std::uint16_t{10}}) {
         CAPTURE(changed);
@@ -362,22 +362,22 @@ TEST_CASE("wrong sizes that were left to a session give way to those that fit") 
         inspect::Reporter reporter{1, named};
         inspect::SearchBudget budget;
         inspect::SizeLearner learner{kTypes};
-        learner.restore(std::vector<inspect::LearnedSize>{
-            {.type = 9, .size = 200, .confirmed = true, .items = 9, .snapshots = 9},
-            {.type = 10, .size = 6, .confirmed = true, .items = 9, .snapshots = 9}});
+        learner.restore_learned_sizes(std::vector<inspect::LearnedSize>{
+            {.type = 9, .size = 200, .is_confirmed = true, .num_items = 9, .num_snapshots = 9},
+            {.type = 10, .size = 6, .is_confirmed = true, .num_items = 9, .num_snapshots = 9}});
         const Items items{{{9, 0}, Ints(22, 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
         bool read = false;
         for (snapshot::Tick tick = 10; tick <= 50; tick += 10) {
             read = show(learner, server, items, tick, reporter, budget);
         }
         CHECK(read);
-        CHECK(learner.sizes() == server.sizes);
+        CHECK(learner.decoding_sizes() == server.sizes);
         CHECK(named.sizes[9] == kAgreedSizes[9]);
     }
 }
 
-TEST_CASE("ints that look like an item leave it undecided until the next delta") {
-    // A tee with its id twice behind it, then a shorter game_info: or a laser of 9 ints.
+TEST_CASE("ints that look like an item leave the size undecided until the next delta") {
+    // These ints can be read as a tee and a shorter game_info, or as a laser of 9 ints.
     Ints tee(24, 7);
     tee[22] = 3;
     tee[23] = 3;
@@ -393,7 +393,7 @@ TEST_CASE("ints that look like an item leave it undecided until the next delta")
     CHECK(told.script().log().count_of("snapshot.size_differs") == 2); // what was undecided counts
 }
 
-TEST_CASE("empty snapshots lead on from one that is undecided") {
+TEST_CASE("empty snapshots may repeat an undecided snapshot") {
     Ints tee(24, 7);
     tee[22] = 3;
     tee[23] = 3;
@@ -420,7 +420,7 @@ TEST_CASE("empty snapshots lead on from one that is undecided") {
     CHECK(endless.script().stats().verified == 0);
 }
 
-TEST_CASE("an item that is read once is named when a second of snapshots holds it") {
+TEST_CASE("the size of an item read once is reported after a second of snapshots with it") {
     Items items{{{4, 1}, {10, 20, 0, 0}}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1, 0, 77}}};
     Told told{with_size(6, 9), {}};
     for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots; ++held) {
@@ -432,8 +432,8 @@ TEST_CASE("an item that is read once is named when a second of snapshots holds i
     CHECK(told.script().stats().verified == inspect::SizeLearner::kConfirmingSnapshots);
 }
 
-TEST_CASE("an item whose key may have been damaged is no size, however long it is held") {
-    // A client_info (11) under the number of a laser (3): one bit.
+TEST_CASE("an item with a possibly damaged key never confirms a size") {
+    // A client_info (type 11) has the type number of a laser (3), because one bit is flipped.
     Items items{{{4, 1}, {10, 20, 0, 0}}, {{3, 1}, Ints(17, 5)}};
     Told told{with_size(3, 17), {}};
     for (std::uint32_t held = 1; held <= 4 * inspect::SizeLearner::kConfirmingSnapshots; ++held) {
@@ -448,7 +448,7 @@ TEST_CASE("an item whose key may have been damaged is no size, however long it i
     CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
 }
 
-TEST_CASE("a server that sends items twice has no sizes named") {
+TEST_CASE("duplicate items lead to no reported sizes") {
     std::mt19937 random{25};
     Named named;
     inspect::Reporter reporter{1, named};
@@ -478,14 +478,14 @@ TEST_CASE("a server that sends items twice has no sizes named") {
             static_cast<void>(learner.on_misfit_delta(
                 {.delta = {.ints = ints, .base = {}, .crc = static_cast<std::int32_t>(crc)},
                  .tick = tick,
-                 .right = {}},
+                 .newest_verified = {}},
                 reporter, budget));
         }
     }
     CHECK(named.sizes == kAgreedSizes);
 }
 
-TEST_CASE("honest traffic has nothing named, and damaged traffic neither") {
+TEST_CASE("normal and damaged traffic lead to no reported sizes") {
     std::mt19937 random{24};
     for (const std::string& name : kCaptures) {
         const auto traffic = read_traffic(name);

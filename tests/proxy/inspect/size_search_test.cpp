@@ -17,13 +17,13 @@ using test::Items;
 
 namespace {
 
-/// What a server with these sizes writes, as ints.
+/// The ints of a delta that a server with these sizes writes.
 struct Written {
     std::vector<std::int32_t> ints;
     snapshot::Snapshot base;
     std::int32_t crc = 0;
 
-    [[nodiscard]] DeltaInts delta() const { return {ints, base.view(), crc}; }
+    [[nodiscard]] DeltaOfUnknownSizes delta() const { return {ints, base.view(), crc}; }
 };
 
 Written written(const Items& from, const Items& to, const AgreedSizes& sizes = kAgreedSizes) {
@@ -41,7 +41,7 @@ AgreedSizes with(std::uint16_t type, std::uint8_t size, AgreedSizes sizes = kAgr
     return sizes;
 }
 
-/// A tee with one int more than agreed, and what stands around it.
+/// A tee with one int more than agreed, between other items.
 Items longer_tee() {
     std::vector<std::int32_t> tee(23, 7);
     return {{{4, 1}, {10, 20, 0, 0}}, {{9, 0}, tee}, {{10, 0}, {1, 2, 0, 0, 30}}};
@@ -50,18 +50,18 @@ Items longer_tee() {
 std::vector<AgreedSizes> search(const Written& snapshot, const KnownSizes& known = {}) {
     SearchBudget budget;
     budget.begin_search(kSecond);
-    return find_sizes(snapshot.delta(), known, budget);
+    return find_item_sizes(snapshot.delta(), known, budget);
 }
 
 } // namespace
 
-TEST_CASE("a delta reads strictly only as its server wrote it") {
+TEST_CASE("a delta is valid only with the sizes that its server used") {
     const AgreedSizes sizes = with(9, 23);
     const Written good = written({}, longer_tee(), sizes);
     const auto seen = count_types_if_valid(good.delta(), sizes);
     REQUIRE(seen);
-    CHECK(std::ranges::count(seen->count, 1) == 3);
-    CHECK(seen->count[9] == 1);
+    CHECK(std::ranges::count(seen->counts, 1) == 3);
+    CHECK(seen->counts[9] == 1);
     CHECK_FALSE(count_types_if_valid(good.delta(), kAgreedSizes));
     for (std::size_t i = 0; i < good.ints.size(); ++i) {
         CAPTURE(i);
@@ -76,7 +76,7 @@ TEST_CASE("a delta reads strictly only as its server wrote it") {
     }
 }
 
-TEST_CASE("what no honest server writes is no reading") {
+TEST_CASE("a delta that no correct server writes is invalid with any sizes") {
     struct Row {
         std::string_view name;
         std::vector<std::int32_t> ints;
@@ -107,7 +107,7 @@ TEST_CASE("what no honest server writes is no reading") {
     }
 }
 
-TEST_CASE("the size that a full snapshot was written with is found") {
+TEST_CASE("the search finds the sizes of a full snapshot") {
     struct Row {
         std::string_view name;
         AgreedSizes sizes;
@@ -137,7 +137,7 @@ TEST_CASE("the size that a full snapshot was written with is found") {
     }
 }
 
-TEST_CASE("a delta tells the size of a type that its base does not have") {
+TEST_CASE("the search finds the size of a type that the base lacks") {
     Items base = longer_tee();
     base[{9, 0}].pop_back();
     Items next = base;
@@ -150,19 +150,19 @@ TEST_CASE("a delta tells the size of a type that its base does not have") {
     CHECK(found.front() == with(2, 7));
 }
 
-TEST_CASE("settled sizes are not doubted") {
+TEST_CASE("the search does not change certain sizes") {
     KnownSizes known;
-    known.settled.set(9);
+    known.certain_types.set(9);
     CHECK(search(written({}, longer_tee(), with(9, 23)), known).empty());
 }
 
-TEST_CASE("searches cost what they may and no more, and time gives it back") {
+TEST_CASE("searches stay within their budget, which is refilled over time") {
     SearchBudget budget;
     std::int64_t taken = 0;
     const auto spend = [&](std::int64_t time) {
         budget.begin_search(time);
         std::int64_t count = 0;
-        for (; budget.spend(); ++count) {
+        for (; budget.spend_items(); ++count) {
         }
         budget.end_search();
         return count;
@@ -176,9 +176,9 @@ TEST_CASE("searches cost what they may and no more, and time gives it back") {
     CHECK(spend(kSecond) == 0);          // a clock that goes back gives nothing
     budget.begin_search(8 * kSecond, 3); // what one connection has left
     CHECK(budget.limit_remaining_items(2) == 1);
-    CHECK(budget.spend());
-    CHECK(budget.spend());
-    CHECK_FALSE(budget.spend());
+    CHECK(budget.spend_items());
+    CHECK(budget.spend_items());
+    CHECK_FALSE(budget.spend_items());
     CHECK(budget.end_search() == 3);
     budget.begin_search(9 * kSecond);
     budget.end_search(); // what was not taken stays

@@ -21,7 +21,7 @@ struct ToldLimit {
     std::uint64_t lost = 0;
 };
 
-/// Shows snapshots to a budget, one every two ticks.
+/// Passes snapshots to a SnapshotLimitCheck, one every two ticks.
 class Watched final : public TypedRecordSink<Watched> {
   public:
     void on(const record::FindingRecord& each) {
@@ -51,7 +51,7 @@ class Watched final : public TypedRecordSink<Watched> {
     inspect::Reporter reporter_{1, *this};
 };
 
-/// Lasers beside some pickups.
+/// Returns the items of a snapshot with some pickups and this many lasers.
 Items lasers(std::size_t count) {
     Items items;
     for (std::size_t i = 0; i < count; ++i) {
@@ -65,7 +65,7 @@ Items lasers(std::size_t count) {
 
 } // namespace
 
-TEST_CASE("snapshots that stay as they are have no trend, however large") {
+TEST_CASE("large snapshots that do not grow cause no warning") {
     Watched watched;
     for (int i = 0; i < 3000; ++i) {
         watched.show(lasers(800));
@@ -73,7 +73,7 @@ TEST_CASE("snapshots that stay as they are have no trend, however large") {
     CHECK(watched.told.empty());
 }
 
-TEST_CASE("small snapshots may grow") {
+TEST_CASE("the growth of small snapshots causes no warning") {
     Watched watched;
     for (std::size_t i = 0; i < 400; ++i) {
         watched.show(lasers(i));
@@ -81,7 +81,7 @@ TEST_CASE("small snapshots may grow") {
     CHECK(watched.told.empty());
 }
 
-TEST_CASE("a type that fills the snapshots is reported before they are full, once") {
+TEST_CASE("a growing item type is reported once, before the limit is reached") {
     Watched watched;
     for (std::size_t i = 0; i < 600; ++i) {
         watched.show(lasers(500 + i / 2));
@@ -93,7 +93,7 @@ TEST_CASE("a type that fills the snapshots is reported before they are full, onc
     CHECK(watched.told[0].value == 662);
 }
 
-TEST_CASE("bytes are watched as items are") {
+TEST_CASE("the limit of bytes is checked like the limit of items") {
     Watched watched;
     for (std::size_t i = 0; i < 600; ++i) {
         Items items;
@@ -106,7 +106,7 @@ TEST_CASE("bytes are watched as items are") {
     CHECK(watched.told[0].name == "bytes");
 }
 
-TEST_CASE("what vanished when the snapshots were full is listed") {
+TEST_CASE("items that disappeared from full snapshots are listed") {
     Watched watched;
     watched.show(lasers(900));
     Items full = lasers(940);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr Tick kLastTick = std::numeric_limits<Tick>::max();
 
-/// Many projectiles, so that the delta takes several parts.
+/// Returns so many projectiles that their delta has several parts.
 Items many(std::uint16_t count, std::int32_t value = 1'000'000) {
     Items items;
     for (std::uint16_t id = 0; id < count; ++id) {
@@ -36,7 +36,7 @@ void tell_all(SessionScript& script, const std::vector<Bytes>& messages,
 
 } // namespace
 
-TEST_CASE("parts complete a snapshot in any order, several ticks at a time") {
+TEST_CASE("parts of several ticks may arrive in any order") {
     const Items items = many(330);
     const Bytes body = delta_body({}, items);
     const auto first = snap_parts(10, kNoBase, checksum_of(items), body);
@@ -84,7 +84,7 @@ TEST_CASE("an empty snapshot is a copy of its base") {
     CHECK(script.stats().empty == 3);
 }
 
-TEST_CASE("an empty snapshot on none is one without items, on which others are built") {
+TEST_CASE("an empty snapshot without a base has no items and may be a base") {
     auto script = playing();
     script.send(kS2c, {non_vital(snap_empty(10, kNoBase))});
     script.send(kS2c, {non_vital(snap_between(12, 10, {}, kPickupAndPlayer))});
@@ -93,10 +93,10 @@ TEST_CASE("an empty snapshot on none is one without items, on which others are b
     CHECK(script.stats().repeated == 0);
 }
 
-TEST_CASE("a server that puts two items of one key into a snapshot is reported with the key") {
+TEST_CASE("a duplicate item in a snapshot is reported with its key") {
     auto script = playing();
     script.snap(10, kNoBase, kPickupAndPlayer);
-    // The server sums up both, the client keeps the later one: item (10,2) once +5, once +7 and +1.
+    // The server's checksum counts both items (10,2), with +5 and with +7 and +1; clients keep one.
     const Bytes body = body_of({0, 2, 0, 10, 2, 0, 0, 0, 5, 0, 10, 2, 0, 0, 0, 7, 1});
     const std::int32_t both = (10 + 20) + (1 + 2 + 5 + 30) + (1 + 2 + 7 + 31);
     script.snap_body(12, 10, both, body);
@@ -108,7 +108,7 @@ TEST_CASE("a server that puts two items of one key into a snapshot is reported w
     CHECK(script.stats().mismatched == 1);
 }
 
-TEST_CASE("oddities of a delta are applied as clients do, and reported") {
+TEST_CASE("unusual deltas are applied as clients apply them, and reported") {
     struct Row {
         std::string_view name;
         Ints delta;
@@ -143,7 +143,7 @@ TEST_CASE("oddities of a delta are applied as clients do, and reported") {
     }
 }
 
-TEST_CASE("a full snapshot is announced once until there is room again") {
+TEST_CASE("a snapshot near a limit is reported once until it is smaller again") {
     auto script = playing();
     const auto send = [&](Tick tick, std::uint16_t count) {
         const Items items = many(count, 0);
@@ -159,7 +159,7 @@ TEST_CASE("a full snapshot is announced once until there is room again") {
     CHECK(script.log().count_of("snapshot.item_cap") == 2);
 }
 
-TEST_CASE("impossible ticks and bases are reported and do no harm") {
+TEST_CASE("impossible ticks and bases are reported and have no effect") {
     struct Row {
         std::string_view name;
         Bytes message;
@@ -222,7 +222,7 @@ TEST_CASE("snapshot messages cut at every byte are reported and rebuild nothing"
 using tw::inspect::TickClass;
 using tw::inspect::TickPlausibility;
 
-TEST_CASE("where a restart may have passed unseen, the first tick from elsewhere is believed") {
+TEST_CASE("after lost datagrams, the first implausible tick counts as a restart") {
     using enum TickClass;
     TickPlausibility gate;
     REQUIRE(gate.classify_tick(100'000, 0) == plausible);
@@ -235,7 +235,7 @@ TEST_CASE("where a restart may have passed unseen, the first tick from elsewhere
     CHECK(gate.classify_tick(90'000, 70 * kSecond) == implausible);
 }
 
-TEST_CASE("a tick is believed when the clock allows it, or when the last three agree") {
+TEST_CASE("a tick is plausible by the elapsed time, or if three ticks fit each other") {
     struct Step {
         Tick tick;
         std::int64_t time; ///< seconds
@@ -301,7 +301,7 @@ TEST_CASE("a tick is believed when the clock allows it, or when the last three a
     }
 }
 
-TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
+TEST_CASE("a forged tick in the far future is reported and stops nothing") {
     auto script = playing();
     script.snap(10, kNoBase, kOnePickup);
     script.log().clear();
@@ -315,7 +315,7 @@ TEST_CASE("a forged snapshot of the far future is reported and stops nothing") {
                 "snapshot 14<-12 ok 1"});
 }
 
-TEST_CASE("a forged snapshot that comes first is given up when the server goes on") {
+TEST_CASE("a forged first tick is dropped when the server's ticks continue") {
     auto script = playing();
     script.snap(kLastTick - 1, kNoBase, kOnePickup);
     script.log().clear();

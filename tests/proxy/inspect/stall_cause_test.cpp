@@ -1,5 +1,4 @@
-// Why a client had nothing new to show: a server and a client that follow the rules of the real
-// ones, and each of the things that can go wrong between them.
+// Tests the causes of stalls with a simulated server and client that follow the real rules.
 // Covers: proxy/inspect/snapshots/stall_detector.cpp, proxy/inspect/snapshots/stall_cause.cpp
 #include "proxy/inspect/snapshots/stall_cause.h"
 #include "tests/support/doctest_lines.h"
@@ -26,9 +25,9 @@ using snapshot::Tick;
 namespace {
 
 constexpr record::Timestamp kTick = 20 * kMillisecond;
-constexpr record::Timestamp kDatagram = 10 * kMillisecond; ///< how far the script lets them apart
+constexpr record::Timestamp kDatagram = 10 * kMillisecond; ///< time between the script's datagrams
 
-/// "lost", "unknown (lost, slower_rate)": stalls by cause and what else it may have been.
+/// Stores stalls as text: the cause, and other possible causes: "unknown (lost, slower_rate)".
 struct Stalls final : TypedRecordSink<Stalls> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_client_stalled) {
@@ -55,13 +54,13 @@ enum class Trouble : std::uint8_t {
     client_asks,      ///< for a full one
 };
 
-/// A game at 50 ticks a second, with a snapshot every second tick: what the server does as DDNet's
-/// CServer does it.
+/// Simulates a game with 50 ticks a second and a snapshot every second tick. The server follows the
+/// rules of DDNet's CServer.
 class Game {
   public:
-    /// `plays`: else the client is in a menu, and sends one input a second.
+    /// `plays`: if false, the client is in a menu and sends one input a second.
     explicit Game(bool plays = true, inspect::ServerActivities* servers = nullptr)
-        : plays_{plays}, script_{{.servers = servers}, stalls_} {
+        : plays_{plays}, script_{{.server_activities = servers}, stalls_} {
         script_.join_ddnet();
         script_.enter_game();
         begin_ = script_.now() + kTick;
@@ -74,7 +73,7 @@ class Game {
         }
     }
 
-    /// The server tells something reliably.
+    /// Sends a vital message of the server.
     void send() {
         script_.send(kS2c, message("sv_broadcast").string("something"));
         script_.pause(-kDatagram);
@@ -188,7 +187,7 @@ class Game {
 
 } // namespace
 
-TEST_CASE("each cause of a stall is told from the others") {
+TEST_CASE("each cause of a stall is distinguished from the others") {
     struct Row {
         std::string_view name;
         Trouble trouble;
@@ -220,7 +219,7 @@ TEST_CASE("each cause of a stall is told from the others") {
     }
 }
 
-TEST_CASE("stalls that follow each other keep their causes") {
+TEST_CASE("consecutive stalls keep their causes") {
     Game game;
     for (int i = 0; i < 20; ++i) {
         game.play(9, Trouble::server_stopped); // starved: it runs now and then
@@ -238,7 +237,7 @@ TEST_CASE("stalls that follow each other keep their causes") {
     CHECK(game.stalls().told[21] == "server_silent");
 }
 
-TEST_CASE("a client that gets other messages meanwhile has not lost the snapshots") {
+TEST_CASE("acknowledged messages show that the snapshots were not lost") {
     Game game;
     for (int i = 0; i < 20; ++i) {
         game.step(Trouble::client_keeps_ack);
@@ -248,7 +247,7 @@ TEST_CASE("a client that gets other messages meanwhile has not lost the snapshot
     CHECK(game.stalls().told == Lines{"unacknowledged"});
 }
 
-TEST_CASE("a normal join is neither loss nor a stall") {
+TEST_CASE("a normal join is no loss and no stall") {
     Game game;
     CHECK(game.stats().missed == 0);
     CHECK(game.stats().ticks_skipped == 0);
@@ -257,7 +256,7 @@ TEST_CASE("a normal join is neither loss nor a stall") {
     CHECK(game.stalls().told.empty());
 }
 
-TEST_CASE("where no input tells, what all sessions of the server heard does, or nothing") {
+TEST_CASE("without inputs, the server's traffic to all sessions shows the cause") {
     inspect::ServerActivities servers;
     Game first{false, &servers};
     Game second{false, &servers};
@@ -297,21 +296,21 @@ TEST_CASE("where no input tells, what all sessions of the server heard does, or 
     }
 }
 
-TEST_CASE("alone and without inputs nothing decides") {
+TEST_CASE("without inputs and other sessions the cause is unknown") {
     Game game{false};
     game.play(12, Trouble::server_stopped);
     game.play(60);
     CHECK(game.stalls().told == Lines{"unknown (server_silent, lost)"});
 }
 
-TEST_CASE("a stall that never ends is told at the end of the session") {
+TEST_CASE("an unfinished stall is reported at the end of the session") {
     Game game;
     game.play(12, Trouble::lost_before);
     game.close();
     CHECK(game.stalls().told == Lines{"unknown (server_silent, lost)"});
 }
 
-TEST_CASE("the evidence decides, and what it does not decide stays open") {
+TEST_CASE("judge_stall() follows the evidence and otherwise waits") {
     struct Row {
         std::string_view name;
         StallEvidence evidence; ///< of a stall of one second
@@ -321,55 +320,64 @@ TEST_CASE("the evidence decides, and what it does not decide stays open") {
 
     using enum StallCause;
     using Outcome = inspect::InputTimingTracker::InputOutcome;
-    constexpr Outcome kAll{.inputs = 8, .answered = 8, .is_complete = true};
-    constexpr Outcome kNone{.inputs = 8, .is_complete = true};
-    constexpr Outcome kOpen{.inputs = 8};
+    constexpr Outcome kAll{.num_inputs = 8, .num_answered = 8, .is_complete = true};
+    constexpr Outcome kNone{.num_inputs = 8, .is_complete = true};
+    constexpr Outcome kOpen{.num_inputs = 8};
     const auto undecided = std::nullopt;
     const Row rows[] = {
         {"nothing yet", {}, false, undecided},
         {"nothing ever", {}, true, unknown},
-        {"read late", {.receipts = kOpen, .longest_wait = kSecond / 2}, false, server_silent},
-        {"read a little late", {.receipts = kOpen, .longest_wait = kSecond / 3}, false, undecided},
+        {"read late", {.input_outcome = kOpen, .longest_wait = kSecond / 2}, false, server_silent},
+        {"read a little late",
+         {.input_outcome = kOpen, .longest_wait = kSecond / 3},
+         false,
+         undecided},
         {"read late, and not lost for all that is missing",
-         {.has_hole = true, .receipts = kNone, .longest_wait = kSecond},
+         {.has_lost_data = true, .input_outcome = kNone, .longest_wait = kSecond},
          false,
          server_silent},
-        {"a hole", {.has_hole = true}, false, lost},
-        {"never answered", {.receipts = kNone}, false, lost},
-        {"not answered yet", {.receipts = kOpen}, false, undecided},
-        {"not answered for long", {.is_answering = true, .receipts = kOpen}, true, lost},
-        {"by a server that never does", {.receipts = kOpen}, true, unknown},
+        {"a hole", {.has_lost_data = true}, false, lost_before_twscope},
+        {"never answered", {.input_outcome = kNone}, false, lost_before_twscope},
+        {"not answered yet", {.input_outcome = kOpen}, false, undecided},
+        {"not answered for long",
+         {.has_server_answered = true, .input_outcome = kOpen},
+         true,
+         lost_before_twscope},
+        {"by a server that never does", {.input_outcome = kOpen}, true, unknown},
         {"and nothing came after it",
-         {.has_ended = false, .is_answering = true, .receipts = kOpen},
+         {.has_ended = false, .has_server_answered = true, .input_outcome = kOpen},
          true,
          unknown},
-        {"all answered", {.receipts = kAll}, false, slower_rate},
-        {"two inputs say nothing", {.receipts = {.inputs = 2, .is_complete = true}}, true, unknown},
+        {"all answered", {.input_outcome = kAll}, false, slower_rate},
+        {"two inputs say nothing",
+         {.input_outcome = {.num_inputs = 2, .is_complete = true}},
+         true,
+         unknown},
         {"late", {.is_late = true}, true, late},
         {"late, perhaps made so", {.is_late = true}, false, undecided},
         {"made late", {.is_late = true, .longest_wait = kSecond}, false, server_silent},
-        {"nobody heard anything", {.quiet_sessions = 2}, true, server_silent},
-        {"the only one heard nothing", {.quiet_sessions = 1}, true, unknown},
+        {"nobody heard anything", {.num_quiet_sessions = 2}, true, server_silent},
+        {"the only one heard nothing", {.num_quiet_sessions = 1}, true, unknown},
         {"another one shows that it was stopped",
-         {.quiet_sessions = 1, .was_stopped = true},
+         {.num_quiet_sessions = 1, .was_server_stopped = true},
          true,
          server_silent},
         {"another one shows that it was cut off",
-         {.quiet_sessions = 2, .was_cut_off = true},
+         {.num_quiet_sessions = 2, .were_datagrams_lost = true},
          true,
-         lost},
+         lost_before_twscope},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         StallEvidence evidence = row.evidence;
-        evidence.time = kSecond;
+        evidence.duration = kSecond;
         const auto verdict = judge_stall(evidence, row.is_final);
         CHECK(verdict.has_value() == row.cause.has_value());
         if (verdict && row.cause) {
             CHECK(inspect::stall_cause_name(verdict->cause) ==
                   inspect::stall_cause_name(*row.cause));
             CHECK_FALSE(verdict->detail.empty());
-            CHECK((verdict->cause != unknown || !verdict->rivals.empty()));
+            CHECK((verdict->cause != unknown || !verdict->other_causes.empty()));
         }
     }
 }
@@ -381,7 +389,7 @@ namespace {
 constexpr record::Timestamp kMs = 1'000'000;
 constexpr record::Timestamp kStart = 1'000'000 * kMs;
 
-/// An input every 40 ms that the server reads after `wait` ms, and whose answer takes 5 ms more.
+/// Simulates an input every 40 ms. The server reads it after `wait` ms; the answer takes 5 ms more.
 class Inputs {
   public:
     void send(int count) {
@@ -411,78 +419,80 @@ class Inputs {
 
 } // namespace
 
-TEST_CASE("inputs that are answered at once did not wait") {
+TEST_CASE("inputs that were answered at once did not wait at the server") {
     Inputs inputs;
     CHECK_FALSE(inputs.receipts.has_answers());
     inputs.send(20);
     inputs.answer(1, 20, 3);
-    const auto outcome = inputs.receipts.outcome_between(kStart, inputs.sent() - 1);
-    CHECK(outcome.inputs == 19);
-    CHECK(outcome.answered == 19);
+    const auto outcome = inputs.receipts.outcome_of_inputs_between(kStart, inputs.sent() - 1);
+    CHECK(outcome.num_inputs == 19);
+    CHECK(outcome.num_answered == 19);
     CHECK(outcome.longest_wait == 0);
     CHECK(outcome.is_complete);
     CHECK(inputs.receipts.round_trip() == 8 * kMs);
 }
 
-TEST_CASE("an input that had to wait is told from an answer that never came") {
+TEST_CASE("an input that waited is distinguished from a lost answer") {
     Inputs inputs;
     inputs.send(30);
     inputs.answer(1, 10, 3);
     inputs.answer(11, 11, 400);
     const auto begin = kStart + 11 * 40 * kMs;
-    CHECK(inputs.receipts.outcome_between(begin, inputs.sent()).longest_wait == 397 * kMs);
-    CHECK_FALSE(inputs.receipts.outcome_between(begin, inputs.sent() - 1).is_complete);
+    CHECK(inputs.receipts.outcome_of_inputs_between(begin, inputs.sent()).longest_wait ==
+          397 * kMs);
+    CHECK_FALSE(inputs.receipts.outcome_of_inputs_between(begin, inputs.sent() - 1).is_complete);
     inputs.answer(30, 30, 3);
-    const auto outcome = inputs.receipts.outcome_between(begin + 1, inputs.sent() - 1);
+    const auto outcome = inputs.receipts.outcome_of_inputs_between(begin + 1, inputs.sent() - 1);
     CHECK(outcome.is_complete);
-    CHECK(outcome.inputs == 18);
-    CHECK(outcome.answered == 0);
+    CHECK(outcome.num_inputs == 18);
+    CHECK(outcome.num_answered == 0);
 }
 
-TEST_CASE("servers answer only inputs for a later tick, each once") {
+TEST_CASE("servers answer each input for a newer tick once") {
     InputTimingTracker receipts;
     receipts.on_input(10, kStart);
     receipts.on_input(10, kStart + 50 * kMs);
     receipts.on_input(8, kStart + 100 * kMs);
     receipts.on_input(9, kStart + 150 * kMs);
-    CHECK(receipts.outcome_between(kStart, kStart + 200 * kMs).inputs == 2);
+    CHECK(receipts.outcome_of_inputs_between(kStart, kStart + 200 * kMs).num_inputs == 2);
     receipts.on_answer(10, 0, kStart + 210 * kMs);
     receipts.on_answer(10, 0, kStart + 220 * kMs);
     receipts.on_answer(7, 0, kStart + 220 * kMs);
-    CHECK(receipts.outcome_between(kStart, kStart + 200 * kMs).answered == 1);
+    CHECK(receipts.outcome_of_inputs_between(kStart, kStart + 200 * kMs).num_answered == 1);
 }
 
-TEST_CASE("an answer that was overtaken by a later one belongs to its input all the same") {
+TEST_CASE("reordered answers are matched with their inputs") {
     Inputs inputs;
     inputs.send(4);
     inputs.answer(1, 1, 3);
     inputs.answer(4, 4, 3);
     inputs.answer(2, 3, 3);
-    CHECK(inputs.receipts.outcome_between(kStart, inputs.sent()).answered == 4);
+    CHECK(inputs.receipts.outcome_of_inputs_between(kStart, inputs.sent()).num_answered == 4);
 }
 
-TEST_CASE("the first inputs of a long silence stay known") {
+TEST_CASE("the first inputs of a long silence are kept") {
     Inputs inputs;
     inputs.send(50);
     inputs.answer(1, 50, 3);
     inputs.send(220); // 8.8 s
     inputs.answer(51, 60, 8500);
-    const auto outcome = inputs.receipts.outcome_between(kStart + 50 * 40 * kMs + 1, inputs.sent());
+    const auto outcome =
+        inputs.receipts.outcome_of_inputs_between(kStart + 50 * 40 * kMs + 1, inputs.sent());
     CHECK(outcome.longest_wait == 8497 * kMs);
-    CHECK(outcome.inputs <= 64);
+    CHECK(outcome.num_inputs <= 64);
 }
 
-TEST_CASE("what is made up harms nothing") {
+TEST_CASE("forged inputs and answers are harmless") {
     InputTimingTracker receipts;
     receipts.on_answer(5, INT32_MIN, kStart);
     receipts.on_input(INT32_MAX, kStart);
     receipts.on_answer(INT32_MAX, INT32_MIN, kStart + kMs);
     receipts.on_input(INT32_MIN, kStart + 100 * kMs);
     receipts.on_input(1, kStart + 200 * kMs);
-    CHECK(receipts.outcome_between(kStart, kStart + 300 * kMs).answered == 1);
+    CHECK(receipts.outcome_of_inputs_between(kStart, kStart + 300 * kMs).num_answered == 1);
 }
 
-TEST_CASE("a reliable chunk that passed is acknowledged in time, late or never") {
+TEST_CASE("a vital chunk is acknowledged in time, late or never") {
     ChunkAcknowledgements chunks;
     CHECK_FALSE(chunks.was_any_chunk_acknowledged(0, 1000 * kMs));
     CHECK_FALSE(chunks.has_unacknowledged_chunk(0, 1000 * kMs, 1000 * kMs));

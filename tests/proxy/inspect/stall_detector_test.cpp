@@ -1,4 +1,4 @@
-// What the player saw, beside what the client itself acknowledged.
+// Tests how stalls are detected from the snapshots and from the client's acknowledgements.
 // Covers: proxy/inspect/snapshots/stall_detector.cpp
 #include "proxy/inspect/snapshots/stall_detector.h"
 #include "tests/support/doctest_lines.h"
@@ -24,7 +24,7 @@ Items world(std::int32_t step) {
     return {{{4, 1}, {10 + step, 20, 0, 0}}};
 }
 
-/// What stalls were reported with.
+/// Collects the details of reported stalls.
 struct Details final : TypedRecordSink<Details> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_client_stalled) {
@@ -35,14 +35,14 @@ struct Details final : TypedRecordSink<Details> {
     Lines all;
 };
 
-/// A server that sends every second tick, and a client that acknowledges.
+/// Simulates a server with a snapshot every second tick, and a client that acknowledges snapshots.
 class Play {
   public:
     Play() : Play{SessionScript{}} {}
 
     explicit Play(record::RecordSink& sink) : Play{SessionScript{{}, sink}} {}
 
-    /// Nothing comes for so many snapshots.
+    /// Skips this many snapshots.
     void lose(int count) {
         tick_ += 2 * count;
         script.pause(count * 40 * kMillisecond);
@@ -59,21 +59,21 @@ class Play {
         }
     }
 
-    /// As long as evidence of a stall's cause may take.
+    /// Waits until no more evidence of a stall's cause is expected.
     void go_on() {
         for (int i = 0; i < 30; ++i) {
             usable();
         }
     }
 
-    /// A snapshot that is right; what the client says of it comes apart.
+    /// Sends a right snapshot, without the client's acknowledgement.
     void send(bool full = false) {
         next();
         script.snap(tick_, full ? kNoBase : base_, world(tick_));
         base_ = tick_;
     }
 
-    /// One that only the client gets.
+    /// Sends a snapshot that only the client receives.
     void pass_unseen() {
         next();
         static_cast<void>(script.snap_datagram(tick_, base_, world(tick_)));
@@ -87,7 +87,7 @@ class Play {
 
     void ack(snapshot::Tick tick) { ack(tick, tick_); }
 
-    /// `intended`: by the client's clock.
+    /// `intended`: the tick for which the input is meant.
     void ack(snapshot::Tick tick, snapshot::Tick intended) {
         script.send(kC2s, {non_vital(input(tick, intended))});
         script.pause(-10 * kMillisecond);
@@ -132,7 +132,7 @@ class Play {
 
 } // namespace
 
-TEST_CASE("a client that has all it needs is never frozen") {
+TEST_CASE("a client that receives all snapshots never stalls") {
     Play play;
     for (int i = 0; i < 100; ++i) {
         play.usable();
@@ -141,7 +141,7 @@ TEST_CASE("a client that has all it needs is never frozen") {
     CHECK(play.script.stats().freeze_us.count == 0);
 }
 
-TEST_CASE("lost snapshots freeze a client for as long as they are overdue") {
+TEST_CASE("lost snapshots stall a client for as long as they are overdue") {
     Play play;
     play.settle();
     play.lose(1);
@@ -158,7 +158,7 @@ TEST_CASE("lost snapshots freeze a client for as long as they are overdue") {
           "finding snapshot.client_stalled tick 168 unknown");
 }
 
-TEST_CASE("refused snapshots freeze a client until one is right, and its giving up is reported") {
+TEST_CASE("rejected snapshots stall a client until a right one arrives") {
     Play play;
     play.settle();
     for (int i = 0; i < 11; ++i) {
@@ -173,7 +173,7 @@ TEST_CASE("refused snapshots freeze a client until one is right, and its giving 
     CHECK(findings.back() == "finding snapshot.client_stalled tick 166 rejected");
 }
 
-TEST_CASE("a client that goes on although we cannot is not frozen") {
+TEST_CASE("a client that acknowledges rejected snapshots does not stall") {
     Play play;
     play.settle();
     for (int i = 0; i < 20; ++i) {
@@ -183,10 +183,10 @@ TEST_CASE("a client that goes on although we cannot is not frozen") {
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
-TEST_CASE("what a client makes of refused snapshots counts from when they came") {
+TEST_CASE("an acknowledged rejected snapshot counts from its arrival") {
     Play play;
     play.settle();
-    // Its acknowledgements take 200 ms.
+    // The client's acknowledgements take 200 ms.
     for (int i = 0; i < 30; ++i) {
         play.refused();
         play.ack(play.tick() - 10);
@@ -194,7 +194,7 @@ TEST_CASE("what a client makes of refused snapshots counts from when they came")
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
-TEST_CASE("a client that acknowledges nothing new stood still, whatever passed here") {
+TEST_CASE("a client that acknowledges no new snapshot stalls") {
     struct Row {
         std::string_view name;
         int stuck; ///< snapshots, of 40 ms each
@@ -225,17 +225,17 @@ TEST_CASE("a client that acknowledges nothing new stood still, whatever passed h
     }
 }
 
-TEST_CASE("inputs that were held up, or are rare, are no client that stands still") {
+TEST_CASE("delayed or rare inputs are no stall") {
     Play play;
     play.settle();
-    // One input is late by half a second, the others with it.
+    // An input and all later ones are delayed by half a second.
     const snapshot::Tick before = play.tick();
     for (int i = 0; i < 12; ++i) {
         play.send();
     }
     play.ack(before, before + 1);
     play.usable();
-    // In a menu, one a second.
+    // In a menu, the client sends one input a second.
     for (int i = 0; i < 100; ++i) {
         play.send();
         if (i % 25 == 0) {
@@ -245,7 +245,7 @@ TEST_CASE("inputs that were held up, or are rare, are no client that stands stil
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
-TEST_CASE("what both ways tell of one freeze is counted once") {
+TEST_CASE("a freeze that is detected in two ways is counted once") {
     Play play;
     play.settle();
     const snapshot::Tick shown = play.tick();
@@ -259,7 +259,7 @@ TEST_CASE("what both ways tell of one freeze is counted once") {
     CHECK(play.script.log().count_of("snapshot.client_stalled") == 1);
 }
 
-TEST_CASE("a snapshot behind a part of a newer one is of no use to clients") {
+TEST_CASE("clients ignore a snapshot after a part of a newer one") {
     Play play;
     play.settle();
     const snapshot::Tick shown = play.tick();
@@ -272,7 +272,7 @@ TEST_CASE("a snapshot behind a part of a newer one is of no use to clients") {
     CHECK(play.script.stats().frozen_ms == 80);
 }
 
-TEST_CASE("the version that a client told stands with its stall") {
+TEST_CASE("a stall is reported with the client's version") {
     struct Row {
         std::int32_t version;
         std::string_view detail;
@@ -298,7 +298,7 @@ TEST_CASE("the version that a client told stands with its stall") {
     }
 }
 
-TEST_CASE("an acknowledgement of what never came changes nothing") {
+TEST_CASE("an acknowledgement of an unknown tick changes nothing") {
     Play play;
     play.settle();
     play.refused();
@@ -308,7 +308,7 @@ TEST_CASE("an acknowledgement of what never came changes nothing") {
     CHECK(play.script.stats().frozen_ms == 440);
 }
 
-TEST_CASE("a gap in the copies, another map and a quiet end count nothing") {
+TEST_CASE("lost copies, map changes and the end of a session are no stalls") {
     Play play;
     play.settle();
     play.script.lose_copies(5);
@@ -320,7 +320,7 @@ TEST_CASE("a gap in the copies, another map and a quiet end count nothing") {
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
-TEST_CASE("a hole in a capture counts nothing") {
+TEST_CASE("a hole in a capture is no stall") {
     Play play;
     play.settle();
     play.lose(50);
@@ -335,7 +335,7 @@ TEST_CASE("a hole in a capture counts nothing") {
     CHECK(play.script.stats().frozen_ms == 400);
 }
 
-TEST_CASE("a client that acknowledges a snapshot in a hole of the capture did not stand still") {
+TEST_CASE("a client that acknowledges a snapshot missed by the capture did not stall") {
     Play play;
     play.settle();
     play.lose(50);
@@ -348,7 +348,7 @@ TEST_CASE("a client that acknowledges a snapshot in a hole of the capture did no
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
-TEST_CASE("reliable messages in a hole make what was shown unknown") {
+TEST_CASE("vital chunks missed by the capture make the displayed snapshot unknown") {
     Play play;
     play.settle();
     play.script.send_unseen(kS2c, message("rcon_line").string("in the hole"));
@@ -360,7 +360,7 @@ TEST_CASE("reliable messages in a hole make what was shown unknown") {
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
-TEST_CASE("a client that waits to the end has been frozen until its last input") {
+TEST_CASE("a stall at the end of a session lasts until the client's last input") {
     Play play;
     play.settle();
     for (int i = 0; i < 25; ++i) {
@@ -394,16 +394,16 @@ Totals feed(const std::vector<Sent>& snapshots) {
     for (const Sent& sent : snapshots) {
         const SnapshotArrival arrival =
             cadence.on_arrival(sent.tick, std::int64_t{sent.tick} * 20 * kMillisecond, sent.full);
-        totals.skipped += arrival.skipped;
-        totals.missed += arrival.missed;
-        totals.reordered += arrival.reordered ? 1 : 0;
+        totals.skipped += arrival.num_skipped_ticks;
+        totals.missed += arrival.num_missed_snapshots;
+        totals.reordered += arrival.is_reordered ? 1 : 0;
     }
     return totals;
 }
 
 } // namespace
 
-TEST_CASE("ticks beyond the usual step are missed snapshots") {
+TEST_CASE("ticks beyond the usual interval count as missed snapshots") {
     struct Row {
         const char* name;
         std::vector<Sent> snapshots;
@@ -442,7 +442,7 @@ TEST_CASE("ticks beyond the usual step are missed snapshots") {
     }
 }
 
-TEST_CASE("jitter is what arrival and game time differ by") {
+TEST_CASE("jitter is the difference between arrival times and ticks") {
     struct Row {
         const char* name;
         int tick;

@@ -1,4 +1,4 @@
-// Single bits of values flipped in the deltas of real games, on their way to the client. All 10,000:
+// Tests flipped bits in values of real games' deltas. This command tries all 10,000:
 // TW_ROUNDS=25 tw_why_test -tc="a flipped bit*"
 // Covers: proxy/inspect/diagnosis/suspects.cpp
 #include "proxy/inspect/diagnosis/suspects.h"
@@ -88,14 +88,14 @@ std::vector<PastSession> read_sessions(const std::string& capture) {
     return sink.take();
 }
 
-/// A value in a delta, and what it became.
+/// A value of a delta, before and after a bit was flipped.
 struct Flip {
     ItemKey key;
     std::uint32_t index = 0;
     Bytes body;
 };
 
-/// Flips a bit of a value's int, or one on the wire that says nothing about the encoding's length.
+/// Flips a bit of a value's int, or a bit of its encoding that is not a length bit.
 std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std::mt19937& random) {
     snapshot::Delta delta;
     REQUIRE(snapshot::decode_delta(body, delta, snapshot::agreed_sizes(dialect)));
@@ -133,7 +133,7 @@ std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std
     return flip;
 }
 
-/// What findings say about one flip.
+/// The findings about one flipped bit.
 struct Verdict {
     bool mismatched = false;
     bool named = false;
@@ -150,7 +150,7 @@ class Verdicts final : public TypedRecordSink<Verdicts> {
   public:
     explicit Verdicts(snapshot::Dialect dialect) { types_.start_connection(dialect); }
 
-    /// Findings are compared with this.
+    /// The flipped bit with which findings are compared.
     void expect(const Flip& flip) { flip_ = &flip; }
 
     void on(const record::FindingRecord& finding) {
@@ -189,7 +189,7 @@ class Verdicts final : public TypedRecordSink<Verdicts> {
         // Types that a descriptor names have no fields here.
         const snapshot::ObjectSpec* object = types_.object(flip_->key.type);
         return item.type_id == flip_->key.type && item.id == flip_->key.id &&
-               (object == nullptr || field == inspect::field_name(object, flip_->index));
+               (object == nullptr || field == inspect::name_of_int(object, flip_->index));
     }
 
     record::ItemTypes types_;
@@ -197,7 +197,7 @@ class Verdicts final : public TypedRecordSink<Verdicts> {
     Verdict verdict_;
 };
 
-/// Plays a part of a session up to a damaged delta, and the right snapshots that follow.
+/// Inspects a part of a session up to a damaged delta, and the right snapshots after it.
 class Replay {
   public:
     Replay(const PastSession& session, std::size_t at)
@@ -210,7 +210,7 @@ class Replay {
         script_.enter_game();
     }
 
-    /// Nothing if the shown's delta cannot be played.
+    /// Returns nullopt if the snapshot's delta cannot be applied.
     std::optional<Verdict> flip(std::mt19937& random) {
         const PastSnapshot& shown = session_->snapshots[at_];
         const PastSnapshot* base = session_->at(shown.base);
@@ -275,7 +275,7 @@ class Replay {
 
 } // namespace
 
-TEST_CASE("a flipped bit is explained, or called ambiguous; hardly ever is another value named") {
+TEST_CASE("a flipped bit is found or called ambiguous; a wrong value is rarely named") {
     using Totals = std::map<std::string_view, std::size_t>;
     Totals all;
     const std::size_t wanted = 100 * rounds();
@@ -331,7 +331,7 @@ using inspect::ValueHistory;
 using inspect::ValueProbability;
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
-using Points = std::vector<ValueHistory::Point>;
+using Points = std::vector<ValueHistory::ValueAtTick>;
 
 namespace {
 
@@ -346,7 +346,7 @@ const Points kGoes{{102, 110}, {104, 120}, {106, 130}};
 
 } // namespace
 
-TEST_CASE("what follows from the snapshots around is likelier than what does not, by this much") {
+TEST_CASE("values that fit the neighbouring snapshots are likelier, by this factor") {
     struct Row {
         std::string_view name;
         Points before;
@@ -376,7 +376,7 @@ TEST_CASE("what follows from the snapshots around is likelier than what does not
     }
 }
 
-TEST_CASE("where nothing tells two values apart, neither is much likelier") {
+TEST_CASE("without evidence two values are about equally likely") {
     struct Row {
         std::string_view name;
         Points before;
@@ -403,26 +403,26 @@ TEST_CASE("where nothing tells two values apart, neither is much likelier") {
     }
 }
 
-TEST_CASE("what changes often, or was seen before, may do so again") {
+TEST_CASE("frequent changes and values seen before are likelier") {
     const ValueHistory calm{.tick = 100, .before = kStood, .after = kStands, .change_rate = 0.001};
     ValueHistory lively = calm;
     lively.change_rate = 0.3;
     ValueHistory usual = calm;
     const Ints seen{5, 6};
-    usual.usual = seen;
+    usual.usual_values = seen;
     CHECK(ValueProbability{lively}.probability_of(6) >
           10 * ValueProbability{calm}.probability_of(6));
     CHECK(ValueProbability{usual}.probability_of(6) >
           1.5 * ValueProbability{calm}.probability_of(6));
 }
 
-TEST_CASE("events are likelier where characters are") {
+TEST_CASE("events are likelier near characters") {
     const Ints positions{3000};
-    const ValueProbability plausibility{{.tick = 100, .positions = positions}};
+    const ValueProbability plausibility{{.tick = 100, .character_coordinates = positions}};
     CHECK(plausibility.probability_of(3010) > 20 * plausibility.probability_of(2000));
 }
 
-TEST_CASE("any value has a probability, at the ends of the range as well") {
+TEST_CASE("every value has a probability, also the extreme ones") {
     const Points ends{{98, INT32_MIN}, {96, INT32_MAX}};
     const Points others{{102, INT32_MAX}, {104, INT32_MIN}};
     for (const ValueHistory& course :
@@ -436,13 +436,13 @@ TEST_CASE("any value has a probability, at the ends of the range as well") {
     }
 }
 
-TEST_CASE("ints are named as their object does") {
+TEST_CASE("ints have the names of their object's fields") {
     const auto* const info =
         snapshot::find_object(snapshot::kClientInfoType, snapshot::Dialect::six);
     const auto* const character =
         snapshot::find_object(snapshot::kCharacterType, snapshot::Dialect::six);
-    CHECK(inspect::field_name(character, 1) == "x");
-    CHECK(inspect::field_name(character, 22) == "int_22");
-    CHECK(inspect::field_name(info, 1) == "name[1]");
-    CHECK(inspect::field_name(nullptr, 0) == "int_0");
+    CHECK(inspect::name_of_int(character, 1) == "x");
+    CHECK(inspect::name_of_int(character, 22) == "int_22");
+    CHECK(inspect::name_of_int(info, 1) == "name[1]");
+    CHECK(inspect::name_of_int(nullptr, 0) == "int_0");
 }

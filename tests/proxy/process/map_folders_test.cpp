@@ -14,8 +14,8 @@
 
 using namespace tw;
 using namespace tw::test;
-using inspect::FoundMap;
 using inspect::MapAnnouncement;
+using inspect::MapSearchResult;
 using inspect::MapStatus;
 using pipeline::MapFolders;
 
@@ -74,7 +74,7 @@ TEST_CASE("a map is found by its checksum, under each possible file name") {
         const TemporaryFolder empty;
         save(folder.file(row.file), bytes);
         MapFolders maps{{empty.path(), folder.path()}};
-        const FoundMap found = maps.find_map(announce("dm1", bytes, row.with_sha256));
+        const MapSearchResult found = maps.find_map(announce("dm1", bytes, row.with_sha256));
         CHECK(found.status == MapStatus::found);
         CHECK(found.physics != nullptr);
         CHECK(found.sha256 == identity.sha256);
@@ -107,15 +107,15 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
         {announce("other", good, false), MapStatus::other_version, "other.map has crc"},
         {announce("nonsense", no_map), MapStatus::unreadable, "nonsense.map"},
         {announce("cut", cut), MapStatus::unreadable, "offset"},
-        {announce("", good), MapStatus::name_invalid, ""},
-        {announce("../other", map_with(2)), MapStatus::name_invalid, ""},
-        {announce("/etc/passwd", good), MapStatus::name_invalid, ""},
-        {announce(std::string{"a\0b", 3}, good), MapStatus::name_invalid, ""},
+        {announce("", good), MapStatus::invalid_name, ""},
+        {announce("../other", map_with(2)), MapStatus::invalid_name, ""},
+        {announce("/etc/passwd", good), MapStatus::invalid_name, ""},
+        {announce(std::string{"a\0b", 3}, good), MapStatus::invalid_name, ""},
     };
     MapFolders maps{{folder.path(), folder.file("no such folder")}};
     for (const Row& row : rows) {
         CAPTURE(row.announcement.name);
-        const FoundMap found = maps.find_map(row.announcement);
+        const MapSearchResult found = maps.find_map(row.announcement);
         CHECK(found.status == row.status);
         CHECK(found.physics == nullptr);
         CAPTURE(found.detail);
@@ -126,11 +126,11 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
 TEST_CASE("a map of another version is found by the checksum announced to a 0.7 client, too") {
     const Bytes bytes = map_with(1);
     MapAnnouncement announcement = announce("dm1", map_with(2));
-    announcement.any_version = true;
+    announcement.fits_any_version = true;
     const TemporaryFolder folder;
     save(folder.file("dm1.map"), bytes);
     MapFolders maps{{folder.path()}};
-    const FoundMap found = maps.find_map(announcement);
+    const MapSearchResult found = maps.find_map(announcement);
     REQUIRE(found.physics != nullptr);
     CHECK(maps.find_loaded_map(*announcement.sha256).physics == found.physics);
     CHECK(maps.find_loaded_map(map::identify(bytes).sha256).physics == found.physics);
@@ -151,7 +151,7 @@ TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") 
         std::filesystem::remove(folder.file(name(i) + ".map"));
     }
     CHECK(maps.find_map(announce(name(0), bytes)).status == MapStatus::not_found);
-    const FoundMap once = maps.find_map(announce(name(1), bytes));
+    const MapSearchResult once = maps.find_map(announce(name(1), bytes));
     CHECK(once.status == MapStatus::found);
     CHECK(once.physics == maps.find_map(announce(name(1), bytes)).physics);
     CHECK(maps.find_map(announce(name(kKept), bytes)).status == MapStatus::found);
@@ -166,7 +166,7 @@ TEST_CASE("a loaded map is found by its file's checksum, with the file if that i
         MapFolders maps{{folder.path()}, {.with_files = with_files}};
         const auto sha256 = map::identify(bytes).sha256;
         CHECK(maps.find_loaded_map(sha256).physics == nullptr);
-        const FoundMap found = maps.find_map(announce("one", bytes));
+        const MapSearchResult found = maps.find_map(announce("one", bytes));
         CHECK(maps.find_loaded_map(sha256).physics == found.physics);
         const auto file = maps.find_loaded_map(sha256).file;
         CHECK((file != nullptr) == with_files);
@@ -192,14 +192,14 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
         const MapAnnouncement announcement = announce("dm1", bytes, with_sha256);
         MapFolders maps{{}, {.cache = cache.path()}};
         CHECK(maps.find_stored_map(announcement).status == MapStatus::not_found);
-        const FoundMap kept = maps.store_map(announcement, bytes);
+        const MapSearchResult kept = maps.store_map(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.empty());
         CHECK(maps.num_stored_maps() == 1);
-        for (const FoundMap& found :
+        for (const MapSearchResult& found :
              {kept, maps.find_stored_map(announcement), maps.find_map(announcement)}) {
             CHECK(found.physics == kept.physics);
-            CHECK(found.from_wire);
+            CHECK(found.is_from_download);
         }
         const std::string id =
             with_sha256 ? map::to_hex(identity.sha256) : map::to_hex(identity.crc);
@@ -209,7 +209,7 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
         CHECK(MapFolders{{cache.path()}}.find_map(announcement).status == MapStatus::found);
         MapFolders without_cache{{}};
         CHECK(without_cache.find_map(announcement).status == MapStatus::not_found);
-        CHECK(without_cache.store_map(announcement, bytes).from_wire);
+        CHECK(without_cache.store_map(announcement, bytes).is_from_download);
         CHECK(without_cache.find_map(announcement).physics != nullptr);
     }
 }
@@ -230,7 +230,7 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
         {announce("dm1", bytes), other, MapStatus::other_version},
         {announce("dm1", bytes), {}, MapStatus::other_version},
         {wrong_sha256, bytes, MapStatus::other_version},
-        {announce("../dm1", bytes), bytes, MapStatus::name_invalid},
+        {announce("../dm1", bytes), bytes, MapStatus::invalid_name},
     };
     for (const Row& row : rows) {
         CAPTURE(row.announcement.name);
@@ -258,7 +258,7 @@ TEST_CASE("an unwritable cache is reported, and the map is still used") {
     for (const std::string& cache : {folder.file("missing"), folder.file("plain"), taken}) {
         CAPTURE(cache);
         MapFolders maps{{}, {.cache = cache}};
-        const FoundMap kept = maps.store_map(announcement, bytes);
+        const MapSearchResult kept = maps.store_map(announcement, bytes);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.find("could not be cached in " + cache) != std::string::npos);
         CHECK(maps.find_map(announcement).status == MapStatus::found);
@@ -274,7 +274,7 @@ TEST_CASE("a map with several names is in memory once") {
     inspect::MemoryBudget memory;
     {
         MapFolders maps{{folder.path()}, {.memory = &memory}};
-        const FoundMap first = maps.find_map(announce("dm1", bytes));
+        const MapSearchResult first = maps.find_map(announce("dm1", bytes));
         const std::size_t once = memory.used_bytes();
         CHECK(once == first.physics->memory_bytes());
         CHECK(maps.find_map(announce("dm1", bytes, false)).physics == first.physics);
@@ -313,7 +313,7 @@ TEST_CASE("a cache stores only valid maps, and no more than its quota") {
 
     CHECK(maps.store_map(announce("dm1", bytes), bytes).detail.empty());
     CHECK(files_in(cache.path()) == 1);
-    const FoundMap second = maps.store_map(announce("dm2", map_with(2)), map_with(2));
+    const MapSearchResult second = maps.store_map(announce("dm2", map_with(2)), map_with(2));
     CHECK(second.status == MapStatus::found);
     CHECK(second.detail.find("was not cached in " + cache.path()) != std::string::npos);
     CHECK(files_in(cache.path()) == 1);
@@ -327,16 +327,16 @@ TEST_CASE("several workers can search for maps at the same time") {
     const TemporaryFolder folder;
     save(folder.file("dm1.map"), bytes);
     MapFolders maps{{folder.path()}};
-    std::vector<FoundMap> found(kThreads);
+    std::vector<MapSearchResult> found(kThreads);
     std::vector<std::thread> threads;
     threads.reserve(found.size());
-    for (FoundMap& each : found) {
+    for (MapSearchResult& each : found) {
         threads.emplace_back([&] { each = maps.find_map(announce("dm1", bytes)); });
     }
     for (std::thread& thread : threads) {
         thread.join();
     }
-    for (const FoundMap& each : found) {
+    for (const MapSearchResult& each : found) {
         CHECK(each.status == MapStatus::found);
         CHECK(each.physics == found.front().physics);
     }

@@ -49,7 +49,7 @@ struct Worker {
     pipeline::PageRecorder recorder{recordings};
     inspect::Observers observers = [this] {
         inspect::Observers all;
-        all.add(recorder);
+        all.add_observer(recorder);
         return all;
     }();
     test::SessionScript script{{.observers = &observers}, recorder};

@@ -22,7 +22,7 @@ constexpr std::string_view kVersion = "0.6 626fce9a778df4d4";
 /// A session from which a client's script is made.
 struct CapturedClient {
     explicit CapturedClient(replay::ClientScriptExtractor::Options options = {}) : reader{options} {
-        observers.add(reader);
+        observers.add_observer(reader);
     }
 
     replay::ClientScriptExtractor reader;
@@ -153,7 +153,7 @@ TEST_CASE("every client of a real capture gets a script, in 0.6 and 0.7") {
         CAPTURE(row.name);
         replay::ClientScriptExtractor reader{{}};
         inspect::Observers observers;
-        observers.add(reader);
+        observers.add_observer(reader);
         test::RecordLog log;
         test::TrafficInspector run{{.messages = false, .observers = &observers}, log};
         run.play(test::read_traffic(row.name));

@@ -35,7 +35,7 @@ boost::json::value text_field(std::string_view text, wire::Secrecy secrecy,
 /// A session without tokens, and the JSON lines of its records.
 struct PlainSession {
     explicit PlainSession(const sink::JsonOptions& options = {}) : json{options, output} {
-        session.open(0);
+        session.open_session(0);
         pass(wire::Direction::c2s, wire::encode_control({.kind = wire::ControlKind::connect}));
         pass(wire::Direction::s2c,
              wire::encode_control({.kind = wire::ControlKind::connectaccept}));
@@ -244,7 +244,7 @@ TEST_CASE("no password gets into the records of a session") {
         PlainSession plain;
         test::SessionScript peers; // used only to build packets
         plain.pass(row.direction, peers.pack(row.direction, {test::vital(row.message)}));
-        plain.session.close(0, "shutdown", *plain.workspace);
+        plain.session.close_session(0, "shutdown", *plain.workspace);
         plain.json.flush();
         const std::string& text = plain.output.text;
         CHECK(plain.session.totals().directions[wire::index_of(row.direction)].vital == 1);

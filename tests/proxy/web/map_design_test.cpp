@@ -39,8 +39,8 @@ Bytes filled(std::size_t size, unsigned value) {
 struct MapPage final : test::SamplePage {
     explicit MapPage(std::shared_ptr<const Bytes> map_file) : file{std::move(map_file)} {}
 
-    inspect::FoundMap map_of_session(std::uint32_t session) const override {
-        return {.file = session == 1 ? file : nullptr};
+    inspect::MapSearchResult map_of_session(std::uint32_t session) const override {
+        return {.file_bytes = session == 1 ? file : nullptr};
     }
 
     std::shared_ptr<const Bytes> file;

@@ -81,7 +81,7 @@ void read(const std::string& name, Read& into) {
 
 } // namespace
 
-TEST_CASE("honest games: a world for each tick, nothing late, no views that differ") {
+TEST_CASE("in normal games, every tick gets a world without late or differing views") {
     for (const std::string name :
          {"bench-4.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
           "bench-64.pcap.gz", "teeworlds-0.7.5.pcap.gz"}) {
@@ -101,7 +101,7 @@ TEST_CASE("honest games: a world for each tick, nothing late, no views that diff
     }
 }
 
-TEST_CASE("the same capture gives the same worlds again") {
+TEST_CASE("the same capture always gives the same worlds") {
     Read first;
     Read second;
     read("bench-4.pcap.gz", first);

@@ -75,7 +75,7 @@ std::int32_t dot(std::uint32_t session, Tick tick, std::int32_t seed) {
     return static_cast<std::int32_t>((mixed ^ (mixed >> 15U)) * 2654435761U >> 26U);
 }
 
-/// Pickups with fixed positions, and pickups that are random dots around a portal.
+/// Returns pickups with fixed positions, and pickups that are random dots around a portal.
 Items with_dots(std::uint32_t session, Tick tick, std::uint16_t first = 50) {
     Items items{{{kPickup, 1}, {10, 20, 0, 0}}, {{kPickup, 2}, {30, 40, 0, 0}}};
     for (std::uint16_t i = 0; i < 8; ++i) {
@@ -87,7 +87,7 @@ Items with_dots(std::uint32_t session, Tick tick, std::uint16_t first = 50) {
 
 } // namespace
 
-TEST_CASE("what is said of views that differ") {
+TEST_CASE("differing views are reported") {
     struct Row {
         std::string_view name;
         Show show;
@@ -160,7 +160,7 @@ TEST_CASE("what is said of views that differ") {
     }
 }
 
-TEST_CASE("a server that shows some items to each viewer in its own way hides nothing by that") {
+TEST_CASE("per-viewer items do not hide other differences") {
     TwoSessions stage;
     stage.play(100, 1200, [](std::uint32_t session, Tick tick) {
         Items items = with_dots(session, tick);
@@ -175,7 +175,7 @@ TEST_CASE("a server that shows some items to each viewer in its own way hides no
                                "warning world.views_differ pickup.x @400"});
 }
 
-TEST_CASE("a server that alternates hides nothing") {
+TEST_CASE("alternating differences are reported") {
     // The views differ from the start, so the field is per viewer. In between, they agree.
     for (const Tick pause : {30, 300}) {
         CAPTURE(pause);
@@ -194,7 +194,7 @@ TEST_CASE("a server that alternates hides nothing") {
     }
 }
 
-TEST_CASE("events that differ among others that agree are faults, however many") {
+TEST_CASE("differing events among equal ones are faults") {
     TwoSessions stage;
     stage.play(100, 300, [](std::uint32_t session, Tick tick) {
         const auto id = static_cast<std::uint16_t>(tick);
@@ -208,7 +208,7 @@ TEST_CASE("events that differ among others that agree are faults, however many")
     }));
 }
 
-TEST_CASE("what was found on one map is not told again on the next") {
+TEST_CASE("a per-viewer field is not reported again on the next map") {
     TwoSessions stage;
     for (const record::Timestamp map : {0, 1, 2}) {
         const Tick to = 400;

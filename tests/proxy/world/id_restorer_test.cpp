@@ -40,7 +40,8 @@ LastView restore(const Views& views, world::IdRestorer& restorer) {
         types.learn_types(view.items);
     }
     restorer.restore_ids(list, types);
-    return {to_items(list.back().items), list.back().own, list.back().spectated};
+    return {to_items(list.back().items), list.back().own_client_id,
+            list.back().spectated_client_id};
 }
 
 LastView restore(const Views& views) {
@@ -50,7 +51,7 @@ LastView restore(const Views& views) {
 
 } // namespace
 
-TEST_CASE("translated ids become the server's by the names of a view that knows all") {
+TEST_CASE("names in an untranslated view restore the server's ids") {
     const Items knowing{{{kClientInfo, 20}, client_info("bob")},
                         {{kClientInfo, 33}, client_info("vera")}};
     const LastView view = restore(Views{}.add(1, 0, translated()).add(2, 20011, knowing));
@@ -65,7 +66,7 @@ TEST_CASE("translated ids become the server's by the names of a view that knows 
     CHECK(view.watched == 20);
 }
 
-TEST_CASE("the owner in an older projectile is translated, and the carrier of a flag is not") {
+TEST_CASE("an old projectile's owner is translated, a flag's carrier is not") {
     struct Row {
         std::string_view name;
         std::int32_t view; ///< the int that contains the owner in some of its bits
@@ -94,14 +95,14 @@ TEST_CASE("the owner in an older projectile is translated, and the carrier of a 
     }
 }
 
-TEST_CASE("without one, the viewer's own id is told and others get one that no server has") {
+TEST_CASE("without an untranslated view, only the viewer's id is known") {
     const LastView view = restore(Views{}.add(1, 0, translated()));
     CHECK(view.own == 33);
     CHECK(view.items.contains({kCharacter, 33}));
     CHECK(view.items.contains({kCharacter, 128}));
 }
 
-TEST_CASE("who stands for others is known by its id, not by its name alone") {
+TEST_CASE("a placeholder is recognised by its id, not only by its name") {
     struct Row {
         std::string_view name;
         std::uint16_t client;
@@ -134,7 +135,7 @@ TEST_CASE("who stands for others is known by its id, not by its name alone") {
     }
 }
 
-TEST_CASE("a newcomer with a name that somebody gave up is another player") {
+TEST_CASE("a new player with an abandoned name is another player") {
     const auto seen = [](std::string_view first, std::string_view newcomer) {
         Items items = translated();
         items[{kClientInfo, 0}] = client_info(first);
@@ -150,13 +151,13 @@ TEST_CASE("a newcomer with a name that somebody gave up is another player") {
         const Items knowing{{{kClientInfo, 20}, client_info(first)}};
         restore(Views{}.add(1, 0, seen(first, "")).add(2, 20011, knowing), restorer);
     }
-    // No view that knows all players is left.
+    // Now no view is untranslated.
     const Items items = restore(Views{}.add(1, 0, seen("rob", "bob")), restorer).items;
     CHECK(items.at({kCharacter, 20})[1] == 5);
     CHECK(items.at({kCharacter, 128})[1] == 7);
 }
 
-TEST_CASE("several players of one name are all there") {
+TEST_CASE("several players may have the same name") {
     Items same = translated();
     same[{kCharacter, 2}] = character(7, 7);
     same[{kPlayerInfo, 2}] = {0, 2, 0, 0, 0};
@@ -231,7 +232,7 @@ Lines tell(world::IdRestorer& restorer, const std::vector<Numbers>& tick) {
 
 } // namespace
 
-TEST_CASE("which id a player of translated views has, and whose it is") {
+TEST_CASE("ids of players in translated views, and where they come from") {
     struct Row {
         std::string_view name;
         std::vector<std::vector<Numbers>> ticks;
@@ -287,7 +288,7 @@ TEST_CASE("which id a player of translated views has, and whose it is") {
     }
 }
 
-TEST_CASE("a view that is gone for good says nothing of the present") {
+TEST_CASE("the numbering of an absent session is forgotten") {
     world::IdRestorer restorer;
     const std::vector<std::string_view> abc{"anna", "bob", "cleo"};
     static_cast<void>(tell(restorer, {{1, abc, 0, 0}, {2, {"bob", "anna", "cleo"}, 0, 0}}));
@@ -302,7 +303,7 @@ TEST_CASE("a view that is gone for good says nothing of the present") {
     CHECK(tell(restorer, {{1, abc, 0, 0}}) == last);
 }
 
-TEST_CASE("sessions whose numbers are not the world's are told of") {
+TEST_CASE("renumbered clients are listed") {
     world::IdRestorer restorer;
     static_cast<void>(tell(restorer, {{1, {"anna", "bob"}, 0, 5}, {2, {"bob", "anna"}, 0, 6}}));
     using record::RenumberedClient;
@@ -317,7 +318,7 @@ TEST_CASE("sessions whose numbers are not the world's are told of") {
     }
 }
 
-TEST_CASE("views that know all stay as they are") {
+TEST_CASE("untranslated views are not changed") {
     Views views;
     views.add(1, 0, {{{kCharacter, 0}, character(1, 1)}});
     auto list = views.list();
@@ -343,7 +344,7 @@ int id_of(world::PlayerNameIds& ids, const std::string& of) {
 
 } // namespace
 
-TEST_CASE("an id that a view tells is taken from the name that had it") {
+TEST_CASE("a learned id is taken from the name that had it") {
     world::PlayerNameIds ids;
     ids.begin_tick();
     ids.learn_id("foo", 0);
@@ -363,7 +364,7 @@ TEST_CASE("an id that a view tells is taken from the name that had it") {
     CHECK(id_of(ids, "bar") == 128);
 }
 
-TEST_CASE("an id of a name that no view tells is taken when a view tells it of another") {
+TEST_CASE("an unlearned id is taken when it is learned for another name") {
     world::PlayerNameIds ids;
     ids.begin_tick();
     CHECK(id_of(ids, "foo") == 128);
@@ -372,7 +373,7 @@ TEST_CASE("an id of a name that no view tells is taken when a view tells it of a
     CHECK(id_of(ids, "bar") == 128);
 }
 
-TEST_CASE("what views offer gives way to what the server says, and to nobody else") {
+TEST_CASE("ids offered by views yield only to the server's ids") {
     world::PlayerNameIds ids;
     ids.begin_tick();
     ids.learn_id("foo", 3);
@@ -404,7 +405,7 @@ TEST_CASE("what views offer gives way to what the server says, and to nobody els
     CHECK(id_of(ids, "foo") == 129);
 }
 
-TEST_CASE("names beyond those that are kept have ids of their own, and who stays keeps them") {
+TEST_CASE("new names beyond the limit get ids, and present names keep theirs") {
     world::PlayerNameIds ids;
     for (int tick = 0; tick < 500; ++tick) {
         ids.begin_tick();
@@ -419,7 +420,7 @@ TEST_CASE("names beyond those that are kept have ids of their own, and who stays
     }
 }
 
-TEST_CASE("more names in one tick than are kept have none, and no two of the others have one") {
+TEST_CASE("in a tick with too many names, the surplus names have no id") {
     world::PlayerNameIds ids;
     ids.begin_tick();
     std::set<std::uint16_t> given;
@@ -450,7 +451,7 @@ Items narrow(std::string_view last_but_one, const Items& shown) {
 
 } // namespace
 
-TEST_CASE("a weapon and a hook that stand for a player are not in the world") {
+TEST_CASE("stand-in items for a player are left out of the world") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const Items knowing{{number, uuid},
                         {{kCharacter, 33}, character(500, 600)},
@@ -481,7 +482,7 @@ TEST_CASE("a weapon and a hook that stand for a player are not in the world") {
     CHECK(items.contains({kDescribed, 1}));
 }
 
-TEST_CASE("of a view that has an id for everybody nothing is taken for a player") {
+TEST_CASE("in an untranslated view no item is a stand-in") {
     const Items knowing{{{kCharacter, 33}, character(500, 600)},
                         {{kClientInfo, 33}, client_info("vera")}};
     const Items shot{{{kLaser, 70}, {7, 8, 500, 600, 5}}}; // vera's own

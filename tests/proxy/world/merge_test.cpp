@@ -19,7 +19,7 @@ Ints player_info(std::int32_t client, bool local, std::int32_t score = 0,
     return {local ? 1 : 0, client, 0, score, latency};
 }
 
-/// A copy of the results of a merge.
+/// A copy of a merge's results.
 struct Outcome {
     Items items;
     std::map<ItemKey, std::vector<std::uint32_t>> seen_by;
@@ -61,7 +61,7 @@ Outcome merged(const Views& views) {
 
 } // namespace
 
-TEST_CASE("the world has what any view has, and says who saw it") {
+TEST_CASE("the world contains the items of all views and the sessions that saw them") {
     const Items left{{{kCharacter, 0}, character(100, 200)}, {{kCharacter, 2}, character(7, 7)}};
     const Items right{{{kCharacter, 1}, character(300, 400)}, {{kCharacter, 2}, character(7, 7)}};
     const Items all{{{kCharacter, 0}, character(100, 200)},
@@ -75,7 +75,7 @@ TEST_CASE("the world has what any view has, and says who saw it") {
     CHECK(world.differences.empty());
 }
 
-TEST_CASE("more views than bits in a word say who saw what") {
+TEST_CASE("more than 64 views may see an item") {
     Views views;
     std::vector<std::uint32_t> everybody;
     for (std::uint32_t session = 1; session <= 130; ++session) {
@@ -90,7 +90,7 @@ TEST_CASE("more views than bits in a word say who saw what") {
     CHECK(world.seen_by.at({kCharacter, 130}) == std::vector<std::uint32_t>{130});
 }
 
-TEST_CASE("health is what the player's own view says, and unknown where there is none") {
+TEST_CASE("health comes from the player's own view, and is unknown without one") {
     const Items own{{{kCharacter, 0}, character(1, 2, 7)},
                     {{kCharacter, 1}, character(3, 4)},
                     {{kPlayerInfo, 0}, player_info(0, true)},
@@ -117,7 +117,7 @@ TEST_CASE("health is what the player's own view says, and unknown where there is
     }
 }
 
-TEST_CASE("fields made for the viewer are merged as the table of objects says") {
+TEST_CASE("per-viewer fields are merged as the table of objects says") {
     struct Row {
         std::string_view name;
         ItemKey key;
@@ -152,7 +152,7 @@ TEST_CASE("fields made for the viewer are merged as the table of objects says") 
     }
 }
 
-TEST_CASE("what a mod makes for each viewer is no difference, and the owner's view tells it") {
+TEST_CASE("a mod's per-viewer field is no difference and comes from the owner's view") {
     snapshot::ObjectSet objects;
     const std::array fields{snapshot::FieldSpec{.name = "class"},
                             snapshot::FieldSpec{.name = "secret",
@@ -196,7 +196,7 @@ TEST_CASE("what a mod makes for each viewer is no difference, and the owner's vi
     CHECK_FALSE(world.items.contains({42, 0}));
 }
 
-TEST_CASE("what must be the same for everybody and is not is a difference") {
+TEST_CASE("differing values of common fields are differences") {
     const Items left{{{kCharacter, 3}, character(100, 200)}};
     const Items right{{{kCharacter, 3}, character(101, 200)}};
     SUBCASE("between clients of one version") {
@@ -206,7 +206,7 @@ TEST_CASE("what must be the same for everybody and is not is a difference") {
         CHECK(difference.field->name == "x");
         CHECK(difference.key == ItemKey{kCharacter, 3});
         CHECK(difference.value == 101);
-        CHECK(difference.other == 100);
+        CHECK(difference.other_value == 100);
         CHECK(difference.session == 2);
         CHECK(difference.other_session == 1);
     }
@@ -215,7 +215,7 @@ TEST_CASE("what must be the same for everybody and is not is a difference") {
     }
 }
 
-TEST_CASE("who hooks nobody hooks nobody for all who know everybody") {
+TEST_CASE("\"hooks nobody\" is a value only in views that know all players") {
     const Items nobody{{{kCharacter, 3}, ints(22, {{8, -1}})}};
     const Items first{{{kCharacter, 3}, ints(22, {{8, 0}})}};
     for (const bool nobody_first : {true, false}) {
@@ -226,7 +226,7 @@ TEST_CASE("who hooks nobody hooks nobody for all who know everybody") {
         REQUIRE(world.differences.size() == 1);
         CHECK(world.differences.front().field->name == "hooked_player");
         CHECK(world.differences.front().value == (nobody_first ? 0 : -1));
-        CHECK(world.differences.front().other == (nobody_first ? -1 : 0));
+        CHECK(world.differences.front().other_value == (nobody_first ? -1 : 0));
         CHECK(world.items.at({kCharacter, 3}) == ints(22, {{8, 0}}));
     }
     SUBCASE("but not for a client that is told of fewer, to which others are nobody") {
@@ -244,7 +244,7 @@ TEST_CASE("who hooks nobody hooks nobody for all who know everybody") {
     }
 }
 
-TEST_CASE("of several forms of one entity the one that says most is in the world") {
+TEST_CASE("of several forms of an entity the newest is in the world") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto beam = ints(10, {{0, 10}, {2, 20}, {5, 3}});
     const Items newer{{number, uuid}, {{kDescribed, 40}, beam}};
@@ -257,7 +257,7 @@ TEST_CASE("of several forms of one entity the one that says most is in the world
     CHECK(world.seen_by.at({kDescribed, 40}) == std::vector<std::uint32_t>{1, 2});
 }
 
-TEST_CASE("what a team has switched off is no difference") {
+TEST_CASE("an item that is switched off for a team is no difference") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto laser = [](std::int32_t kind, bool dark) {
         return ints(10, {{0, 10}, {1, 20}, {2, dark ? 10 : 90}, {3, 20}, {5, -1}, {6, kind}});
@@ -288,7 +288,7 @@ TEST_CASE("what a team has switched off is no difference") {
     }
 }
 
-TEST_CASE("doors that stand elsewhere are a difference, whatever their clients know") {
+TEST_CASE("doors at different positions are a difference") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto door = [](std::int32_t x) { return ints(10, {{0, x}, {2, 90}, {5, -1}, {6, 2}}); };
     const auto world = merged(Views{}
@@ -298,7 +298,7 @@ TEST_CASE("doors that stand elsewhere are a difference, whatever their clients k
     CHECK(world.differences.front().field->name == "to_x");
 }
 
-TEST_CASE("a switched laser is no difference in the form that does not say what it is") {
+TEST_CASE("a switched laser in its old form is no difference") {
     const Ints dark{10, 20, 10, 20, 5};
     const Ints lit{10, 20, 90, 20, 5};
     const auto world = merged(Views{}
@@ -308,7 +308,7 @@ TEST_CASE("a switched laser is no difference in the form that does not say what 
     CHECK(world.items.at({snapshot::kLaserType, 7}) == lit);
 }
 
-TEST_CASE("a dragger under the id of another laser is left out") {
+TEST_CASE("a dragger with the id of another laser is left out") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto laser = [](std::int32_t kind) { return Ints{1, 2, 3, 4, 100, -1, kind, 0, 0}; };
     Views views;
@@ -320,7 +320,7 @@ TEST_CASE("a dragger under the id of another laser is left out") {
     CHECK(world.seen_by.at({kDescribed, 7}) == std::vector<std::uint32_t>{1});
 }
 
-TEST_CASE("a dragger's beam is one, whatever ids views have it under") {
+TEST_CASE("a dragger's beam with several ids is merged into one item") {
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_laser");
     const auto laser = [](std::int32_t x, std::int32_t owner) {
         return ints(10, {{0, owner < 0 ? x : 999}, {2, x}, {5, owner}, {6, 4}});
@@ -339,7 +339,7 @@ TEST_CASE("a dragger's beam is one, whatever ids views have it under") {
     CHECK(world.differences.empty());
 }
 
-TEST_CASE("views come in any order, the world is the same") {
+TEST_CASE("the order of views does not change the world") {
     Items base;
     for (std::uint16_t i = 0; i < 40; ++i) {
         base[{kCharacter, i}] = character(i, i);
@@ -370,7 +370,7 @@ TEST_CASE("views come in any order, the world is the same") {
     CHECK(forward.items.at({kCharacter, 1}) == character(1, 1, 10));
 }
 
-TEST_CASE("items of mods, of other sizes and without ints make no trouble") {
+TEST_CASE("items of mods, with other sizes or without ints, are merged") {
     const Items left{{{60, 1}, {1, 2, 3}}, {{61, 1}, {}}, {{kCharacter, 0}, {}}};
     const Items right{{{60, 1}, {1, 2}}, {{61, 1}, {5}}, {{kCharacter, 0}, character(1, 1)}};
     const auto world = merged(Views{}.add(1, 16040, left).add(2, 16040, right));
@@ -380,17 +380,17 @@ TEST_CASE("items of mods, of other sizes and without ints make no trouble") {
     CHECK(merged(Views{}.add(1, 0, {})).items.empty());
 }
 
-TEST_CASE("a view says whom it was made for") {
+TEST_CASE("a view contains its viewer and the spectated client") {
     const Items items{{{kPlayerInfo, 3}, player_info(3, true)},
                       {{kClientInfo, 3}, client_info("ann")},
                       {{kCharacter, 3}, ints(22, {{15, 8}})}};
     const auto view = Views{}.add(9, 16040, items).list().front();
-    CHECK(view.own == 3);
+    CHECK(view.own_client_id == 3);
     CHECK(view.shows_scoreboard);
-    CHECK_FALSE(view.translated);
+    CHECK_FALSE(view.has_translated_ids);
     Items full = items;
     full[{kClientInfo, 63}] = client_info(" ");
-    CHECK(Views{}.add(9, 16040, full).list().front().translated);
+    CHECK(Views{}.add(9, 16040, full).list().front().has_translated_ids);
 }
 
 } // namespace tw::test

@@ -73,7 +73,7 @@ struct Game {
 
 } // namespace
 
-TEST_CASE("servers with names are never taken for one, and worlds have their names") {
+TEST_CASE("servers with different names have separate, named worlds") {
     Game game;
     game.open(1, "a:1", "ctf");
     game.open(2, "a:1", "race"); // two configured names with the same address
@@ -86,7 +86,7 @@ TEST_CASE("servers with names are never taken for one, and worlds have their nam
                                   "race a:1 run 1 tick 100 views 1 items 1 first"});
 }
 
-TEST_CASE("sessions of one server make one world, those of another make another") {
+TEST_CASE("each server has its own world") {
     Game game;
     game.open(1, "a:1");
     game.open(2, "a:1");
@@ -102,7 +102,7 @@ TEST_CASE("sessions of one server make one world, those of another make another"
     CHECK(game.merger.totals().worlds.views == 3);
 }
 
-TEST_CASE("sessions that another process had go on behind the tick that it wrote") {
+TEST_CASE("after a takeover, worlds begin after the previous process's last tick") {
     for (const bool resumed : {false, true}) {
         CAPTURE(resumed);
         Game game;
@@ -123,7 +123,7 @@ TEST_CASE("sessions that another process had go on behind the tick that it wrote
     }
 }
 
-TEST_CASE("views that differ are told of when it begins, with the field and both sessions") {
+TEST_CASE("differing views are reported once, with the field and both sessions") {
     Game game;
     game.open(1, "a:1");
     game.open(2, "a:1");
@@ -143,7 +143,7 @@ TEST_CASE("views that differ are told of when it begins, with the field and both
     CHECK(game.merger.totals().findings[id] == 1);
 }
 
-TEST_CASE("a session whose ticks do not match is reported when it is more than a few") {
+TEST_CASE("a session with many stray views is reported") {
     for (const snapshot::Tick strays : {20, 40}) {
         CAPTURE(strays);
         Game game;
@@ -191,7 +191,7 @@ struct Spoken final : record::WorldMessageSink {
 
 } // namespace
 
-TEST_CASE("what all are told stands once behind its world, with the ids of the server") {
+TEST_CASE("a message to all follows its world once, with the server's ids") {
     Game game;
     Spoken spoken{game.log};
     game.merger.send_messages_to(spoken);
@@ -243,7 +243,7 @@ TEST_CASE("what all are told stands once behind its world, with the ids of the s
     CHECK(game.merger.memory_bytes() == 0);
 }
 
-TEST_CASE("worlds have the map of their run, however soon another one comes") {
+TEST_CASE("worlds have the map of their map run") {
     for (const snapshot::Tick last : {10, 30}) {
         CAPTURE(last);
         Game game;
@@ -265,7 +265,7 @@ TEST_CASE("worlds have the map of their run, however soon another one comes") {
     }
 }
 
-TEST_CASE("worlds have the map that anybody in them was told of") {
+TEST_CASE("worlds have the map that any of their sessions knows") {
     Game game;
     game.open(1, "a:1"); // joins in the middle of a game, so the map is unknown
     game.open(2, "a:1");
@@ -280,7 +280,7 @@ TEST_CASE("worlds have the map that anybody in them was told of") {
     CHECK(game.log.maps == Lines{"1 ", "1 ", "1 dm1", "1 dm1", "1 dm1"});
 }
 
-TEST_CASE("snapshots of sessions that never began are nobody's") {
+TEST_CASE("snapshots of unknown sessions are ignored") {
     Game game;
     game.show(7, 100, {{{9, 4}, character(100, 7)}});
     game.merger.merge_waiting_ticks();
@@ -340,7 +340,7 @@ snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
 
 } // namespace
 
-TEST_CASE("256 invented servers with much in each keep within one budget, and harm no other") {
+TEST_CASE("256 forged servers stay within the budget and harm no other server") {
     Attack attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
     constexpr std::uint32_t kEach = 3; // sessions per server; one of them stops receiving snapshots
@@ -371,7 +371,7 @@ TEST_CASE("256 invented servers with much in each keep within one budget, and ha
     CHECK(attack.merger.totals().worlds.dropped == 0);
 }
 
-TEST_CASE("one server with very much in a tick keeps no more than the budget") {
+TEST_CASE("one server with large ticks stays within the budget") {
     Attack attack;
     const auto large = large_snapshot(0);
     const auto sessions =
@@ -400,7 +400,7 @@ TEST_CASE("one server with very much in a tick keeps no more than the budget") {
     CHECK(attack.most <= world::WorldMerger::kMaxBytes + large.view().size_bytes() * 2);
 }
 
-TEST_CASE("worlds keep within their share of a run's memory, and say which closed for it") {
+TEST_CASE("worlds stay within their memory share, and early closed ticks are counted") {
     CHECK(world::WorldMerger::memory_share(std::size_t{16} << 20U) == std::size_t{4} << 20U);
     CHECK(world::WorldMerger::memory_share(std::size_t{512} << 20U) ==
           world::WorldMerger::kMaxBytes);
@@ -427,7 +427,7 @@ TEST_CASE("worlds keep within their share of a run's memory, and say which close
     CHECK(worlds.shed < 30);
 }
 
-TEST_CASE("servers beyond the table are dropped and counted, until one is idle") {
+TEST_CASE("views of servers beyond the limit are counted as dropped until one is idle") {
     Attack attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
     for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
@@ -439,7 +439,8 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
         attack.show(1000, tick, small);
     }
     CHECK(attack.merger.server_count() == world::WorldMerger::kMaxServers);
-    // The forged servers have no more events, so one of them is evicted although its session is open.
+    // The forged servers have no more events, so one of them is evicted although its session is
+    // open.
     const auto idle = static_cast<snapshot::Tick>(world::WorldMerger::kIdleTimeout / kTick);
     for (snapshot::Tick tick = 100 + idle; tick < 120 + idle; tick += 2) {
         attack.show(1000, tick, small);
@@ -457,7 +458,7 @@ TEST_CASE("servers beyond the table are dropped and counted, until one is idle")
     CHECK(attack.counts.worlds == 2 * 256 - 1 + 10);
 }
 
-TEST_CASE("a server that gave its place away begins with another run when it is back") {
+TEST_CASE("a removed server that returns gets a new map run") {
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
 
     struct Runs final : TypedRecordSink<Runs> {

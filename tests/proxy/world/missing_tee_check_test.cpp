@@ -60,11 +60,11 @@ const std::function<void(Items&)> kWatches = [](Items& items) { items[{kPlayerIn
 
 } // namespace
 
-TEST_CASE("a tee that vanishes in the middle of a view is told of once") {
+TEST_CASE("a tee that disappears inside a view is reported once") {
     CHECK(found_after(kNothing) == 1);
 }
 
-TEST_CASE("there are reasons to be gone") {
+TEST_CASE("dead, spectating and away players are excused") {
     struct Row {
         std::string_view name;
         std::function<void(Items&)> change;
@@ -98,7 +98,7 @@ TEST_CASE("there are reasons to be gone") {
     CHECK(found_after(kNothing, two_tees(), 40) == 0); // the tee is back soon
 }
 
-TEST_CASE("what is told in a world that proves nothing, or was lost there, is a reason, too") {
+TEST_CASE("an incomplete world excuses players, too") {
     struct Row {
         std::string_view name;
         std::function<void(Items&)> change;
@@ -129,7 +129,7 @@ TEST_CASE("what is told in a world that proves nothing, or was lost there, is a 
     }
 }
 
-TEST_CASE("DDNet hides tees of other teams, but not a player's own") {
+TEST_CASE("on DDNet, only the player's own session is a witness") {
     Items items = two_tees();
     const auto [number, uuid] = descriptor(kDescribed, "ddnet_character");
     items[number] = uuid;

@@ -8,7 +8,7 @@
 
 namespace tw::test {
 
-TEST_CASE("ticks that begin anew are another run") {
+TEST_CASE("restarted ticks begin a new map run") {
     ViewScript script;
     script.at(1, 5000);
     script.at(2, 5000);
@@ -27,7 +27,7 @@ TEST_CASE("ticks that begin anew are another run") {
     CHECK(script.finish() == std::vector<std::string>{"5000:2", "10:1", "12:2"});
 }
 
-TEST_CASE("a run that is over within a second is not taken for the next one") {
+TEST_CASE("a very short map run is separate from the next one") {
     struct Row {
         std::string_view name;
         std::string_view map;
@@ -66,7 +66,7 @@ TEST_CASE("a run that is over within a second is not taken for the next one") {
     }
 }
 
-TEST_CASE("who joins on the run's map, returns to it or has its 0.7 file enters no other run") {
+TEST_CASE("sessions on the current map stay in the map run") {
     ViewScript script;
     script.collector.add_session(1, {"dm1", 7});
     script.at(1, 100);
@@ -83,7 +83,7 @@ TEST_CASE("who joins on the run's map, returns to it or has its 0.7 file enters 
     CHECK(script.collector.view_counts().stray == 0);
 }
 
-TEST_CASE("ticks at the ends of their range overflow nothing") {
+TEST_CASE("extreme ticks cause no overflow") {
     ViewScript script;
     for (const snapshot::Tick tick : {0, 2147483647, 2147483646, -2147483647 - 1, 5, 2147483647}) {
         script.collector.add_session(1);
@@ -94,7 +94,7 @@ TEST_CASE("ticks at the ends of their range overflow nothing") {
     CHECK_FALSE(script.finish().empty());
 }
 
-TEST_CASE("a clock that steps and steps back loses a second of the game, not the rest of it") {
+TEST_CASE("a clock that jumps and returns costs at most a second of views") {
     for (const record::Timestamp step : {10'000'000'000, -10'000'000'000, 3'600'000'000'000}) {
         CAPTURE(step);
         ViewScript script;
@@ -121,7 +121,7 @@ TEST_CASE("a clock that steps and steps back loses a second of the game, not the
     }
 }
 
-TEST_CASE("a session that is still shown the run before does not bring it back") {
+TEST_CASE("late views of the previous map run do not bring it back") {
     ViewScript script;
     script.at(1, 5000);
     script.at(2, 5000);
@@ -137,7 +137,7 @@ TEST_CASE("a session that is still shown the run before does not bring it back")
     CHECK(script.finish().back() == "208:1");
 }
 
-TEST_CASE("what one session alone is shown ends the run of no other") {
+TEST_CASE("a single deviating session does not end the map run") {
     struct Row {
         std::string_view name;
         snapshot::Tick by;   ///< ticks ahead of the other sessions
@@ -186,7 +186,7 @@ TEST_CASE("what one session alone is shown ends the run of no other") {
     }
 }
 
-TEST_CASE("whoever runs away from the others is a stray once a second ahead of them") {
+TEST_CASE("a session more than a second ahead of the others is stray") {
     ViewScript script;
     for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
         for (const std::uint32_t session : {1U, 2U, 3U}) {
@@ -200,7 +200,7 @@ TEST_CASE("whoever runs away from the others is a stray once a second ahead of t
     CHECK(script.runs == 1);
 }
 
-TEST_CASE("the run goes on with the majority, whoever began it") {
+TEST_CASE("the map run of the majority of sessions continues") {
     for (const snapshot::Tick by : {100000, -900, -140, 140}) {
         for (const bool told : {false, true}) {
             CAPTURE(by);
@@ -225,7 +225,7 @@ TEST_CASE("the run goes on with the majority, whoever began it") {
     }
 }
 
-TEST_CASE("a run that began while its sessions were silent goes on when they are back") {
+TEST_CASE("a map run that began during a silence continues afterwards") {
     ViewScript script;
     for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
         if (tick <= 1100 || tick >= 1150) {
@@ -243,7 +243,7 @@ TEST_CASE("a run that began while its sessions were silent goes on when they are
     CHECK(script.with(3) >= (1600 - 1150) / 2 + 1 + 51 - 27);
 }
 
-TEST_CASE("of two games behind one address the one with more sessions is the world") {
+TEST_CASE("of two games behind one address, the one with more sessions is merged") {
     ViewScript script;
     for (snapshot::Tick tick = 1000; tick <= 2000; tick += 2) {
         for (const std::uint32_t session : {1U, 2U, 3U}) {
@@ -262,7 +262,7 @@ TEST_CASE("of two games behind one address the one with more sessions is the wor
     CHECK(script.with(4) >= 400);
 }
 
-TEST_CASE("a map that all are told of begins with the first who is shown it") {
+TEST_CASE("an announced map change takes effect with the first view") {
     for (const bool all : {true, false}) {
         CAPTURE(all);
         ViewScript script;
@@ -272,7 +272,8 @@ TEST_CASE("a map that all are told of begins with the first who is shown it") {
         if (all) {
             script.collector.add_session(3, {"ctf1", 7});
         }
-        // The run ends at once, or when the session whose message was lost has had enough stray views.
+        // The run ends at once, or when the session whose message was lost has had enough stray
+        // views.
         script.epoch += (all ? 5100 : 5112) * kScriptTick;
         for (snapshot::Tick tick = 2; tick <= 100; tick += 2) {
             script.at(1, tick);
@@ -290,7 +291,7 @@ TEST_CASE("a map that all are told of begins with the first who is shown it") {
     }
 }
 
-TEST_CASE("a server that starts again, unheard, is another run") {
+TEST_CASE("an unseen server restart begins a new map run") {
     ViewScript script;
     script.play({1, 2}, 5000, 5100);
     script.epoch += 5100 * kScriptTick;

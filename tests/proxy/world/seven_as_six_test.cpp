@@ -148,7 +148,7 @@ struct Server {
 
 } // namespace
 
-TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is missing") {
+TEST_CASE("common fields are translated by name, and ints that 0.7 lacks are missing") {
     const Items items{
         {{4, 7}, {500, 600, 3}},
         {{6, 0}, {10, 0, 0}},
@@ -186,7 +186,7 @@ TEST_CASE("what both have is told in 0.6 by name, and what 0.7 lacks is missing"
     CHECK_FALSE(told.views[0].items.find({snapshot::kClientInfoType, 0}));
 }
 
-TEST_CASE("each pickup of 0.7 is the one of 0.6 that gives the same") {
+TEST_CASE("each 0.7 pickup becomes the corresponding 0.6 pickup") {
     const std::vector<Ints> six{{0, 0}, {1, 0}, {2, 3}, {2, 2}, {2, 4}, {3, 5}, {2, 1}, {2, 0}};
     for (std::int32_t kind = 0; kind < 8; ++kind) {
         CAPTURE(kind);
@@ -200,7 +200,7 @@ TEST_CASE("each pickup of 0.7 is the one of 0.6 that gives the same") {
     }
 }
 
-TEST_CASE("what ammo_count means while frozen or a ninja is no count of shots") {
+TEST_CASE("the ammo count of frozen players and ninjas is missing") {
     CHECK(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, 4021}, {18, 1}})}}}
               .missing_ints({kSix, 0})
               .contains(kAmmo));
@@ -212,7 +212,7 @@ TEST_CASE("what ammo_count means while frozen or a ninja is no count of shots") 
                     .contains(kAmmo));
 }
 
-TEST_CASE("numbers that 0.6 has for something else are never taken for it") {
+TEST_CASE("0.7 types are never taken for 0.6 types with the same number") {
     for (std::uint16_t type = 1; type < 64; ++type) {
         CAPTURE(type);
         for (const std::size_t size : {0U, 1U, 5U, 60U}) {
@@ -227,7 +227,7 @@ TEST_CASE("numbers that 0.6 has for something else are never taken for it") {
     }
 }
 
-TEST_CASE("0.6 and 0.7 views of one server meet in one world") {
+TEST_CASE("0.6 and 0.7 views of a server are merged into one world") {
     Server server{2};
     const auto roster = roster_of({"six", "seven", "far"}, 1);
     const Items six{{{6, 0}, ints(8)},
@@ -266,7 +266,7 @@ TEST_CASE("0.6 and 0.7 views of one server meet in one world") {
     CHECK(world.types.at({24, 0}) == "game_data_race");
 }
 
-TEST_CASE("a position that clients of 0.6 and 0.7 are told differently is found") {
+TEST_CASE("a position that differs between 0.6 and 0.7 views is reported") {
     Server server{2};
     const auto roster = roster_of({"six", "seven"}, 1);
     server.show(1, 100, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
@@ -276,7 +276,7 @@ TEST_CASE("a position that clients of 0.6 and 0.7 are told differently is found"
     CHECK(server.log.findings == Lines{"world.views_differ x"});
 }
 
-TEST_CASE("a world of 0.7 alone stays one, and becomes one of 0.6 when a client of it comes") {
+TEST_CASE("a 0.7 world becomes a 0.6 world with the first 0.6 view") {
     Server server{2};
     const auto roster = roster_of({"anna", "bob"}, 0);
     const Items seven{{{kSeven, 0}, seven_character(10, 20, {{15, 5}})},
@@ -305,7 +305,7 @@ TEST_CASE("a world of 0.7 alone stays one, and becomes one of 0.6 when a client 
     CHECK(server.log.worlds[2].items.contains({kSix, 1}));
 }
 
-TEST_CASE("without a view of 0.6, game_info says what game_data of 0.7 does") {
+TEST_CASE("without a 0.6 view, game_info is made from 0.7's game_data") {
     struct Row {
         std::string_view name;
         Items seven;
@@ -335,7 +335,7 @@ TEST_CASE("without a view of 0.6, game_info says what game_data of 0.7 does") {
     }
 }
 
-TEST_CASE("a game has a game_info before and after its last client of 0.6 left") {
+TEST_CASE("a world has a game_info before and after its last 0.6 client leaves") {
     Server server{2};
     const Items six{{{6, 0}, {3, 4, 70, 0, 10, 20, 1, 2}}, {{kSix, 0}, character(10, 20)}};
     const Items seven{{{6, 0}, {70, 16, 0}},
@@ -364,7 +364,7 @@ TEST_CASE("a game has a game_info before and after its last client of 0.6 left")
     }
 }
 
-TEST_CASE("0.7 views whose ids are not the server's are undone by the names that messages tell") {
+TEST_CASE("ids of translated 0.7 views are restored by the names in messages") {
     Server server{2};
     record::Roster mapped;
     mapped.add_player({.client_id = 0, .name = "bob"});

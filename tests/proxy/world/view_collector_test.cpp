@@ -13,7 +13,7 @@
 
 namespace tw::test {
 
-TEST_CASE("a tick closes when all who get every tick have reached it") {
+TEST_CASE("a tick closes when all sessions that get every tick have reached it") {
     ViewScript script;
     script.play({1, 2}, 100, 108);
     CHECK(script.closed == Lines{"100:2", "102:2", "104:2"});
@@ -21,8 +21,8 @@ TEST_CASE("a tick closes when all who get every tick have reached it") {
     CHECK(script.collector.view_counts().late == 0);
 }
 
-TEST_CASE("without delay a tick closes with the last of those who were there before") {
-    ViewScript script{{.least = 0, .most = 6}};
+TEST_CASE("without delay, a tick closes with the last expected view") {
+    ViewScript script{{.min_ticks = 0, .max_ticks = 6}};
     script.play({1, 2}, 100, 104);
     CHECK(script.closed == Lines{"100:1", "102:2", "104:2"});
     script.at(2, 106);
@@ -36,7 +36,7 @@ TEST_CASE("without delay a tick closes with the last of those who were there bef
     CHECK(script.closed.back() == "108:1!");
 }
 
-TEST_CASE("whoever is behind is waited for, but no longer than a second") {
+TEST_CASE("a tick waits for a lagging session for at most a second") {
     ViewScript script;
     script.at(1, 100);
     script.at(2, 100);
@@ -53,7 +53,7 @@ TEST_CASE("whoever is behind is waited for, but no longer than a second") {
     CHECK(script.closed.size() > 6);
 }
 
-TEST_CASE("who is sent one snapshot a second holds nobody up") {
+TEST_CASE("a session with one snapshot a second delays no tick") {
     ViewScript script;
     script.at(2, 50);
     script.at(2, 100);
@@ -62,7 +62,7 @@ TEST_CASE("who is sent one snapshot a second holds nobody up") {
     CHECK(script.closed.at(1) == "100:2");
 }
 
-TEST_CASE("a world that lacks a view that was lost is not complete") {
+TEST_CASE("a world without an expected view is incomplete") {
     ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
         script.at(1, tick);
@@ -74,7 +74,7 @@ TEST_CASE("a world that lacks a view that was lost is not complete") {
                                    "114:2", "116:2", "118:2", "120:2"});
 }
 
-TEST_CASE("worlds lack each view that was lost, and none that was never due") {
+TEST_CASE("only worlds without an expected view are incomplete") {
     struct Row {
         std::string_view name;
         std::vector<snapshot::Tick> missing; ///< ticks that the other session does not receive
@@ -120,7 +120,7 @@ TEST_CASE("worlds lack each view that was lost, and none that was never due") {
     }
 }
 
-TEST_CASE("who is sent one snapshot a second again is due in no other for long") {
+TEST_CASE("a session at a reduced rate is soon no longer expected in every tick") {
     ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 400; tick += 2) {
         script.at(1, tick);
@@ -135,7 +135,7 @@ TEST_CASE("who is sent one snapshot a second again is due in no other for long")
     CHECK(lacking.back() == "152:1!");
 }
 
-TEST_CASE("who joins is sent some ticks only, and worlds are complete without the others") {
+TEST_CASE("a joining session is not expected in every tick") {
     ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 130; tick += 2) {
         script.at(1, tick);
@@ -148,7 +148,7 @@ TEST_CASE("who joins is sent some ticks only, and worlds are complete without th
               script.closed, [](const std::string& world) { return world.ends_with('!'); }) == 0);
 }
 
-TEST_CASE("a session that leaves within a tick is missing in it, and in none behind it") {
+TEST_CASE("a session that ends is missing only in its last tick") {
     ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
         script.at(1, tick);
@@ -166,7 +166,7 @@ TEST_CASE("a session that leaves within a tick is missing in it, and in none beh
     CHECK(std::ranges::count(script.closed, "110:2!") == 1);
 }
 
-TEST_CASE("a tick that comes to two processes is told by the first, as not complete") {
+TEST_CASE("after a takeover, a tick of both processes is written by the first one only") {
     for (const std::uint32_t split : {1U, 6U, 8U}) {
         CAPTURE(split);
         ViewScript before;
@@ -193,7 +193,7 @@ TEST_CASE("a tick that comes to two processes is told by the first, as not compl
     }
 }
 
-TEST_CASE("worlds of sessions that another process had are complete when their rate is known") {
+TEST_CASE("after a takeover, worlds are complete once all sessions' rates are known") {
     struct Row {
         std::string_view name;
         snapshot::Tick first;
@@ -223,7 +223,7 @@ TEST_CASE("worlds of sessions that another process had are complete when their r
     }
 }
 
-TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
+TEST_CASE("empty snapshots of a handshake are ignored") {
     ViewScript script;
     script.at(1, 1491157375, true);
     script.at(1, 100);
@@ -231,7 +231,7 @@ TEST_CASE("empty snapshots of a handshake, with ticks made up, are no game") {
     CHECK(script.finish() == Lines{"100:2"});
 }
 
-TEST_CASE("a session that stops does not stop the world, nor does the end of the traffic") {
+TEST_CASE("a session that stops delays no tick for long") {
     ViewScript script;
     script.at(1, 100);
     script.at(2, 100);
@@ -244,7 +244,7 @@ TEST_CASE("a session that stops does not stop the world, nor does the end of the
     CHECK(script.closed.size() == 6);
 }
 
-TEST_CASE("the oldest tick can be asked to close with what it has") {
+TEST_CASE("the oldest tick can be closed early") {
     ViewScript script;
     CHECK_FALSE(script.collector.close_oldest_tick_early());
     script.at(1, 100);
@@ -256,7 +256,7 @@ TEST_CASE("the oldest tick can be asked to close with what it has") {
     CHECK(script.collector.memory_bytes() == 0);
 }
 
-TEST_CASE("a tick has the time of its earliest view, and the view that says most first") {
+TEST_CASE("a tick has the time of its first view, and its best view comes first") {
     struct Row {
         std::uint32_t session;
         std::int32_t version;
@@ -283,9 +283,9 @@ TEST_CASE("a tick has the time of its earliest view, and the view that says most
             const world::View& view = world.views[at++];
             CHECK(view.session == row->session);
             CHECK(view.items == items_of(*row).view());
-            CHECK(view.own == row->client);
+            CHECK(view.own_client_id == row->client);
             CHECK(view.shows_scoreboard);
-            CHECK(view.translated == row->translated);
+            CHECK(view.has_translated_ids == row->translated);
         }
         CHECK(world.time == 1000);
         ++closed;

@@ -25,10 +25,10 @@ struct ViewScript {
     std::uint32_t runs = 0; ///< number of runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
     world::ViewCollector collector{[this](const world::ClosedTick& world) {
-                                       runs = world.run;
+                                       runs = world.map_run;
                                        closed.push_back(fmt::format("{}:{}{}", world.tick,
                                                                     world.views.size(),
-                                                                    world.complete ? "" : "!"));
+                                                                    world.is_complete ? "" : "!"));
                                    },
                                    0, delay};
     snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});

@@ -65,7 +65,8 @@ class Stage final : public record::WorldMessageSink {
 
     void say(std::uint32_t session, snapshot::Tick tick, const std::vector<std::byte>& payload,
              Dialect dialect = Dialect::six, std::uint32_t run = 1) {
-        messages.add_message(session, {.run = run, .tick = tick, .dialect = dialect}, 0, payload);
+        messages.add_message(session, {.map_run = run, .tick = tick, .dialect = dialect}, 0,
+                             payload);
     }
 
     /// Writes a world with views of these sessions.
@@ -76,8 +77,8 @@ class Stage final : public record::WorldMessageSink {
             messages.add_viewing_session(session, known == ids.end() ? nullptr : &known->second);
         }
         tick_ = tick;
-        messages.pass_on_messages({.server = "a:1", .run = run, .tick = tick, .dialect = dialect_},
-                                  *this);
+        messages.pass_on_messages(
+            {.server = "a:1", .map_run = run, .tick = tick, .dialect = dialect_}, *this);
     }
 
     world::WorldMessages messages;
@@ -92,7 +93,7 @@ class Stage final : public record::WorldMessageSink {
 
 } // namespace
 
-TEST_CASE("only what is the same for everybody is told, and of the server what two are told") {
+TEST_CASE("only messages to all players are passed on") {
     struct Row {
         std::string_view name;
         std::vector<std::byte> payload;
@@ -139,7 +140,7 @@ TEST_CASE("only what is the same for everybody is told, and of the server what t
     }
 }
 
-TEST_CASE("each thing is told as often as the one session is told it that is told it most") {
+TEST_CASE("a message is passed on as often as one session received it") {
     struct Row {
         std::string_view name;
         std::vector<std::pair<std::uint32_t, snapshot::Tick>> told; ///< each session with its tick
@@ -184,7 +185,7 @@ TEST_CASE("each thing is told as often as the one session is told it that is tol
     }
 }
 
-TEST_CASE("what the server tells counts when a second session is told, or when one plays alone") {
+TEST_CASE("the server's own messages need a second recipient unless one session plays alone") {
     Stage stage;
     stage.say(1, 100, chat(-1, "welcome"));
     stage.close(100, {1});
@@ -200,7 +201,7 @@ TEST_CASE("what the server tells counts when a second session is told, or when o
                                "112 sv_chat 0 -1 alone again"});
 }
 
-TEST_CASE("messages wait for the world of their tick, and come with the next one when late") {
+TEST_CASE("messages wait for their tick's world, or follow the next one") {
     Stage stage;
     stage.say(1, 104, kill(1, 2));
     stage.close(102, {1});
@@ -211,7 +212,7 @@ TEST_CASE("messages wait for the world of their tick, and come with the next one
     CHECK(stage.lines == Lines{"104 sv_kill_msg 1 2 4 0", "106 sv_kill_msg 3 4 4 0"});
 }
 
-TEST_CASE("what waits while memory is given back is counted as lost") {
+TEST_CASE("messages dropped to free memory are counted as lost") {
     Stage stage;
     stage.say(1, 100, kill(1, 2));
     stage.close(100, {1});
@@ -224,7 +225,7 @@ TEST_CASE("what waits while memory is given back is counted as lost") {
     CHECK(stage.lines == Lines{"100 sv_kill_msg 1 2 4 0"});
 }
 
-TEST_CASE("what a session is told last is told when it has left, too") {
+TEST_CASE("the last messages of a closed session are passed on") {
     Stage stage;
     stage.ids[1] = {{0, 20}, {1, 33}};
     stage.close(100, {1});
@@ -238,7 +239,7 @@ TEST_CASE("what a session is told last is told when it has left, too") {
     CHECK(stage.lines.size() == 1);
 }
 
-TEST_CASE("client ids that are not the server's are undone, whoever was told first") {
+TEST_CASE("translated client ids in messages are restored") {
     for (const bool first : {false, true}) {
         CAPTURE(first);
         Stage stage;
@@ -267,7 +268,7 @@ TEST_CASE("client ids that are not the server's are undone, whoever was told fir
     }
 }
 
-TEST_CASE("clients of 0.7 are told the same in a world of 0.6") {
+TEST_CASE("0.7 messages are converted for a 0.6 world") {
     Stage stage;
     stage.say(1, 100, chat(3, "hi"));
     stage.say(2, 100, seven_chat(3, "hi"), Dialect::seven);
@@ -284,7 +285,7 @@ TEST_CASE("clients of 0.7 are told the same in a world of 0.6") {
           Lines{"100 sv_chat 0 3 hi", "100 sv_chat 0 4 first", "100 sv_kill_msg 1 2 4 0"});
 }
 
-TEST_CASE("a world of 0.7 has its messages as they are") {
+TEST_CASE("messages of a 0.7 world are not converted") {
     Stage stage{Dialect::seven};
     stage.say(1, 100, seven_chat(3, "hi"), Dialect::seven);
     stage.say(1, 100, kill(-1, 2, Dialect::seven), Dialect::seven);
@@ -295,7 +296,7 @@ TEST_CASE("a world of 0.7 has its messages as they are") {
           Lines{"100 sv_chat 1 3 -1 hi", "100 sv_kill_msg -1 2 4 0", "100 sv_game_msg 8 0 1 0"});
 }
 
-TEST_CASE("a run does not tell what was said in the one before") {
+TEST_CASE("messages of the previous map run are not passed on") {
     Stage stage;
     stage.say(1, 5000, chat(3, "late"));
     stage.close(4998, {1});
@@ -308,7 +309,7 @@ TEST_CASE("a run does not tell what was said in the one before") {
     CHECK(stage.messages.memory_bytes() == 0);
 }
 
-TEST_CASE("of a server that talks without end, a limited amount is kept, the rest counted") {
+TEST_CASE("the memory for messages is limited, and lost messages are counted") {
     Stage stage;
     std::uint64_t said = 0;
     for (snapshot::Tick tick = 100; tick < 130; tick += 2) {
