@@ -21,7 +21,7 @@ std::filesystem::path folder_of(std::string_view set) {
 }
 
 std::vector<KnownMap> load() {
-    std::ifstream file{tw::test::test_data("spec/maps-known.json")};
+    std::ifstream file{tw::test::test_data("spec/maps-truth.json")};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
     const auto document = boost::json::parse(text);
     std::vector<KnownMap> found;
