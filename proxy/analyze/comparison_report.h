@@ -45,7 +45,7 @@ struct VisitPairTotals {
     std::uint64_t different_ticks = 0; ///< common ticks whose items differ
     std::array<std::uint64_t, 2>
         unpaired_ticks{};                ///< ticks with a snapshot only in A, and only in B
-    std::uint64_t dropped_snapshots = 0; ///< not compared because of kMaxWaitingSnapshots
+    std::uint64_t dropped_snapshots = 0; ///< number of uncompared ones, beyond kMaxWaitingSnapshots
 };
 
 /// How often a field differs.
@@ -59,7 +59,7 @@ struct GameDifferences {
     std::vector<VisitPairTotals> pairs;
     std::optional<GameDifference> first{}; ///< the difference with the lowest tick
     std::map<std::pair<std::string, std::string>, DifferenceCount> counts{}; ///< by type and field
-    std::uint64_t uncounted_differences = 0; ///< not in `counts` because of kMaxCountedFields
+    std::uint64_t uncounted_differences = 0; ///< differences beyond kMaxCountedFields
     /// Number of items for which one recording has only raw ints and the other only fields.
     std::uint64_t incomparable_items = 0;
     /// Number of items that were not compared because only 0.7 demos contain them (de_…) and the
@@ -81,7 +81,7 @@ class GameComparison {
     /// arrive, the oldest one of the same pair of map visits is dropped. With 64 players, a
     /// thousand snapshots take 20 MB.
     static constexpr std::size_t kMaxWaitingSnapshots = 8192;
-    static constexpr std::size_t kMaxLeadSnapshots = 256; ///< is_ahead() if it is exceeded
+    static constexpr std::size_t kMaxLeadSnapshots = 256; ///< is_ahead() is true beyond it
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCountedFields = 4096;
 

@@ -24,8 +24,8 @@ constexpr std::size_t kMaxEventsBefore = 6;
 constexpr std::size_t kMaxEvents = 18; ///< the most events listed before and after the finding
 /// The most findings listed if the requested finding does not exist.
 constexpr std::size_t kMaxListedFindings = 12;
-constexpr std::size_t kMaxKinds = 24;     ///< the most kinds of findings that are counted
-constexpr std::size_t kMaxRejected = 256; ///< the most rejected snapshots that are stored
+constexpr std::size_t kMaxFindingKinds = 24;   ///< the most kinds of findings that are counted
+constexpr std::size_t kMaxRejectedTicks = 256; ///< the most rejected snapshots that are stored
 /// The most tracked sessions, because an attacker can open any number of sessions.
 constexpr std::size_t kMaxSessions = 4096;
 
@@ -190,7 +190,7 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
 void ExplanationReader::store_verification(std::int64_t tick, bool ok,
                                            const Explanation::Items& items) {
     const auto wanted = number_of(explanation_.finding, "tick");
-    if (!ok && explanation_.rejected_ticks.size() < kMaxRejected &&
+    if (!ok && explanation_.rejected_ticks.size() < kMaxRejectedTicks &&
         (!explanation_.rejected_ticks.empty() || tick == wanted)) {
         explanation_.rejected_ticks.push_back(tick);
     } else if (ok && !explanation_.after_tick && wanted && tick > *wanted) {
@@ -229,7 +229,7 @@ void ExplanationReader::count_finding_by_kind(const json::object& record, std::i
         explanation_.finding_kinds,
         [&](const Explanation::FindingTally& each) { return each.id == id && each.type == type; });
     if (kind == explanation_.finding_kinds.end()) {
-        if (!tick || explanation_.finding_kinds.size() == kMaxKinds) {
+        if (!tick || explanation_.finding_kinds.size() == kMaxFindingKinds) {
             return;
         }
         kind = explanation_.finding_kinds.insert(explanation_.finding_kinds.end(),

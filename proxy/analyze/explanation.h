@@ -60,7 +60,7 @@ struct Explanation {
         friend bool operator==(const ExplainableFinding&, const ExplainableFinding&) = default;
     };
 
-    /// The findings about snapshots that have the same id.
+    /// The number of the findings about snapshots with the same id and item type.
     struct FindingTally {
         std::string id;
         std::string type;         ///< the item's type, for snapshot.size_differs

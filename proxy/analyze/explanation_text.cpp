@@ -158,7 +158,7 @@ std::string_view verb_of(const Explanation& story) {
                                                                 : "was likely";
 }
 
-/// Returns whether the client accepted the finding's snapshot according to its acknowledgements.
+/// Returns a sentence about whether the client's acknowledgements accept the finding's snapshot.
 /// Source: DDNet CClient::ProcessServerPacket, which acknowledges ticks with the right checksum.
 std::string acceptance_text(const Explanation& story) {
     if (story.rejected_ticks.empty()) {

@@ -215,12 +215,13 @@ class PathCollector {
         std::int64_t last_shown_tick = kNoTick; ///< latest tick of `view` with the player's tee
         std::int64_t speed = 0;                 ///< speed at the latest position, in units per tick
         bool has_ended = true;                  ///< the next position begins a path
-        std::int64_t death_tick = kNoTick;  ///< tick at which the player last died or was removed
-        std::optional<std::size_t> death{}; ///< index of the latest death in the list of deaths
-        std::int64_t event_tick = kNoTick;  ///< tick of the latest death event about the player
-        map::WorldPos event_at{0, 0};
-        PathPoint last{};            ///< the latest position
-        std::uint64_t positions = 0; ///< number of positions of the latest path
+        std::int64_t death_tick = kNoTick; ///< tick at which the player last died or was removed
+        std::optional<std::size_t> death_index{}; ///< index of the latest death in `deaths`
+        std::int64_t death_event_tick =
+            kNoTick; ///< tick of the latest death event about the player
+        map::WorldPos death_event_position{0, 0};
+        PathPoint last_point{};          ///< the latest position
+        std::uint64_t num_positions = 0; ///< number of positions of the latest path
         std::vector<std::vector<PathPoint>> paths{};
     };
 
@@ -272,7 +273,7 @@ class PathCollector {
             if (tee != each->tees.end() && tee->second.player_path->view == each) {
                 on_death(*tee->second.player_path, died);
             } else if (tee == each->tees.end() && killed != each->killed_players.end() &&
-                       is_soon_after(each->tick, killed->second->event_tick)) {
+                       is_soon_after(each->tick, killed->second->death_event_tick)) {
                 // The killed tee was already missing in the snapshot before the kill message.
                 on_death(*killed->second, died);
             }
@@ -295,13 +296,13 @@ class PathCollector {
         }
         player_path.has_ended = true;
         player_path.death_tick = player_path.last_shown_tick;
-        player_path.death.reset();
+        player_path.death_index.reset();
         if (died && found_.deaths.size() < kMaxDeaths) {
-            player_path.death = found_.deaths.size();
+            player_path.death_index = found_.deaths.size();
             found_.deaths.push_back(
-                is_soon_after(player_path.last_shown_tick, player_path.event_tick)
-                    ? player_path.event_at
-                    : player_path.last.at);
+                is_soon_after(player_path.last_shown_tick, player_path.death_event_tick)
+                    ? player_path.death_event_position
+                    : player_path.last_point.at);
         } else if (died) {
             ++found_.num_left_out;
         }
@@ -311,14 +312,14 @@ class PathCollector {
     /// event. A server also sends a death event when it pauses a tee.
     void on_death_event(PlayerPath& player_path, const View& view, map::WorldPos at) {
         player_path.has_ended = true;
-        player_path.event_tick = player_path.last_shown_tick;
-        player_path.event_at = at;
+        player_path.death_event_tick = player_path.last_shown_tick;
+        player_path.death_event_position = at;
         if (is_soon_after(view.tick, view.team_kill_tick)) {
             on_death(player_path, true); // a team's kill message does not name the team's members
         }
-        if (player_path.death &&
+        if (player_path.death_index &&
             is_soon_after(player_path.last_shown_tick, player_path.death_tick)) {
-            found_.deaths.at(*player_path.death) = at;
+            found_.deaths.at(*player_path.death_index) = at;
         }
     }
 
@@ -460,7 +461,7 @@ class PathCollector {
         return listed || wanted_.empty();
     }
 
-    /// Finds or adds the paths of a player; null if the limit of players is reached.
+    /// Returns the paths of a player, added if the player is new; null beyond kMaxPlayers.
     [[nodiscard]] PlayerPath* ensure_path(const View& view, std::string name, std::int64_t id) {
         if (const auto found = player_paths_.find({view.server, name});
             found != player_paths_.end()) {
@@ -550,25 +551,26 @@ class PathCollector {
     void add_point(PlayerPath& player_path, const Tee& tee, PathPoint point, std::int64_t speed) {
         const bool continues =
             !player_path.has_ended && tee.first_tick <= player_path.last_shown_tick;
-        if (continues && point.at == player_path.last.at && point.tick <= player_path.last.tick) {
+        if (continues && point.at == player_path.last_point.at &&
+            point.tick <= player_path.last_point.tick) {
             return;
         }
         const bool begins = !continues || has_jumped(player_path, point, speed);
         if (begins) {
             extend_to_last_snapshot(player_path);
         }
-        player_path.last = point;
+        player_path.last_point = point;
         player_path.speed = speed;
         if (begins) {
             player_path.has_ended = false;
             player_path.paths.emplace_back();
-            player_path.positions = 0;
+            player_path.num_positions = 0;
         }
-        if (player_path.positions++ % point_interval_ != 0) {
+        if (player_path.num_positions++ % point_interval_ != 0) {
             return;
         }
         player_path.paths.back().push_back(point);
-        if (++points_ >= max_points_) {
+        if (++num_points_ >= max_points_) {
             drop_every_second_point();
         }
     }
@@ -577,39 +579,39 @@ class PathCollector {
     /// such a tee repeat an old position and its tick.
     void extend_to_last_snapshot(PlayerPath& player_path) {
         if (!player_path.paths.empty() && player_path.speed == 0 &&
-            player_path.last_shown_tick > player_path.last.tick) {
-            player_path.last.tick = static_cast<std::int32_t>(player_path.last_shown_tick);
-            player_path.paths.back().push_back(player_path.last);
-            ++points_;
+            player_path.last_shown_tick > player_path.last_point.tick) {
+            player_path.last_point.tick = static_cast<std::int32_t>(player_path.last_shown_tick);
+            player_path.paths.back().push_back(player_path.last_point);
+            ++num_points_;
         }
     }
 
     static bool has_jumped(const PlayerPath& player_path, const PathPoint& to, std::int64_t speed) {
         const std::int64_t ticks =
-            std::max<std::int64_t>(std::int64_t{to.tick} - player_path.last.tick, 1);
+            std::max<std::int64_t>(std::int64_t{to.tick} - player_path.last_point.tick, 1);
         const std::int64_t reach = std::max(player_path.speed, speed) * ticks + kExtraDistance;
-        return std::abs(std::int64_t{to.at.x} - player_path.last.at.x) > reach ||
-               std::abs(std::int64_t{to.at.y} - player_path.last.at.y) > reach;
+        return std::abs(std::int64_t{to.at.x} - player_path.last_point.at.x) > reach ||
+               std::abs(std::int64_t{to.at.y} - player_path.last_point.at.y) > reach;
     }
 
     /// Returns the milliseconds from the first position to the record.
     std::uint32_t time_of(const json::object& record) {
         if (const std::string_view time = text_of(record, "t"); time != found_.end) {
             found_.end = time;
-            now_ = filter::parse_unix_ms(time);
+            now_ms_ = filter::parse_unix_ms(time);
             if (found_.begin.empty()) {
                 found_.begin = time;
-                begin_ = now_;
+                begin_ms_ = now_ms_;
             }
         }
-        return static_cast<std::uint32_t>(
-            std::clamp<std::int64_t>(now_ - begin_, 0, std::numeric_limits<std::uint32_t>::max()));
+        return static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+            now_ms_ - begin_ms_, 0, std::numeric_limits<std::uint32_t>::max()));
     }
 
     /// Drops every second point of all paths, and uses only half as many later positions.
     void drop_every_second_point() {
         point_interval_ *= 2;
-        points_ = 0;
+        num_points_ = 0;
         for (auto& entry : player_paths_) {
             auto& paths = entry.second.paths;
             for (auto& path : paths) {
@@ -617,7 +619,7 @@ class PathCollector {
                     path[i / 2] = path[i];
                 }
                 path.resize((path.size() + 1) / 2);
-                points_ += path.size();
+                num_points_ += path.size();
             }
             if (!paths.empty()) {
                 std::erase_if(paths, [&paths](const auto& path) {
@@ -634,10 +636,10 @@ class PathCollector {
     std::map<std::pair<std::string, std::string>, PlayerPath>
         player_paths_; ///< paths by server and player name
     std::size_t max_points_;
-    std::size_t points_ = 0;
+    std::size_t num_points_ = 0;
     std::uint64_t point_interval_ = 1; ///< only every n-th position becomes a point; this is n
-    std::int64_t begin_ = 0;           ///< time of the first position, in milliseconds
-    std::int64_t now_ = 0;             ///< time of the latest position, in milliseconds
+    std::int64_t begin_ms_ = 0;        ///< time of the first position, in milliseconds
+    std::int64_t now_ms_ = 0;          ///< time of the latest position, in milliseconds
     std::int64_t stopped_until_ = 0;   ///< the latest time that RecordedPaths::stopped_ms includes
     std::set<std::string> types_;      ///< types of the records so far
     RecordedPaths found_;

@@ -296,15 +296,16 @@ class RemovedItems final : public filter::ValueVisitor {
     std::vector<std::array<std::int64_t, 2>> pairs;
 
     void begin_list() override {
-        ++lists_;
-        numbers_ = 0;
+        ++num_lists_;
+        pair_size_ = 0;
     }
 
     bool receive_value(const filter::Value& value) override {
         const auto* const number = std::get_if<std::int64_t>(&value.number);
-        if (lists_ > 1 && number != nullptr && *number >= 0 && !value.is_word && numbers_ < 2) {
-            pair_[numbers_++] = *number;
-            if (numbers_ == 2) {
+        if (num_lists_ > 1 && number != nullptr && *number >= 0 && !value.is_word &&
+            pair_size_ < 2) {
+            pair_[pair_size_++] = *number;
+            if (pair_size_ == 2) {
                 pairs.push_back(pair_);
             }
         }
@@ -312,8 +313,9 @@ class RemovedItems final : public filter::ValueVisitor {
     }
 
   private:
-    std::size_t lists_ = 0; ///< number of lists so far: the outer list, then a list for each pair
-    std::size_t numbers_ = 0;
+    std::size_t num_lists_ =
+        0; ///< number of lists so far: the outer list, then a list for each pair
+    std::size_t pair_size_ = 0;
     std::array<std::int64_t, 2> pair_{};
 };
 

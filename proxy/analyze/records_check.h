@@ -88,7 +88,8 @@ class RecordsCheck {
     /// Numbers of snapshots and messages that the summaries count but the recordings lack.
     std::uint64_t num_missing_snapshots_ = 0;
     std::uint64_t num_missing_messages_ = 0;
-    bool has_worlds_ = false; ///< some records are merged snapshots, in place of the sessions' own
+    bool has_worlds_ =
+        false; ///< some records are merged snapshots, which replace those of sessions
     std::map<std::string, std::uint64_t> segment_numbers_; ///< latest segment number, by recording
 };
 

@@ -36,7 +36,7 @@ struct CollectFlags {
     double duration = 0;
     bool until_end = false;
     std::string log_level = "info";
-    HttpFlags http;    ///< the page of all servers
+    HttpFlags http;    ///< for the page that shows all servers
     std::string state; ///< state folder; empty for the default of state_folder()
     std::vector<std::string> server_pages; ///< [NAME=]URL
 

@@ -217,7 +217,7 @@ std::string replace_old_command(std::vector<std::string>& arguments) {
 
 namespace {
 
-/// The start of the first argument from Wireshark, which passes no command's name.
+/// Wireshark starts twscope without the name of a command. Its first argument begins with this.
 constexpr std::string_view kExtcapPrefix = "--extcap-";
 
 /// Opens closed standard streams. Otherwise the files opened next would become standard output and

@@ -261,7 +261,7 @@ void prepare_signals(const Invocation& invocation) {
     std::signal(SIGCHLD, SIG_DFL); // otherwise the observer's exit status would be lost
     if (invocation.is_observer) {
         for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
-            std::signal(signal, SIG_IGN); // only the parent handles these and controls this process
+            std::signal(signal, SIG_IGN); // the parent handles these signals, and ends this process
         }
     }
 }

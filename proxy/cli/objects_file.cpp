@@ -40,23 +40,23 @@ using wire::MessageSet;
 using wire::MessageSpec;
 
 /// The most ints of an item. Snapshots could contain larger items, but no game does.
-constexpr std::int64_t kMaxInts = 255;
+constexpr std::int64_t kMaxItemInts = 255;
 
 /// The largest file. A thousand objects with all their fields take a few hundred KiB.
-constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
+constexpr std::size_t kMaxObjectsFileBytes = std::size_t{16} << 20U;
 
 /// The most bytes of a name from which a UUID is made.
-constexpr std::size_t kMaxUuidName = 255;
+constexpr std::size_t kMaxUuidNameBytes = 255;
 
 /// The most fields of a message; more than twice as many as any message of the game has.
-constexpr std::size_t kMaxFields = 255;
+constexpr std::size_t kMaxMessageFields = 255;
 
 /// The error for a wrong member of `names`.
 constexpr const char* kInvalidNames = R"('names' maps numbers to strings: {"0": "red"})";
 
 /// The namespace of UUIDs that are made from names (see uuid_of_name).
-constexpr boost::uuids::uuid kNamespace{{0xe0, 0x5d, 0xda, 0xaa, 0xc4, 0xe6, 0x4c, 0xfb, 0xb6, 0x42,
-                                         0x5d, 0x48, 0xe8, 0x0c, 0x00, 0x29}};
+constexpr boost::uuids::uuid kUuidNamespace{{0xe0, 0x5d, 0xda, 0xaa, 0xc4, 0xe6, 0x4c, 0xfb, 0xb6,
+                                             0x42, 0x5d, 0x48, 0xe8, 0x0c, 0x00, 0x29}};
 
 /// True if a value's name can be written to records without escapes.
 bool needs_no_escape(std::string_view text) {
@@ -208,10 +208,10 @@ struct TypeIdentifier {
 TypeIdentifier parse_uuid(const JsonReader& in) {
     const std::string text = in.text("uuid");
     if (text.find('@') != std::string::npos) {
-        if (text.size() > kMaxUuidName || !needs_no_escape(text)) {
+        if (text.size() > kMaxUuidNameBytes || !needs_no_escape(text)) {
             in.fail("'uuid' is not the name of a UUID: at most {} bytes, without quotes, "
                     "backslashes and control characters",
-                    kMaxUuidName);
+                    kMaxUuidNameBytes);
         }
         return {.uuid = uuid_of_name(text), .uuid_name = text};
     }
@@ -344,16 +344,16 @@ FieldSpec parse_object_field(const JsonReader& in, std::int64_t offset,
     const std::string& name = storage.keep(in.name("name"));
     const FieldSpec* const known = find_field_named(known_object, name);
     FieldSpec field = known == nullptr ? FieldSpec{.name = name} : *known;
-    if (offset >= kMaxInts) {
+    if (offset >= kMaxItemInts) {
         in.fail("an object may have at most {} ints, which the fields before this one use up",
-                kMaxInts);
+                kMaxItemInts);
     }
-    const std::int64_t count = in.number("count", 1, kMaxInts - offset, field.count);
+    const std::int64_t count = in.number("count", 1, kMaxItemInts - offset, field.count);
     field.offset = static_cast<std::uint8_t>(offset);
-    if (count > kMaxInts - offset) {
+    if (count > kMaxItemInts - offset) {
         in.fail("'count' is {} for this field of a known object, but only {} of the {} ints of an "
                 "object are left",
-                count, kMaxInts - offset, kMaxInts);
+                count, kMaxItemInts - offset, kMaxItemInts);
     }
     const bool is_list = field.kind == FieldKind::int_string || field.kind == FieldKind::integers;
     if (in.has("kind") || (count != field.count && !is_list)) {
@@ -426,7 +426,8 @@ FieldSpec& int_field(const JsonReader& in, CustomObject& object, std::string_vie
     return *found;
 }
 
-/// Returns the offset in `object` of the field at `offset` in `known`; nullopt without this field.
+/// Returns the offset in `object` of the field that `known` has at `offset`; nullopt if `object`
+/// has no field of that name.
 std::optional<std::uint8_t> new_offset_of(const ObjectSpec& known, std::uint8_t offset,
                                           const CustomObject& object) {
     const auto of_known = std::ranges::find(known.fields, offset, &FieldSpec::offset);
@@ -620,8 +621,8 @@ MessageSpec parse_message(const JsonReader& in, SpecStorage& storage) {
                                                              {"server", MessageDirection::s2c},
                                                              {"client", MessageDirection::c2s}});
     const std::vector<JsonReader> fields = in.elements("fields", "field");
-    if (fields.size() > kMaxFields) {
-        in.fail("a message may have at most {} fields", kMaxFields);
+    if (fields.size() > kMaxMessageFields) {
+        in.fail("a message may have at most {} fields", kMaxMessageFields);
     }
     std::vector<MessageField> specs;
     for (const JsonReader& field : fields) {
@@ -643,7 +644,7 @@ void add_message(const JsonReader& in, wire::ModDescription& mod) {
 } // namespace
 
 Uuid uuid_of_name(std::string_view name) {
-    return to_uuid(boost::uuids::name_generator_md5{kNamespace}(name.data(), name.size()));
+    return to_uuid(boost::uuids::name_generator_md5{kUuidNamespace}(name.data(), name.size()));
 }
 
 void add_objects_flag(Command& command, std::string& file, const std::string& use) {
@@ -656,7 +657,7 @@ void read_objects_file(const std::string& path, wire::ModDescription& mod) {
     if (path.empty()) {
         return;
     }
-    const auto text = base::read_small_file(path, kMaxBytes);
+    const auto text = base::read_small_file(path, kMaxObjectsFileBytes);
     if (!text) {
         throw usage_error("--objects {}: {}; name a file with {{\"objects\": [...]}}", path,
                           text.error().message());

@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 2> kUrlSchemes{"nats://", "tls://"};
 constexpr std::uint64_t kDefaultSpoolBytes = std::uint64_t{1} << 30U;
 constexpr std::chrono::seconds kDefaultBusAge = std::chrono::hours{7 * 24};
 
-/// The parts of --bus.
+/// The parts of the URL of --bus.
 struct BusUrl {
     std::vector<std::string> urls; ///< one for each server of the bus
     std::string stream;            ///< empty for the default stream

@@ -44,7 +44,7 @@ constexpr std::array kLimitUnits{Unit{"s", 1, true},
                                  Unit{"MiB", std::uint64_t{1} << 20U, false},
                                  Unit{"GiB", std::uint64_t{1} << 30U, false},
                                  Unit{"TiB", std::uint64_t{1} << 40U, false}};
-/// The largest number of a unit. A larger one is a typing error and would not fit into 64 bits.
+/// The largest number before a unit. A larger one is a typing error and would not fit into 64 bits.
 constexpr std::uint64_t kMaxUnitNumber = 1'000'000;
 /// The longest time. A longer one is a typing error, and three times as long does not fit into
 /// nanoseconds of 64 bits.

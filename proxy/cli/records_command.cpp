@@ -131,7 +131,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
     return text;
 }
 
-/// Adds to an error about an unknown field that an objects file may define the field.
+/// If the error is about an unknown field, adds that an objects file may define the field.
 std::string with_objects_hint(const RecordsCommandFlags& flags, const std::string& error) {
     const bool is_about_field =
         error.find("fields.", error.find(" has a key ")) != std::string::npos;

@@ -83,7 +83,7 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
 constexpr std::size_t kMaxClients = 128;
 constexpr double kNanosecondsPerSecond = 1e9;
 /// The most bytes of a password that fit into a client's info message.
-constexpr std::size_t kMaxPassword = 255;
+constexpr std::size_t kMaxPasswordBytes = 255;
 
 struct ReplayFlags {
     std::string capture;
@@ -185,8 +185,8 @@ int run_replay_command(const ReplayFlags& flags) {
     if (flags.server.empty()) {
         throw UsageError{"replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
     }
-    if (flags.password.size() > kMaxPassword) {
-        throw usage_error("--password: is longer than {} bytes", kMaxPassword);
+    if (flags.password.size() > kMaxPasswordBytes) {
+        throw usage_error("--password: is longer than {} bytes", kMaxPasswordBytes);
     }
     const RecordFlags& records = flags.records;
     const analyze::FindingsToFailOn fail_on = records.findings_to_fail_on();

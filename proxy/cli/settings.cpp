@@ -26,16 +26,16 @@ namespace tw::cli {
 namespace {
 
 /// The longest configuration file, in bytes.
-constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10U;
+constexpr std::size_t kMaxConfigFileBytes = std::size_t{64} << 10U;
 
 /// The sources of flags, besides files.
 constexpr const char* kCommandLine = "command line";
 constexpr const char* kEnvironment = "environment";
 
 std::string read_config_file(const std::string& path) {
-    auto text = base::read_small_file(path, kMaxFileBytes);
+    auto text = base::read_small_file(path, kMaxConfigFileBytes);
     if (!text && text.error() == std::errc::file_too_large) {
-        throw usage_error("--config {}: longer than {} bytes", path, kMaxFileBytes);
+        throw usage_error("--config {}: longer than {} bytes", path, kMaxConfigFileBytes);
     }
     if (!text) {
         throw usage_error("--config {}: {}; name a file with lines like 'server = "
@@ -48,7 +48,7 @@ std::string read_config_file(const std::string& path) {
     return *std::move(text);
 }
 
-/// A line of a configuration file, possibly continued by a list of values.
+/// A key of a configuration file, with its values, which may take several lines.
 struct ConfigLine {
     std::string key;
     std::size_t number = 0; ///< number of the first line, from 1

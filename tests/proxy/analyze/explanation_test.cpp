@@ -316,7 +316,7 @@ TEST_CASE("an explanation has no events of another run in the same recording") {
     const std::string open =
         R"({"v":1,"t":"2026-11-20T16:00:00.000000Z","type":"session","session":1,"event":"open")";
     CHECK(again(open + "}") == alone);
-    // Records that another segment of the same run repeats at its start.
+    // The next segment of the same run begins with a repeated record.
     CHECK(contains(again(open + R"(,"again":true})"), "snapshot 14 on 10"));
 
     // No event of the previous run precedes a finding.

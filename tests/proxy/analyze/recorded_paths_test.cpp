@@ -348,7 +348,7 @@ TEST_CASE("merged snapshots are on their own map, also if the next map was annou
                             named_map_record("a", kMap) + world_record_on("a", 1, 100, 2) +
                             world_record_on("a", 1, 102, 3) + world_record_on("a", 2, 10, 31) +
                             world_record_on("a", 2, 12, 32))) == "31 32; ");
-    // The recording begins after the next map was announced, before the last worlds of this map.
+    // The recording begins after the next map was announced, before the last merged snapshots of this map.
     const auto unknown =
         find_paths_in(named_map_record("b", "00000007") + world_record_on("a", 1, 100, 2) +
                       world_record_on("a", 1, 102, 3) + world_record_on("b", 2, 10, 31));

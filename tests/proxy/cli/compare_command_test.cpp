@@ -1,4 +1,4 @@
-// `compare` with two views of the same game, of different games, and of other input.
+// `compare` with two recordings of one game, with different games, and with invalid input.
 // Covers: proxy/cli/records_files.cpp, proxy/cli/explain_command.cpp
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/test_data.h"

@@ -10,8 +10,8 @@ using namespace tw::test;
 
 namespace {
 
-/// A capture of a short game.
-std::string record_game(const TemporaryFolder& folder) {
+/// Writes a capture of a short game. Returns its path.
+std::string save_short_game(const TemporaryFolder& folder) {
     const std::string capture = folder.file("game.pcap");
     save_game(capture, tee_at(100, 80));
     return capture;
@@ -57,7 +57,7 @@ TEST_CASE("the arguments of an old command are replaced by those of the new comm
 
 TEST_CASE("old commands work like their replacements, and print the new name in one line") {
     const TemporaryFolder folder;
-    const std::string capture = record_game(folder);
+    const std::string capture = save_short_game(folder);
 
     struct Row {
         Arguments old;
@@ -87,7 +87,7 @@ TEST_CASE("old commands work like their replacements, and print the new name in 
 TEST_CASE("old flags work from the command line, a variable and a file, and name their replacement "
           "once") {
     const TemporaryFolder folder;
-    const std::string capture = record_game(folder);
+    const std::string capture = save_short_game(folder);
     const std::string config = folder.file("c.conf");
     write_text(config, "raw = true\n");
     const std::string now = twscope({"decode", capture, "-o", "-", "--items", "raw"}).out;

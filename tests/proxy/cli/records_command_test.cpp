@@ -1,7 +1,5 @@
-// Which records are wanted: sessions, times and columns; and what becomes of lines that are no
-// records.
-// Recordings that end too early, as a crash or a full disk leaves them: every reader reads what
-// there is, and says once that there is no more.
+// The selection of records by session, time and column; lines that are not records; and recordings
+// that a crash or a full disk truncated, whose readable part every command reads.
 // Covers: proxy/cli/records_files.cpp
 #include "map/identity.h"
 #include "proxy/store/zstd_frames.h"

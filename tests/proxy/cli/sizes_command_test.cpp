@@ -19,9 +19,9 @@ using snapshot::kNoBase;
 
 namespace {
 
-/// A capture of a server whose characters have one int more. `damaged`: the tick of a further
+/// Adds the game of a server whose characters have one int more. `damaged`: the tick of a further
 /// snapshot whose delta no size explains; 0 for none. `full`: whether every snapshot is full, not
-/// only the first. `client`: whose game it is.
+/// only the first. `client`: the player.
 void add_mod_game(TestCapture& recording, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
                   bool full = true, const Host& client = kAnn) {
     SessionScript peers;
@@ -175,7 +175,7 @@ TEST_CASE("an explanation whose cause is a size names the command that lists the
     CHECK(follows.starts_with("Cause: an object of another size than agreed (seen in session 1)"));
     CHECK(contains(follows, "\nsnapshot.unknown_base\n"));
     CHECK(contains(follows, "The snapshot's base was rejected: see snapshot."));
-    // The commands write the size into a file, and verify that it is the only thing to mend.
+    // The commands write the size into a file, and verify that nothing else is wrong.
     std::size_t next = story.find("\nWhat to run next\n  twscope ");
     REQUIRE(next != std::string::npos);
     std::vector<ProgramResult> runs;

@@ -1,5 +1,4 @@
-// What becomes of a run whose standard input, output or error is closed, full, or left by its
-// reader.
+// Runs with a standard input, output or error that is closed, full, or a pipe without reader.
 // Covers: proxy/cli/command_line.cpp
 
 #include "tests/proxy/cli/program_runs.h"
