@@ -95,13 +95,39 @@ std::vector<std::string> recorded_files_in(const std::string& folder, std::strin
     return files.empty() ? hourly_files_in(folder, from) : files;
 }
 
-/// Returns "1 line was read", "2 lines were read".
-std::string lines_read_text(std::uint64_t lines) {
-    return record::count_with_noun(lines, "line[s] [was|were] read");
-}
-
 void print_file_problem(const std::string& path, const std::string& what) {
     sink::print_error("{}: {}", path == "-" ? "standard input" : path, what);
+}
+
+/// Returns why a file could not be read to its end; empty if it was.
+std::string unread_part_text(const store::LineReader& reader) {
+    const std::uint64_t skipped_bytes = reader.source().skipped_bytes();
+    const store::FileEnd end = reader.source().file_end();
+    const std::string lines_read =
+        record::count_with_noun(reader.num_lines(), "line[s] [was|were] read");
+    if (end == store::FileEnd::window_too_large) {
+        return "was compressed with too large a window (128 MiB at most can be read); recompress "
+               "it: zstd -dc --long=31 FILE | zstd -o OTHER";
+    }
+    if (skipped_bytes != 0) {
+        return fmt::format("damaged: skipped {} of compressed data; {}{}",
+                           record::count_with_noun(skipped_bytes, "byte[s]"), lines_read,
+                           reader.source().has_returned_damaged_text() ? ", and some may be wrong"
+                                                                       : "");
+    }
+    if (end == store::FileEnd::damaged) {
+        return fmt::format("damaged: cannot be decompressed any further; {}, and the last one may "
+                           "be wrong",
+                           lines_read);
+    }
+    if (end == store::FileEnd::unreadable) {
+        return "cannot be read any further; " + lines_read;
+    }
+    const bool is_cut_in_frame = end == store::FileEnd::within_frame;
+    return is_cut_in_frame || !reader.unfinished_line().empty()
+               ? fmt::format("ends in the middle of {}: truncated, or still being written; {}",
+                             is_cut_in_frame ? "compressed data" : "a line", lines_read)
+               : std::string{};
 }
 
 } // namespace
@@ -124,46 +150,18 @@ bool FileReadResult::is_empty() const {
 }
 
 bool FileReadResult::report_problems() const {
-    const store::FileEnd end = reader.source().file_end();
-    const std::uint64_t left_out = reader.source().skipped_bytes();
-    if (end == store::FileEnd::window_too_large) {
-        print_file_problem(path,
-                           "was compressed with too large a window (128 MiB at most can be read); "
-                           "recompress it: zstd -dc --long=31 FILE | zstd -o OTHER");
-    } else if (left_out != 0) {
-        print_file_problem(path, fmt::format("damaged: skipped {} of compressed data; {}{}",
-                                             record::count_with_noun(left_out, "byte[s]"),
-                                             lines_read_text(reader.num_lines()),
-                                             reader.source().has_returned_damaged_text()
-                                                 ? ", and some may be wrong"
-                                                 : ""));
-    } else if (end == store::FileEnd::damaged) {
-        print_file_problem(
-            path, fmt::format("damaged: cannot be decompressed any further; {}, and the last "
-                              "one may be wrong",
-                              lines_read_text(reader.num_lines())));
-    } else if (end == store::FileEnd::unreadable) {
-        print_file_problem(path,
-                           "cannot be read any further; " + lines_read_text(reader.num_lines()));
-    } else if (end == store::FileEnd::within_frame) {
-        print_file_problem(
-            path, fmt::format("ends in the middle of compressed data: truncated, or still being "
-                              "written; {}",
-                              lines_read_text(reader.num_lines())));
-    } else if (!reader.unfinished_line().empty()) {
-        print_file_problem(
-            path, fmt::format("ends in the middle of a line: truncated, or still being written; "
-                              "{}",
-                              lines_read_text(reader.num_lines())));
+    if (const std::string problem = unread_part_text(reader); !problem.empty()) {
+        print_file_problem(path, problem);
     }
     if (reader.skipped_bytes() != 0) {
         print_file_problem(path, "contains lines too long to be records; they are skipped");
     }
+    const store::FileEnd end = reader.source().file_end();
     const bool damaged = end == store::FileEnd::damaged ||
                          end == store::FileEnd::window_too_large ||
                          end == store::FileEnd::unreadable;
-    return report_invalid_lines(path, invalid_lines) && !damaged && left_out == 0 &&
-           reader.skipped_bytes() == 0;
+    return report_invalid_lines(path, invalid_lines) && !damaged &&
+           reader.source().skipped_bytes() == 0 && reader.skipped_bytes() == 0;
 }
 
 RecordsFiles::RecordsFiles(const std::vector<std::string>& paths, std::string_view from) {

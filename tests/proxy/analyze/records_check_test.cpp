@@ -49,7 +49,7 @@ std::string counted_game(int snapshots, int messages, std::string_view begin = "
                                              R"(,"snapshots":{"total":2},"c2s":{"messages":3})"));
 }
 
-std::string check(const std::vector<std::pair<std::string, std::string>>& files) {
+std::string check_recordings(const std::vector<std::pair<std::string, std::string>>& files) {
     const TemporaryFolder folder;
     analyze::RecordsCheck check;
     for (const auto& [name, text] : files) {
@@ -169,7 +169,7 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(check(row.files) == row.found);
+        CHECK(check_recordings(row.files) == row.found);
     }
 }
 

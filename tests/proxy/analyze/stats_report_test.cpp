@@ -14,13 +14,13 @@ using test::keys_of;
 namespace {
 
 /// The report of a capture with a few numbers.
-struct Sample {
+struct SampleReport {
     record::SessionStats totals;
     record::ByteLedger ledger;
     analyze::StatsReport report{
         .captures = {"a \"b\".pcap"}, .sessions = 1, .duration_ns = 2'500'000'000};
 
-    Sample() {
+    SampleReport() {
         using record::ByteGroup, record::BytePart;
         totals.directions[1].datagrams = 1'234'567;
         totals.directions[1].recovered = 2;
@@ -46,7 +46,7 @@ struct Sample {
 } // namespace
 
 TEST_CASE("the JSON of statistics has all counters by name, and its attributed bits add up") {
-    const Sample sample;
+    const SampleReport sample;
     const std::string text = analyze::stats_json(sample.report);
     CHECK(text.ends_with("}\n"));
     const boost::json::value stats = boost::json::parse(text);
@@ -86,7 +86,7 @@ TEST_CASE("the JSON of statistics has all counters by name, and its attributed b
 }
 
 TEST_CASE("the table of statistics groups digits, shows shares, and leaves out zeros") {
-    const Sample sample;
+    const SampleReport sample;
     const std::string table = analyze::stats_table(sample.report);
     CAPTURE(table);
     for (const char* const part :

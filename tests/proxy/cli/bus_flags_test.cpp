@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool has(const std::vector<fs::path>& paths, const fs::path& path) {
+bool contains_path(const std::vector<fs::path>& paths, const fs::path& path) {
     return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
@@ -40,8 +40,8 @@ TEST_CASE("a file that is renewed by renaming stays readable through its folder,
     for (const Row& row : rows) {
         CAPTURE(row.file);
         const BusAccessFlags flags{.old_urls = {"nats://x"}, .credentials = row.file};
-        CHECK(has(flags.readable_files(), row.file));
-        CHECK(has(flags.readable_files(), row.folder) == row.readable);
+        CHECK(contains_path(flags.readable_files(), row.file));
+        CHECK(contains_path(flags.readable_files(), row.folder) == row.readable);
     }
     CHECK(BusAccessFlags{.credentials = "/nowhere/a.creds"}
               .readable_files()
@@ -57,9 +57,9 @@ TEST_CASE("the target of a symbolic link can be renewed, too") {
     fs::create_symlink("../archive/client1.pem", folder / "live" / "client.pem");
     const BusAccessFlags flags{.old_urls = {"nats://x"},
                                .certificate = folder / "live" / "client.pem"};
-    CHECK(has(flags.readable_files(), folder / "live"));
-    CHECK(has(flags.readable_files(), folder / "archive"));
-    CHECK_FALSE(has(flags.readable_files(), folder));
+    CHECK(contains_path(flags.readable_files(), folder / "live"));
+    CHECK(contains_path(flags.readable_files(), folder / "archive"));
+    CHECK_FALSE(contains_path(flags.readable_files(), folder));
 }
 
 TEST_CASE("one URL contains the servers of a bus and the stream") {

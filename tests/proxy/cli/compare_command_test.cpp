@@ -36,7 +36,7 @@ std::string last_line(const std::string& text) {
 }
 
 /// Cuts a recording into two segments of a folder.
-void cut_in_two(const std::string& recording, const std::string& folder) {
+void split_into_segments(const std::string& recording, const std::string& folder) {
     const std::string text = read_text(recording);
     const std::size_t cut = text.find('\n', text.size() / 2) + 1;
     std::filesystem::create_directory(folder);
@@ -45,7 +45,7 @@ void cut_in_two(const std::string& recording, const std::string& folder) {
 }
 
 /// Changes the number after the last `what`, and returns the tick of the snapshot that contains it.
-std::string change_last(std::string& text, const std::string& what, const std::string& by) {
+std::string change_last_number(std::string& text, const std::string& what, const std::string& by) {
     const std::size_t at = text.rfind(what);
     REQUIRE(at != std::string::npos);
     std::size_t end = at + what.size();
@@ -84,7 +84,7 @@ TEST_CASE("a capture and its recordings are equal") {
         CHECK(twscope({"compare", recording, kMapChange, "--json"})
                   .out.starts_with(R"({"equal":true,)"));
     }
-    cut_in_two(folder.file("changed.jsonl"), folder.file("segments"));
+    split_into_segments(folder.file("changed.jsonl"), folder.file("segments"));
     const ProgramResult segments = twscope({"compare", kMapChange, folder.file("segments")});
     CHECK(segments.status == 0);
     CHECK(last_line(segments.out) == kEqual);
@@ -175,7 +175,7 @@ TEST_CASE("a changed field is reported with its tick and its item") {
         std::filesystem::remove(folder.file("honest.jsonl"));
         const std::string honest = record_capture(folder, "honest.jsonl", row.flags);
         std::string text = read_text(honest);
-        const std::string tick = change_last(text, row.key, row.value);
+        const std::string tick = change_last_number(text, row.key, row.value);
         write_text(recording, text);
         for (const std::string& view : {kMapChange, honest}) {
             const ProgramResult done = twscope({"compare", view, recording});

@@ -14,8 +14,8 @@ using tw::cli::UsageError;
 namespace {
 
 /// A command with a flag of every kind.
-struct Sample {
-    Sample() {
+struct SampleCommand {
+    SampleCommand() {
         command.add("files", &files, "FILE", "");
         command.add("-o,--output", &output, "FILE", "");
         command.add("--maps", &maps, "DIR", "");
@@ -60,7 +60,7 @@ struct Sample {
 } // namespace
 
 TEST_CASE("each kind of flag sets its variable") {
-    Sample sample;
+    SampleCommand sample;
     sample.command.parse_arguments(
         {"a",         "-o",         "out",       "--maps",   "m",       "b",         "--maps=n",
          "--session", "1",          "--session", "2",        "--other", "3",         "--fail-on",
@@ -86,13 +86,13 @@ TEST_CASE("each kind of flag sets its variable") {
 TEST_CASE("letters may stand together, and a value may follow its letter") {
     for (const Texts& arguments : {Texts{"-rnoout"}, {"-rn", "-o=out"}, {"-r", "-no", "out"}}) {
         CAPTURE(arguments.front());
-        Sample sample;
+        SampleCommand sample;
         sample.command.parse_arguments(arguments);
         CHECK(sample.raw);
         CHECK_FALSE(sample.messages);
         CHECK(sample.output == "out");
     }
-    Sample off;
+    SampleCommand off;
     off.command.parse_arguments({"--raw=false", "--no-messages=off"});
     CHECK_FALSE(off.raw);
     CHECK(off.messages);
@@ -125,7 +125,7 @@ TEST_CASE("a value that a flag does not accept is an error that names the flag")
     };
     for (const Row& row : rows) {
         CAPTURE(row.arguments.front());
-        Sample sample;
+        SampleCommand sample;
         CHECK_THROWS_WITH_AS(sample.command.parse_arguments(row.arguments),
                              doctest::Contains(std::string{row.says}.c_str()), UsageError);
     }

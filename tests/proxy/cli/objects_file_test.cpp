@@ -22,8 +22,8 @@ using snapshot::FieldMerge;
 using snapshot::ObjectSpec;
 
 /// Reads a file with this text. Returns the description or the error.
-struct ReadFile {
-    explicit ReadFile(std::string_view text) {
+struct ReadObjectsFile {
+    explicit ReadObjectsFile(std::string_view text) {
         const std::string path = folder.file("mod.json");
         std::ofstream{path} << text;
         try {
@@ -72,7 +72,7 @@ TEST_CASE("the UUID of a name is the one that game programs compute") {
 }
 
 TEST_CASE("an object is identified by a UUID, or by the name from which the UUID is made") {
-    const ReadFile named{
+    const ReadObjectsFile named{
         R"({"objects": [{"name": "thing", "uuid": "my-thing@netobj.test.example"}]})"};
     REQUIRE(named.complaint.empty());
     const snapshot::Uuid uuid = cli::uuid_of_name("my-thing@netobj.test.example");
@@ -80,14 +80,15 @@ TEST_CASE("an object is identified by a UUID, or by the name from which the UUID
     CHECK(named.mod.objects.find(uuid)->name == "thing");
     CHECK(named.mod.objects.find(uuid)->uuid_name == "my-thing@netobj.test.example");
     const auto text = snapshot::format_uuid(uuid);
-    const ReadFile spelt{fmt::format(R"({{"objects": [{{"name": "thing", "uuid": "{}"}}]}})",
-                                     std::string_view{text.data(), text.size()})};
+    const ReadObjectsFile spelt{fmt::format(R"({{"objects": [{{"name": "thing", "uuid": "{}"}}]}})",
+                                            std::string_view{text.data(), text.size()})};
     CHECK(spelt.mod.objects.find(uuid) != nullptr);
 }
 
 TEST_CASE("an entry for a known type keeps the meaning of the type") {
     // The entry that decode --sizes writes for a server that leaves out the last int.
-    const ReadFile shorter{R"({"objects": [{"name": "player_info", "type": 10, "agreed_size": true,
+    const ReadObjectsFile shorter{
+        R"({"objects": [{"name": "player_info", "type": 10, "agreed_size": true,
         "fields": [{"name": "local"}, {"name": "client_id"}, {"name": "team"}, {"name": "score"}]}]})"};
     REQUIRE(shorter.complaint == "");
     const ObjectSpec* const info = shorter.mod.objects.find(10, Dialect::six);
@@ -103,7 +104,7 @@ TEST_CASE("an entry for a known type keeps the meaning of the type") {
     CHECK(find_field(*info, "score")->merge == FieldMerge::own_first);
 
     // An int at the start moves all others.
-    const ReadFile moved{R"({"objects": [{"type": 4,
+    const ReadObjectsFile moved{R"({"objects": [{"type": 4,
         "fields": [{"name": "glow"}, {"name": "x"}, {"name": "y"}, {"name": "type"}, {"name": "subtype"}]}]})"};
     REQUIRE(moved.complaint == "");
     const ObjectSpec* const pickup = moved.mod.objects.find(4, Dialect::six);
@@ -114,12 +115,13 @@ TEST_CASE("an entry for a known type keeps the meaning of the type") {
     CHECK(pickup->merge.family == snapshot::ObjectFamily::pickup);
     CHECK(find_field(*pickup, "subtype")->names_when != 0);
     // The subtype means a weapon only directly after the type.
-    const ReadFile apart{R"({"objects": [{"type": 4,
+    const ReadObjectsFile apart{R"({"objects": [{"type": 4,
         "fields": [{"name": "x"}, {"name": "y"}, {"name": "type"}, {"name": "glow"}, {"name": "subtype"}]}]})"};
     CHECK(find_field(*apart.mod.objects.find(4, Dialect::six), "subtype")->names == nullptr);
 
     // The entry's own value is used.
-    const ReadFile told{R"({"objects": [{"name": "player_info", "type": 10, "agreed_size": false,
+    const ReadObjectsFile told{
+        R"({"objects": [{"name": "player_info", "type": 10, "agreed_size": false,
         "fields": [{"name": "client_id", "kind": "int"}, {"name": "team", "names": {"5": "green"}}]}]})"};
     const ObjectSpec* const own = told.mod.objects.find(10, Dialect::six);
     CHECK(told.mod.objects.sizes(Dialect::six)[10] == 0);
@@ -129,7 +131,7 @@ TEST_CASE("an entry for a known type keeps the meaning of the type") {
 }
 
 TEST_CASE("an entry without fields extends the known object") {
-    const ReadFile read{R"({"objects": [
+    const ReadObjectsFile read{R"({"objects": [
         {"type": 6, "per_viewer": ["round_start_tick", "time_limit"]},
         {"type": 10, "protocol": "0.7", "per_viewer": true},
         {"uuid": "character@netobj.ddnet.tw", "name": "tee"}]})"};
@@ -152,7 +154,7 @@ TEST_CASE("an entry without fields extends the known object") {
 }
 
 TEST_CASE("an object can name its client, and the fields that differ for each viewer") {
-    const ReadFile read{R"({"objects": [
+    const ReadObjectsFile read{R"({"objects": [
         {"name": "a", "type": 40, "fields": [{"name": "owner"}], "client": "owner"},
         {"name": "b", "type": 41, "id_is_client": true, "fields": [{"name": "on", "kind": "bool"}]},
         {"name": "c", "type": 42, "fields": [{"name": "x"}, {"name": "y"}], "per_viewer": ["y"]},
@@ -170,7 +172,7 @@ TEST_CASE("an object can name its client, and the fields that differ for each vi
 }
 
 TEST_CASE("a message is identified by number or UUID, and described by sender and fields") {
-    const ReadFile read{R"({"messages": [
+    const ReadObjectsFile read{R"({"messages": [
         {"name": "tile", "uuid": "modify-tile@msg.zillyhuhn.com", "from": "server",
          "fields": [{"name": "x"}, {"name": "why", "kind": "string", "optional": true}]},
         {"name": "cl_version", "number": 26, "from": "client", "fields": [{"name": "version"}]},
@@ -308,7 +310,7 @@ TEST_CASE("an invalid file is rejected with a hint") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const ReadFile read{row.text};
+        const ReadObjectsFile read{row.text};
         CAPTURE(read.complaint);
         CHECK(contains(read.complaint, row.what));
         CHECK(read.complaint.find("--objects ") == 0);

@@ -1,5 +1,5 @@
-// Files that are read and written at once, and files that are written for nothing: both are refused
-// before anything is emptied.
+// Outputs that would overwrite an input, another output or a file of another type: they are errors
+// before any file is truncated.
 // Covers: proxy/cli/output_file.cpp
 
 #include "proxy/base/descriptors.h"
@@ -18,7 +18,7 @@ using namespace tw::test;
 namespace {
 
 /// A folder with a capture, its records and a map, and names for a hard and a symbolic link.
-struct Files {
+struct TestFiles {
     TemporaryFolder folder{};
     std::string capture = folder.file("p.pcap");
     std::string records = folder.file("g.jsonl");
@@ -27,7 +27,7 @@ struct Files {
     std::string soft = folder.file("soft.jsonl");
     std::string kept = folder.file("kept");
 
-    Files() {
+    TestFiles() {
         save_game(capture, tee_at(50, 80));
         REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
         REQUIRE(tw::map::test::write_file(map, small_map()));
@@ -40,7 +40,7 @@ struct Files {
 } // namespace
 
 TEST_CASE("a file that another process records to is never overwritten") {
-    const Files files;
+    const TestFiles files;
     const std::string other = files.folder.file("other.jsonl");
     write_text(other, read_text(files.records));
     const tw::base::UniqueFd writer{::open(other.c_str(), O_RDWR | O_CLOEXEC)};
@@ -57,7 +57,7 @@ TEST_CASE("a file that another process records to is never overwritten") {
 }
 
 TEST_CASE("commands replace only existing files of the type that they write") {
-    const Files files;
+    const TestFiles files;
     const std::string writing = ": contains something other than ";
     check_refused({"map", files.map, "--png", files.records},
                   "--png " + files.records + writing + "a picture; name another file");
@@ -112,7 +112,7 @@ TEST_CASE("commands replace only existing files of the type that they write") {
 }
 
 TEST_CASE("an input file is never overwritten") {
-    const Files files;
+    const TestFiles files;
     const std::string records = read_text(files.records);
     const std::string capture = read_text(files.capture);
     const std::string map = read_text(files.map);
@@ -137,7 +137,7 @@ TEST_CASE("an input file is never overwritten") {
 }
 
 TEST_CASE("two flags cannot write the same file, but can share a pipe or device") {
-    const Files files;
+    const TestFiles files;
     const std::string same = files.folder.file("same");
     check_refused({"decode", files.capture, "--show-secrets", "-o", same, "-w", same},
                   "--output also writes to it");
@@ -151,7 +151,7 @@ TEST_CASE("two flags cannot write the same file, but can share a pipe or device"
 }
 
 TEST_CASE("two names of the same new file are recognised") {
-    const Files files;
+    const TestFiles files;
     const auto before = std::filesystem::current_path();
     std::filesystem::current_path(files.folder.path());
     check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--duration", "100ms", "-o",
@@ -163,7 +163,7 @@ TEST_CASE("two names of the same new file are recognised") {
 }
 
 TEST_CASE("no file is truncated before all flags are checked") {
-    const Files files;
+    const TestFiles files;
     const std::string none = files.folder.file("none");
     const std::string nowhere = files.folder.file("no/where");
     const Arguments rows[] = {
@@ -188,7 +188,7 @@ TEST_CASE("no file is truncated before all flags are checked") {
 }
 
 TEST_CASE("a flag that needs another one is an error without it") {
-    const Files files;
+    const TestFiles files;
     check_refused({"proxy", "-s", "127.0.0.1:1", "--write-filter", "session == 1"}, "--write");
     check_all_refused({"decode", files.capture}, {{{"--write-filter", "session == 1"}, "--write"},
                                                   {{"--demo-version", "4"}, "--demo"},
@@ -203,7 +203,7 @@ TEST_CASE("a flag that needs another one is an error without it") {
 }
 
 TEST_CASE("a picture can be written to standard output") {
-    const Files files;
+    const TestFiles files;
     const ProgramResult done = twscope({"map", files.map, "--png", "-"});
     CHECK(done.status == 0);
     CHECK(done.out.substr(1, 3) == "PNG");

@@ -19,8 +19,8 @@ using Udp = boost::asio::ip::udp;
 
 using Arguments = std::vector<std::string>;
 
-struct Parsed {
-    explicit Parsed(const Arguments& arguments) {
+struct ParsedProxyFlags {
+    explicit ParsedProxyFlags(const Arguments& arguments) {
         Command command{"proxy"};
         flags.add_to(command);
         command.parse_arguments(arguments);
@@ -32,7 +32,7 @@ struct Parsed {
 /// Returns the relay's options for these arguments.
 relay::Options options_of(Arguments arguments) {
     arguments.insert(arguments.end(), {"-s", "127.0.0.1:1"});
-    return Parsed{arguments}.flags.relay_options();
+    return ParsedProxyFlags{arguments}.flags.relay_options();
 }
 
 TEST_CASE("flags about the relay become its options") {
@@ -86,13 +86,13 @@ TEST_CASE("times are seconds, or have a unit") {
     for (const auto& row : rows) {
         CAPTURE(row.text);
         const std::string text{row.text};
-        const Parsed parsed{{"--idle-timeout", text, "--duration", text}};
+        const ParsedProxyFlags parsed{{"--idle-timeout", text, "--duration", text}};
         CHECK(parsed.flags.duration == doctest::Approx(row.seconds));
         CHECK(parsed.flags.idle_timeout == doctest::Approx(row.seconds));
     }
     for (const char* text : {"-3", "0", "0s", "3 parsecs", "3,5"}) {
         CAPTURE(text);
-        CHECK_THROWS_AS(Parsed({"--duration", text}), UsageError);
+        CHECK_THROWS_AS(ParsedProxyFlags({"--duration", text}), UsageError);
     }
 }
 
@@ -158,18 +158,19 @@ TEST_CASE("routes contain the server's port, and its address if the server is on
 }
 
 TEST_CASE("a single server needs no name") {
-    const Parsed parsed{{"-s", "127.0.0.1:8304", "-l", "127.0.0.1:1", "-l", "[::1]:1"}};
+    const ParsedProxyFlags parsed{{"-s", "127.0.0.1:8304", "-l", "127.0.0.1:1", "-l", "[::1]:1"}};
     CHECK(parsed.flags.servers().empty());
     CHECK(parsed.flags.server_name() == "127.0.0.1:8304");
     const relay::Options options = parsed.flags.relay_options();
     CHECK(options.server.host == "127.0.0.1");
     CHECK(options.server.port == 8304);
     CHECK(options.server.listen.size() == 2);
-    CHECK(Parsed{{"-s", "game.test:8304"}}.flags.relay_options().server.listen.size() == 1);
+    CHECK(ParsedProxyFlags{{"-s", "game.test:8304"}}.flags.relay_options().server.listen.size() ==
+          1);
 }
 
 TEST_CASE("each named server has its listen address, in the same order") {
-    const Parsed parsed{
+    const ParsedProxyFlags parsed{
         {"-s", "ctf=127.0.0.1:8304", "-s", "race-1=game.test:1", "-l", ":8303", "-l", "[::1]:0"}};
     const auto servers = parsed.flags.servers();
     REQUIRE(servers.size() == 2);
@@ -183,7 +184,7 @@ TEST_CASE("each named server has its listen address, in the same order") {
     CHECK(servers[1].options.listen[0].address().is_v6());
     CHECK(parsed.flags.relay_options().server.listen.size() == 1);
     CHECK(parsed.flags.server_name() == "fleet");
-    CHECK(Parsed{{"-s", "ctf=127.0.0.1:8304"}}.flags.servers().size() == 1);
+    CHECK(ParsedProxyFlags{{"-s", "ctf=127.0.0.1:8304"}}.flags.servers().size() == 1);
 }
 
 TEST_CASE("servers with the same name or address are rejected with a hint") {
@@ -237,7 +238,7 @@ TEST_CASE("servers with the same name or address are rejected with a hint") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Parsed parsed{row.arguments};
+        const ParsedProxyFlags parsed{row.arguments};
         CHECK_THROWS_WITH_AS(static_cast<void>(parsed.flags.relay_options()),
                              doctest::Contains(std::string{row.says}.c_str()), UsageError);
     }
@@ -255,9 +256,9 @@ TEST_CASE("addresses that can be bound together are accepted") {
     };
     for (const Arguments& row : rows) {
         CAPTURE(row.back());
-        CHECK_NOTHROW(static_cast<void>(Parsed{row}.flags.relay_options()));
+        CHECK_NOTHROW(static_cast<void>(ParsedProxyFlags{row}.flags.relay_options()));
     }
-    const Parsed one{{"-s", "a:1", "-l", "127.0.0.1:1", "-l", ":1"}};
+    const ParsedProxyFlags one{{"-s", "a:1", "-l", "127.0.0.1:1", "-l", ":1"}};
     CHECK_THROWS_WITH_AS(
         static_cast<void>(one.flags.relay_options()),
         "--listen 127.0.0.1:1 and 0.0.0.0:1: the addresses overlap; leave one of them out",

@@ -449,7 +449,7 @@ std::string some_records(const TemporaryFolder& folder) {
     return read_text(records);
 }
 
-struct Cut {
+struct TruncatedRecording {
     std::string_view name;
     std::string bytes;
     std::string_view said;
@@ -472,7 +472,7 @@ TEST_CASE("a truncated recording is read as far as possible, and reported once")
     const std::string number = std::to_string(std::count(lines.begin(), lines.end(), '\n'));
     const std::string frame = packed(rest);
     const std::string gzip = gzipped(rest);
-    const Cut cuts[] = {
+    const TruncatedRecording cuts[] = {
         {"plain.jsonl", lines + rest.substr(0, rest.size() / 2),
          "ends in the middle of a line: truncated, or still being written; {} lines were "
          "read"},
@@ -485,7 +485,7 @@ TEST_CASE("a truncated recording is read as far as possible, and reported once")
         {"damaged.jsonl.zst", packed(lines) + "this is no frame",
          "damaged: skipped 16 bytes of compressed data; {} lines were read", 3},
     };
-    for (const Cut& cut : cuts) {
+    for (const TruncatedRecording& cut : cuts) {
         const std::string file = folder.file(std::string{cut.name});
         write_text(file, cut.bytes);
         std::string said = "twscope: " + file + ": " + std::string{cut.said} + "\n";
