@@ -351,6 +351,11 @@ bool ExplanationReader::lacks_selected_session() const {
            sessions_.size() < kMaxSessions;
 }
 
+const json::array* likeliest_candidates(const json::object& finding) {
+    const json::object* const candidates = object_of(finding, "candidates");
+    return candidates == nullptr ? nullptr : list_of(*candidates, "likeliest");
+}
+
 std::int64_t Explanation::finding_tick() const {
     return number_of(finding, "tick").value_or(-1);
 }
@@ -362,19 +367,20 @@ std::int64_t Explanation::datagram_tick() const {
     return first.value_or(finding_tick());
 }
 
+const json::object& Explanation::most_certain_finding() const {
+    return explaining_finding.empty() ? finding : explaining_finding;
+}
+
 const json::object* Explanation::suspect() const {
     if (!is_uncertain_suspect()) {
-        return explaining_finding.empty() ? &finding : &explaining_finding;
+        return &most_certain_finding();
     }
-    const json::object* const candidates =
-        object_of(explaining_finding.empty() ? finding : explaining_finding, "candidates");
-    const json::array* const list =
-        candidates == nullptr ? nullptr : list_of(*candidates, "likeliest");
+    const json::array* const list = likeliest_candidates(most_certain_finding());
     return list == nullptr || list->empty() ? nullptr : list->front().if_object();
 }
 
 bool Explanation::is_uncertain_suspect() const {
-    return !(explaining_finding.empty() ? finding : explaining_finding).contains("item");
+    return !most_certain_finding().contains("item");
 }
 
 std::string_view Explanation::usual_cause() const {

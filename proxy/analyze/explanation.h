@@ -118,9 +118,12 @@ struct Explanation {
     /// Returns the finding's usual causes; empty if they are unknown or another error is the cause.
     [[nodiscard]] std::string_view usual_cause() const;
 
-    /// Returns the JSON object that names the wrong item and, if known, its wrong value: the
-    /// finding (`explaining_finding` if there is one), or its most likely candidate if the finding
-    /// names no item; null without candidates.
+    /// Returns `explaining_finding` if there is one, else `finding`.
+    [[nodiscard]] const boost::json::object& most_certain_finding() const;
+
+    /// Returns the JSON object that names the wrong item and, if known, its wrong value:
+    /// most_certain_finding(), or its likeliest candidate if it names no item; null without
+    /// candidates.
     [[nodiscard]] const boost::json::object* suspect() const;
 
     /// True if suspect() is only the most likely of several candidates.
@@ -243,6 +246,9 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
                                                    std::int64_t tick);
 
 // Parts of explanation_text():
+
+/// Returns the likeliest candidates of a finding; null if it has none.
+[[nodiscard]] const boost::json::array* likeliest_candidates(const boost::json::object& finding);
 
 /// Returns where to look for the cause of a finding about snapshots; empty if nothing is known.
 /// `id`: the finding's id. `name`: the record's member `name`, which tells causes apart.

@@ -17,7 +17,7 @@ namespace tw::analyze {
 
 namespace json = boost::json;
 using record::escape_for_terminal, record::list_of, record::number_of, record::object_of,
-    record::text_of;
+    record::text_of, record::value_or_null;
 
 namespace {
 
@@ -41,12 +41,6 @@ std::string type_of(const json::object* item) {
 /// Returns an item's type and id, such as "character 3".
 std::string item_name(const json::object* item) {
     return fmt::format("{} {}", type_of(item), value_text(item, "id"));
-}
-
-/// Returns the likeliest candidates of a finding; null if it has none.
-const json::array* likeliest_candidates(const json::object& finding) {
-    const json::object* const candidates = object_of(finding, "candidates");
-    return candidates == nullptr ? nullptr : list_of(*candidates, "likeliest");
 }
 
 /// Returns the text wrapped to the page's width and indented.
@@ -564,12 +558,6 @@ namespace {
 json::value text_or_null(std::string_view text) {
     // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
     return text.empty() ? json::value{} : json::value(json::string_view{text.data(), text.size()});
-}
-
-template <typename Value>
-json::value value_or_null(const Value& value) {
-    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
-    return value ? json::value(*value) : json::value{};
 }
 
 json::array datagrams_json(const Explanation& story) {

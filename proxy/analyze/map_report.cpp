@@ -26,11 +26,6 @@ namespace {
 
 namespace json = boost::json;
 
-json::value string_or_null(const std::optional<std::string>& optional) {
-    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
-    return optional ? json::value(*optional) : json::value{};
-}
-
 template <typename Range>
 json::array to_json_array(const Range& range) {
     return json::array(range.begin(), range.end());
@@ -98,10 +93,10 @@ json::value info_json(const map::Map& map) {
     }
     json::object out{{"ints", info->num_item_ints},
                      {"version", info->version},
-                     {"author", string_or_null(info->author)},
-                     {"map_version", string_or_null(info->map_version)},
-                     {"credits", string_or_null(info->credits)},
-                     {"license", string_or_null(info->license)}};
+                     {"author", record::value_or_null(info->author)},
+                     {"map_version", record::value_or_null(info->map_version)},
+                     {"credits", record::value_or_null(info->credits)},
+                     {"license", record::value_or_null(info->license)}};
     if (info->settings) {
         out["settings_lines"] = info->settings->size();
     }
@@ -254,7 +249,7 @@ json::value game_layer_json(const map::Map& map) {
     const auto& layer = std::get<map::TileLayer>(item->content);
     const std::uint64_t bytes = declared_bytes(map, layer.data);
     json::object out = layer_place_json(*place, layer);
-    out["name"] = string_or_null(layer.name);
+    out["name"] = record::value_or_null(layer.name);
     if (map::is_packed(layer)) {
         out["packed_tiles"] = bytes / 4;
     }
@@ -274,7 +269,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     const std::int32_t own = map::tile_block(layer, kind).value_or(-1);
     json::object out = layer_place_json(place, layer);
     out["item_ints"] = item->num_item_ints;
-    out["name"] = string_or_null(layer.name);
+    out["name"] = record::value_or_null(layer.name);
     out["data_bytes"] = declared_bytes(map, own);
     out["own_data_index"] = own;
     out["compat_data_index"] = layer.data;

@@ -34,6 +34,13 @@ namespace tw::record {
 [[nodiscard]] const boost::json::array* list_of(const boost::json::object& object,
                                                 std::string_view key);
 
+/// Returns the value of an optional or pointer; null if it has none.
+template <typename Value>
+[[nodiscard]] boost::json::value value_or_null(const Value& value) {
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    return value ? boost::json::value(*value) : boost::json::value{};
+}
+
 [[nodiscard]] boost::json::object distribution_json(const Distribution& distribution);
 /// Returns an object that maps the name of each kind of finding that occurred to its count.
 [[nodiscard]] boost::json::object findings_json(const FindingCounts& counts);
