@@ -539,7 +539,7 @@ std::string explanation_text(const Explanation& explanation, const SelectionText
     text += "\nWhy it is reported\n" + reason_text(explanation) + item_text(explanation) +
             bytes_text(explanation);
     const bool is_certain =
-        !explanation.causing_sizes.empty(); // then usual causes would only distract
+        !explanation.causing_sizes.empty(); // the usual causes would then mislead
     if (const auto cause = explanation.usual_cause(); !cause.empty() && !is_certain) {
         text += "\nUsual cause\n" + wrap_text(cause);
     }

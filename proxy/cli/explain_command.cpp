@@ -271,7 +271,7 @@ int run_explain(const ExplainFlags& flags) {
     analyze::ExplanationReader reader{{.session = flags.session, .tick = flags.tick}};
     bool whole = true;
     const std::string& first = flags.captures.paths.front();
-    const store::FileStartReader start = read_file_start(first); // keeps a pipe open
+    const store::FileStartReader start = read_file_start(first); // a pipe stays open
     const bool are_records = is_recording(first, start);
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {

@@ -32,7 +32,7 @@ inline constexpr std::string_view kSuggestedHttpPort = "9303";
 /// Returns the help of a command. `is_brief`: only about the most used flags.
 [[nodiscard]] std::string command_help(const Command& command, bool is_brief);
 
-/// Adds -h, --help or both. Must be called after all other flags were added.
+/// Adds -h and --help. Must be called after the heading and all other flags were set.
 void add_help_flags(Command& command);
 
 } // namespace tw::cli

@@ -347,7 +347,8 @@ process::SupervisorOptions make_supervisor_options(const RunFlags& flags, const 
     }
     options.config = std::make_shared<ConfigReloader>(invocation, flags, settings);
     std::signal(SIGHUP,
-                options.terminal.existed_at_start() ? SIG_DFL : SIG_IGN); // run() replaces this
+                options.terminal.existed_at_start() ? SIG_DFL
+                                                    : SIG_IGN); // until the supervisor handles it
     return options;
 }
 

@@ -31,7 +31,7 @@ void add_mod_game(TestCapture& recording, snapshot::Tick last = 60, snapshot::Ti
     Items base;
     for (snapshot::Tick tick = 10; tick <= last; tick += 10) {
         Items items = tee_at(100 + tick, 80);
-        items[{9, 3}].push_back(full ? 7 + tick : 70'000 + tick); // the latter is no type
+        items[{9, 3}].push_back(full ? 7 + tick : 70'000 + tick); // 70000 is too large for a type
         items[{9, 5}] = items[{9, 3}];
         items[{4, 1}] = {10, 20, 0, 0};
         items[{10, 3}] = {1, 3, 0, tick, 30};
