@@ -168,7 +168,7 @@ TEST_CASE("a loaded map is found by its file's checksum, with the file if that i
         CHECK(maps.find_loaded_map(sha256).physics == nullptr);
         const MapSearchResult found = maps.find_map(announce("one", bytes));
         CHECK(maps.find_loaded_map(sha256).physics == found.physics);
-        const auto file = maps.find_loaded_map(sha256).file;
+        const auto file = maps.find_loaded_map(sha256).file_bytes;
         CHECK((file != nullptr) == with_files);
         CHECK((file == nullptr || *file == bytes));
     }
