@@ -508,7 +508,7 @@ test('a map is drawn with the images in its file; G switches to colours, and the
     const game = await play({ names: ['anna'], map: 'Tutorial' });
     const page = await openPage(browser, game.address, { colorScheme: 'dark' });
     await seesAll(page, 1);
-    await waitUntil('the images', () => inPage(page, () => window.twscope.store.tiles?.painted), WAIT_MS);
+    await waitUntil('the images', () => inPage(page, () => window.twscope.store.tiles?.paintedDesign), WAIT_MS);
     await page.click('#pause');
     /** Returns the share of the canvas's pixels that differ from those at the previous call that stored them. */
     const changed = (stores) => inPage(page, (storing) => {

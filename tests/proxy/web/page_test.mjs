@@ -46,42 +46,42 @@ test('the sources pass the type check and the lint rules', () => {
 });
 
 test('the sliders and the text of an impairment agree', async () => {
-    const { textOf, valuesOf, PRESETS } = await load('impairment');
-    for (const { title, c2s, s2c } of PRESETS) assert.deepEqual(valuesOf(textOf(c2s, s2c)), { c2s, s2c }, title);
-    assert.equal(textOf({}, {}), 'none');
-    assert.equal(textOf({ burst: 3 }, {}), 'none'); // a burst without loss means nothing
-    assert.deepEqual(valuesOf('loss=2%'), { c2s: { loss: 2 }, s2c: { loss: 2 } });
-    assert.deepEqual(valuesOf('s2c:delay=1s,jitter=500us').s2c, { delay: 1000, jitter: 0.5 });
-    assert.deepEqual(valuesOf('none; ;x:=,,'), { c2s: {}, s2c: {} });
+    const { impairmentText, sliderValues, PRESETS } = await load('impairment');
+    for (const { title, c2s, s2c } of PRESETS) assert.deepEqual(sliderValues(impairmentText(c2s, s2c)), { c2s, s2c }, title);
+    assert.equal(impairmentText({}, {}), 'none');
+    assert.equal(impairmentText({ burst: 3 }, {}), 'none'); // a burst length without loss has no effect
+    assert.deepEqual(sliderValues('loss=2%'), { c2s: { loss: 2 }, s2c: { loss: 2 } });
+    assert.deepEqual(sliderValues('s2c:delay=1s,jitter=500us').s2c, { delay: 1000, jitter: 0.5 });
+    assert.deepEqual(sliderValues('none; ;x:=,,'), { c2s: {}, s2c: {} });
 });
 
 test('a race time is shown with minutes and milliseconds', async () => {
-    const { raceTime } = await load('format');
+    const { formatRaceTime } = await load('format');
     for (const [ms, text] of [[0, '0:00.000'], [83450, '1:23.450'], [59999, '0:59.999'], [3_723_050, '1:02:03.050'], [-250, '−0:00.250']]) {
-        assert.equal(raceTime(ms), text);
+        assert.equal(formatRaceTime(ms), text);
     }
 });
 
 test('a slider changes only its own setting in the text', async () => {
-    const { withSetting } = await load('impairment');
+    const { changeSetting } = await load('impairment');
     for (const [text, changed, wanted] of [
         ['s2c:delay=1500ms,loss=0.25%,rate=1mbit', ['s2c', 'jitter', 7], 's2c:delay=1500ms,loss=0.25%,rate=1mbit,jitter=7ms'],
         ['s2c:delay=1s,jitter=3ms', ['s2c', 'jitter', 0], 's2c:delay=1s'],
         ['delay=40ms,rate=2mbit', ['c2s', 'delay', 10], 'c2s:delay=10ms,rate=2mbit;s2c:delay=40ms,rate=2mbit'],
-        ['c2s:loss=2%,burst=3;s2c:dup=1%', ['c2s', 'loss', 0], 's2c:dup=1%'], // a burst without loss means nothing
+        ['c2s:loss=2%,burst=3;s2c:dup=1%', ['c2s', 'loss', 0], 's2c:dup=1%'], // a burst length without loss has no effect
         ['c2s:loss=2%,burst=3', ['c2s', 'burst', 1], 'c2s:loss=2%'],
         ['none', ['s2c', 'delay', 5], 's2c:delay=5ms'],
         ['c2s:delay=5ms', ['c2s', 'delay', 0], 'none'],
-    ]) assert.equal(withSetting(text, ...changed), wanted, text);
+    ]) assert.equal(changeSetting(text, ...changed), wanted, text);
 });
 
 test('hidden characters are made visible, and markup stays text', async () => {
-    const { shown } = await load('dom');
-    assert.equal(shown('\u202elivE\u200b\u0007\u2066x\u009b'), '⟨202e⟩livE⟨200b⟩⟨7⟩⟨2066⟩x⟨9b⟩');
-    assert.equal(shown('<img src=x onerror=alert(1)> ünï ∗ 日本\n'), '<img src=x onerror=alert(1)> ünï ∗ 日本\n');
+    const { visibleText } = await load('dom');
+    assert.equal(visibleText('\u202elivE\u200b\u0007\u2066x\u009b'), '⟨202e⟩livE⟨200b⟩⟨7⟩⟨2066⟩x⟨9b⟩');
+    assert.equal(visibleText('<img src=x onerror=alert(1)> ünï ∗ 日本\n'), '<img src=x onerror=alert(1)> ünï ∗ 日本\n');
 });
 
-/** Of a colour as #rrggbb, by WCAG 2. */
+/** Returns the relative luminance of a colour (#rrggbb), as WCAG 2 defines it. */
 function luminance(color) {
     const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16) / 255)
         .map((share) => (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4));
@@ -104,17 +104,17 @@ test('texts and chart lines have the contrast that WCAG AA requires, in both the
     const grounds = ['page', 'card', 'raised'];
     for (const selector of [':root', ':root[data-theme="dark"]']) {
         const colors = colorsOf(selector);
-        const holds = (front, ground, least) => {
+        const requireContrast = (front, ground, least) => {
             const found = contrast(colors[front], colors[ground]);
             assert.ok(found >= least, `${selector}: ${front} on ${ground} is ${found.toFixed(2)}, of at least ${least}`);
         };
         for (const ground of grounds) {
-            for (const text of ['ink', 'soft', 'accent', 'good', 'bad', 'warn']) holds(text, ground, TEXT);
+            for (const text of ['ink', 'soft', 'accent', 'good', 'bad', 'warn']) requireContrast(text, ground, TEXT);
         }
-        holds('accent-ink', 'accent', TEXT);
-        holds('ink', 'mark', TEXT);
-        holds('page', 'ink', TEXT); // the text at the pointer on the timeline
-        for (const line of ['bar', 'full', 'distance', 'bad', 'warn', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8']) holds(line, 'card', GRAPHIC);
+        requireContrast('accent-ink', 'accent', TEXT);
+        requireContrast('ink', 'mark', TEXT);
+        requireContrast('page', 'ink', TEXT); // the text at the pointer on the timeline
+        for (const line of ['bar', 'full', 'distance', 'bad', 'warn', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7', 'c8']) requireContrast(line, 'card', GRAPHIC);
     }
     const dark = colorsOf(':root[data-theme="dark"]');
     assert.ok(contrast(colorsOf(':root').card, colorsOf(':root').bad) >= TEXT); // alarms
@@ -125,10 +125,10 @@ test('texts and chart lines have the contrast that WCAG AA requires, in both the
 });
 
 test('completion proposes the words that may follow', async () => {
-    const { proposals } = await load('complete');
+    const { proposeWords } = await load('completion');
     const keys = { keys: ['session', 'size', 'fields.message', 'severity'], item_keys: ['type', 'at.game'], item_types: ['character'],
         words: { type: ['finding', 'snapshot'], severity: ['info', 'warning', 'error'] }, item_words: {} };
-    const after = (text) => proposals(keys, text).words;
+    const after = (text) => proposeWords(keys, text).words;
     assert.deepEqual(after('se'), ['session', 'severity']);
     assert.deepEqual(after('message'), ['fields.message']);
     assert.deepEqual(after('find'), ['finding']);
@@ -137,20 +137,20 @@ test('completion proposes the words that may follow', async () => {
     assert.deepEqual(after('any(items: cha'), ['character']);
     assert.deepEqual(after('finding and si'), ['size']);
     assert.deepEqual(after(''), []);
-    assert.equal(proposals(keys, 'not se').begin, 4);
+    assert.equal(proposeWords(keys, 'not se').begin, 4);
 });
 
 test('the history returns each moment, and removes old ones', async () => {
     const { History } = await load('history');
     const { Moment } = await load('moment');
     const history = new History();
-    let moment = Moment.nothing;
+    let moment = Moment.empty;
     const kept = [];
     for (let frame = 0; frame < 1000; ++frame) {
         const changed = [{ object: 3, id: frame % 7, data: [frame, -frame] }, { object: -40, id: 1, data: [] }];
         const gone = frame % 5 === 0 ? [(3 + 0x10000) * 0x10000 + ((frame + 3) % 7)] : [];
-        moment = moment.next(frame * 1000, frame, frame === 0, changed, gone);
-        history.add(moment, frame === 0, changed, gone);
+        moment = moment.nextMoment(frame * 1000, frame, frame === 0, changed, gone);
+        history.addFrame(moment, frame === 0, changed, gone);
         kept.push(moment);
     }
     assert.ok(history.length >= 600 && history.length <= 701, `${history.length}`);
@@ -166,8 +166,8 @@ test('the history returns each moment, and removes old ones', async () => {
 });
 
 test('the key of an item can be split into object and id again', async () => {
-    const { keyOf, partsOf } = await load('objects');
-    for (const parts of [[0, 0], [3, 63], [-1, 0], [-40, 65535], [200, 1]]) assert.deepEqual(partsOf(keyOf(...parts)), parts);
+    const { itemKey, keyParts } = await load('objects');
+    for (const parts of [[0, 0], [3, 63], [-1, 0], [-40, 65535], [200, 1]]) assert.deepEqual(keyParts(itemKey(...parts)), parts);
 });
 
 test('a moment has the map of its time, and none while the next map is being loaded', async () => {
@@ -191,10 +191,10 @@ test('a full frame replaces a frame of the same tick', async () => {
     const { Moment } = await load('moment');
     const history = new History();
     const item = (x) => ({ object: 3, id: 1, data: [x] });
-    let moment = Moment.nothing;
+    let moment = Moment.empty;
     for (const [t, tick, full, x] of [[10, 2, true, 1], [50, 4, false, 2], [90, 6, false, 3], [95, 6, true, 4], [130, 8, false, 5]]) {
-        moment = moment.next(t, tick, full, [item(x)], []);
-        history.add(moment, full, [item(x)], []);
+        moment = moment.nextMoment(t, tick, full, [item(x)], []);
+        history.addFrame(moment, full, [item(x)], []);
     }
     const ticks = Array.from({ length: history.length }, (_, index) => history.momentAt(index).tick);
     assert.deepEqual(ticks, [2, 4, 6, 8]);
@@ -220,25 +220,25 @@ test('the history finds the frame of a tick, or the last one before it', async (
     const { Moment } = await load('moment');
     const history = new History();
     assert.equal(history.indexOfTick(5), -1);
-    let moment = Moment.nothing;
-    for (const tick of [10, 12, 14]) history.add(moment = moment.next(tick * 20, tick, true, [], []), true, [], []);
+    let moment = Moment.empty;
+    for (const tick of [10, 12, 14]) history.addFrame(moment = moment.nextMoment(tick * 20, tick, true, [], []), true, [], []);
     assert.deepEqual([9, 10, 11, 12, 14, 15].map((tick) => history.indexOfTick(tick)), [-1, 0, 0, 1, 2, -1]);
 });
 
-test('growth of a counter is reported for a minute, and only once', async () => {
-    const { Growth } = await load('rates');
-    const growth = new Growth();
+test('growth of a counter is reported for a minute', async () => {
+    const { GrowthTracker } = await load('rates');
+    const growth = new GrowthTracker();
     const said = [[0, 5], [1000, 5], [2000, 6], [61_000, 6], [62_000, 6], [63_000, 2], [64_000, 3]].map(([now, value]) => growth.hasGrown('a', value, now));
     assert.deepEqual(said, [false, false, true, true, false, false, true]);
     assert.equal(growth.hasGrown('b', 1, 64_000), false);
 });
 
-test('a mark of several findings names their kinds and numbers', async () => {
-    const { wordsOf } = await load('timeline');
+test('a mark of several findings shows how many findings of each kind it stands for', async () => {
+    const { markText } = await load('timeline');
     const mark = (name) => ({ time_ms: 1, session: 1, severity: 'warning', text: `warning ${name}: session 1, tick 2. What it means.` });
-    assert.equal(wordsOf({ marks: [mark('a.b')] }), 'warning a.b: session 1, tick 2. What it means.');
-    assert.equal(wordsOf({ marks: ['a.b', 'c.d', 'c.d'].map(mark) }), '3 findings: 2 × c.d, 1 × a.b');
-    assert.equal(wordsOf({ marks: ['a', 'b', 'c', 'd', 'e'].map(mark) }), '5 findings: 1 × a, 1 × b, 1 × c, 1 × d, …');
+    assert.equal(markText({ marks: [mark('a.b')] }), 'warning a.b: session 1, tick 2. What it means.');
+    assert.equal(markText({ marks: ['a.b', 'c.d', 'c.d'].map(mark) }), '3 findings: 2 × c.d, 1 × a.b');
+    assert.equal(markText({ marks: ['a', 'b', 'c', 'd', 'e'].map(mark) }), '5 findings: 1 × a, 1 × b, 1 × c, 1 × d, …');
 });
 
 test('the camera shows as little as possible outside the map', async () => {
@@ -251,11 +251,11 @@ test('the camera shows as little as possible outside the map', async () => {
     }
 });
 
-test('the key lists the colour of each kind of tile in the map once', async () => {
+test('the legend lists the colour of each kind of tile in the map once', async () => {
     const { Tiles } = await load('tiles');
     const tiles = new Tiles({ width: 2, height: 2, layers: { game: { tiles: btoa('\x00\x01\x01\x03'), names: {} }, front: { tiles: btoa('\x00\x00\x00\x01'), names: {} } },
         swatches: [{ layer: 'game', first: 0, last: 0, color: '#000000', label: 'air' }, { layer: 'game', first: 1, last: 1, color: '#111111', label: 'solid' },
             { layer: 'game', first: 2, last: 2, color: '#222222', label: 'death' }, { layer: 'game', first: 3, last: 255, color: '#333333', label: 'other' },
             { layer: 'tele', first: 1, last: 255, color: '#444444', label: 'tele' }] });
-    assert.deepEqual(tiles.key, [{ color: '#111111', label: 'solid' }, { color: '#333333', label: 'other' }]);
+    assert.deepEqual(tiles.legend, [{ color: '#111111', label: 'solid' }, { color: '#333333', label: 'other' }]);
 });

@@ -1,10 +1,9 @@
 // The box with problems that a viewer must know about at once.
-import { updateChildren } from './children';
-import { at, make } from './dom';
-import { clock, count } from './format';
+import { updateChildren, elementById, makeElement } from './dom';
+import { formatTime, formatCount } from './format';
 import { isSameObserver, type State } from './protocol';
 
-const MOST_NAMED = 5;
+const MAX_NAMED_SERVERS = 5;
 const RESTART_SHOWN_MS = 20_000;
 
 /** A problem to show. `about` identifies the problem and stays the same when the numbers in `text` change. */
@@ -16,9 +15,9 @@ export class Alarms {
     private state: State | null = null;
     private restartedAt = 0;
     private restartText = ''; // text of the alarm about the last restart
-    private readonly box = at('alarm');
+    private readonly box = elementById('alarm');
     /** The text for screen readers. It changes only when problems begin or end, not with the numbers in the box. */
-    private readonly announcement = at('alarm-aloud');
+    private readonly announcement = elementById('alarm-aloud');
     private announced = '';
 
     setConnection(open: boolean, refused: string): void {
@@ -40,16 +39,16 @@ export class Alarms {
     private silenceAlarms(state: State): Alarm[] {
         const alarms: Alarm[] = [];
         const silent = state.servers.filter((server) => server.silent);
-        const say = (name: string, text: string): void => { alarms.push({ about: `silent ${name}`, text }); };
-        const since = `has not answered since ${clock(state.server_silent_since_ms ?? state.now_ms)}: ` +
-            `${count(state.server_unanswered ?? 0)} datagrams${state.server_refused ? `, ${count(state.server_refused)} refused` : ''}.`;
-        if (silent.length > MOST_NAMED) {
-            say('many', `${silent.length} servers do not answer, the first of them since ${clock(state.server_silent_since_ms ?? state.now_ms)}.`);
+        const addAlarm = (name: string, text: string): void => { alarms.push({ about: `silent ${name}`, text }); };
+        const since = `has not answered since ${formatTime(state.server_silent_since_ms ?? state.now_ms)}: ` +
+            `${formatCount(state.server_unanswered ?? 0)} datagrams${state.server_refused ? `, ${formatCount(state.server_refused)} refused` : ''}.`;
+        if (silent.length > MAX_NAMED_SERVERS) {
+            addAlarm('many', `${silent.length} servers do not answer, the first of them since ${formatTime(state.server_silent_since_ms ?? state.now_ms)}.`);
             return alarms;
         }
-        if (state.servers.length === 0 && state.server_silent) say('', `The server ${state.server} ${since}`);
+        if (state.servers.length === 0 && state.server_silent) addAlarm('', `The server ${state.server} ${since}`);
         // The state has the time and the numbers of the first silent server only.
-        silent.forEach(({ name, server }, index) => say(name, `The server ${name} (${server}) ${index === 0 ? since : 'does not answer.'}`));
+        silent.forEach(({ name, server }, index) => addAlarm(name, `The server ${name} (${server}) ${index === 0 ? since : 'does not answer.'}`));
         return alarms;
     }
 
@@ -66,7 +65,7 @@ export class Alarms {
         }
         if (state.recording.failed) {
             const { error, lost } = state.recording;
-            const losses = lost === 0 ? '' : ` ${count(lost)} ${lost === 1 ? 'record' : 'records'} could not be written.`;
+            const losses = lost === 0 ? '' : ` ${formatCount(lost)} ${lost === 1 ? 'record' : 'records'} could not be written.`;
             alarms.push({ about: 'recording', text: `Recording stopped: ${error}.${losses} The game continues.` });
         }
         if (state.recording.page?.stopped) {
@@ -82,7 +81,7 @@ export class Alarms {
         const alarms = this.currentAlarms();
         const about = alarms.map((alarm) => alarm.about).join('\n');
         this.box.hidden = alarms.length === 0;
-        updateChildren(this.box, alarms.map(({ text }) => make('p', '', text)));
+        updateChildren(this.box, alarms.map(({ text }) => makeElement('p', '', text)));
         if (about !== this.announced) this.announcement.textContent = alarms.map(({ text }) => text).join(' ');
         this.announced = about;
         document.body.classList.toggle('alarmed', alarms.length > 0);

@@ -1,7 +1,7 @@
 // The part of the world that the canvas shows.
 
-const NEAREST = 4; // screen pixels for each world unit
-const FARTHEST = 1 / 64;
+const MAX_SCALE = 4; // screen pixels for each world unit
+const MIN_SCALE = 1 / 64;
 
 export class Camera {
     x = 0;
@@ -19,23 +19,23 @@ export class Camera {
     }
 
     /** Enlarges the view by `factor`. The point of the world at (x, y) on the screen stays there. */
-    zoom(factor: number, x = this.width / 2, y = this.height / 2): void {
+    zoomBy(factor: number, x = this.width / 2, y = this.height / 2): void {
         const before = this.toWorld(x, y);
-        this.scale = Math.min(Math.max(this.scale * factor, FARTHEST), NEAREST);
+        this.scale = Math.min(Math.max(this.scale * factor, MIN_SCALE), MAX_SCALE);
         const after = this.toWorld(x, y);
         this.x += before.x - after.x;
         this.y += before.y - after.y;
     }
 
-    move(dx: number, dy: number): void {
+    moveBy(dx: number, dy: number): void {
         this.x -= dx / this.scale;
         this.y -= dy / this.scale;
     }
 
-    fit(left: number, top: number, right: number, bottom: number): void {
+    showArea(left: number, top: number, right: number, bottom: number): void {
         this.x = (left + right) / 2;
         this.y = (top + bottom) / 2;
-        this.scale = Math.min(Math.max(Math.min(this.width / (right - left), this.height / (bottom - top)) * 0.96, FARTHEST), NEAREST);
+        this.scale = Math.min(Math.max(Math.min(this.width / (right - left), this.height / (bottom - top)) * 0.96, MIN_SCALE), MAX_SCALE);
     }
 
     /** Moves the view so that it shows as little as possible outside an area of this size with its corner at (0, 0). */
@@ -46,14 +46,14 @@ export class Camera {
         this.y = keep(this.y, this.height / this.scale, height);
     }
 
-    get bounds(): { left: number; top: number; right: number; bottom: number } {
+    get visibleArea(): { left: number; top: number; right: number; bottom: number } {
         const { x: left, y: top } = this.toWorld(0, 0);
         const { x: right, y: bottom } = this.toWorld(this.width, this.height);
         return { left, top, right, bottom };
     }
 
     /** Sets the context's transformation, so that its coordinates are world units. */
-    apply(context: CanvasRenderingContext2D, ratio: number): void {
+    applyToContext(context: CanvasRenderingContext2D, ratio: number): void {
         const scale = this.scale * ratio;
         context.setTransform(scale, 0, 0, scale, (this.width / 2 - this.x * this.scale) * ratio,
             (this.height / 2 - this.y * this.scale) * ratio);

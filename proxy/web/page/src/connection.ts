@@ -1,21 +1,21 @@
 // The connection to twscope. It reconnects by itself and repeats the page's requests.
 import type { Message } from './protocol';
-import { authorization, protocols } from './token';
+import { authorization, webSocketProtocols } from './api';
 
 export interface ViewerRequests { watch?: number | 'all' | null; pace?: number; log?: string | null; bytes?: boolean; again?: boolean }
 
-const AGAIN_MS = 300;
-const REFUSED_AGAIN_MS = 3000; // a page that is refused has no advantage from asking more often
-const CHECK_MS = 1000;
-const SILENT_MS = 3000; // the state comes twice a second, so a longer silence means a broken connection
-const PATIENCE_MS = 1000;
-const BELIEVED_AFTER = 3; // number of failed attempts before a refusal is shown; one may fail while the observer restarts
+const RETRY_MS = 300;
+const REFUSED_RETRY_MS = 3000; // a refused page would gain nothing from more frequent attempts
+const SILENCE_CHECK_MS = 1000;
+const MAX_SILENCE_MS = 3000; // the state comes twice a second, so a longer silence means a broken connection
+const REQUEST_TIMEOUT_MS = 1000;
+const ATTEMPTS_BEFORE_REFUSAL = 3; // number of failed attempts before a refusal is shown; one may fail while the observer restarts
 
 /** Returns why twscope refuses this page; empty if it does not answer or no longer refuses. */
-async function refusal(attempts: number): Promise<string> {
+async function fetchRefusal(attempts: number): Promise<string> {
     try {
-        const answer = await fetch('/api/state', { cache: 'no-store', headers: authorization, signal: AbortSignal.timeout(PATIENCE_MS) });
-        if (answer.ok) return attempts < BELIEVED_AFTER ? '' : 'too many viewers';
+        const answer = await fetch('/api/state', { cache: 'no-store', headers: authorization, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
+        if (answer.ok) return attempts < ATTEMPTS_BEFORE_REFUSAL ? '' : 'too many viewers';
         return (await answer.text()).trim() || `status ${answer.status}`;
     } catch {
         return '';
@@ -23,7 +23,7 @@ async function refusal(attempts: number): Promise<string> {
 }
 
 /** `refused`: the reason that twscope gave for refusing the connection; empty if it gave none. */
-export type OnChange = (open: boolean, refused: string) => void;
+export type ConnectionListener = (open: boolean, refused: string) => void;
 
 export class Connection {
     private socket: WebSocket | null = null;
@@ -31,12 +31,12 @@ export class Connection {
     private wasOpen = false;
     /** Number of attempts since the connection was last open. */
     private attempts = 0;
-    /** performance.now() of the last message. */
-    private heard = 0;
+    /** Value of performance.now() when the last message arrived. */
+    private lastMessageAt = 0;
 
-    constructor(private readonly onMessage: (message: Message) => void, private readonly onChange: OnChange) {
+    constructor(private readonly onMessage: (message: Message) => void, private readonly onChange: ConnectionListener) {
         this.open();
-        setInterval(() => { if (this.isOpen && performance.now() - this.heard > SILENT_MS) this.onEnd(); }, CHECK_MS);
+        setInterval(() => { if (this.isOpen && performance.now() - this.lastMessageAt > MAX_SILENCE_MS) this.handleEnd(); }, SILENCE_CHECK_MS);
     }
 
     get isOpen(): boolean { return this.socket?.readyState === WebSocket.OPEN; }
@@ -47,37 +47,37 @@ export class Connection {
     }
 
     private open(): void {
-        const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/live`, protocols());
+        const socket = new WebSocket(`${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/api/live`, webSocketProtocols());
         this.socket = socket;
         this.wasOpen = false;
         socket.addEventListener('open', () => {
             this.wasOpen = true;
             this.attempts = 0;
-            this.heard = performance.now();
+            this.lastMessageAt = performance.now();
             socket.send(JSON.stringify(this.requests));
             this.onChange(true, '');
         });
         socket.addEventListener('message', (event) => {
             if (socket !== this.socket) return;
-            this.heard = performance.now();
+            this.lastMessageAt = performance.now();
             this.onMessage(JSON.parse(event.data as string) as Message);
         });
-        socket.addEventListener('close', () => { if (socket === this.socket) this.onEnd(); });
+        socket.addEventListener('close', () => { if (socket === this.socket) this.handleEnd(); });
     }
 
     /** Handles the end of a connection. A connection without messages counts as ended, because a broken one may not close. */
-    private onEnd(): void {
+    private handleEnd(): void {
         const { socket, wasOpen } = this;
-        this.socket = null; // so that late messages of this socket are ignored
+        this.socket = null; // late messages of this socket are then ignored
         socket?.close();
         if (wasOpen) {
             this.onChange(false, '');
-            setTimeout(() => this.open(), AGAIN_MS);
+            setTimeout(() => this.open(), RETRY_MS);
             return;
         }
-        void refusal(this.attempts += 1).then((text) => {
+        void fetchRefusal(this.attempts += 1).then((text) => {
             this.onChange(false, text);
-            setTimeout(() => this.open(), text ? REFUSED_AGAIN_MS : AGAIN_MS);
+            setTimeout(() => this.open(), text ? REFUSED_RETRY_MS : RETRY_MS);
         });
     }
 }

@@ -1,28 +1,28 @@
 // The design of a map: tile layers that are drawn with the images in the map file.
 import { fetchOk, fetchJson, decodeBase64 } from './api';
 
-const KEPT = 'twscope-images';
+const STORAGE_KEY = 'twscope-images';
 const OFF = 'off';
-const COLUMNS = 16; // number of tiles in a row of an image
-const UNIT = 32; // world units along a tile
-const MAX_BYTES = 64 << 20; // limit of all coloured images, because each colour of an image takes a copy
+const IMAGE_COLUMNS = 16; // number of tiles in a row of an image
+const TILE_UNITS = 32; // world units along a tile
+const MAX_IMAGE_BYTES = 64 << 20; // limit of all coloured images, because each colour of an image takes a copy
 const [FLIP_X, FLIP_Y, ROTATE] = [1, 2, 8];
 
 interface Layer { width: number; height: number; offset: [number, number]; color: [number, number, number, number]; image: number | null }
 interface DesignAnswer { images: { number: number; width: number; height: number }[]; layers: (Layer & { tiles: string })[] }
 type Picture = ImageBitmap | undefined;
 
-let isOn = localStorage.getItem(KEPT) !== OFF;
+let isOn = localStorage.getItem(STORAGE_KEY) !== OFF;
 
 /** Whether maps are drawn with their images, as the viewer chose. */
 export const showsImages = (): boolean => isOn;
 
 export function toggleImages(): void {
     isOn = !isOn;
-    localStorage.setItem(KEPT, isOn ? 'on' : OFF);
+    localStorage.setItem(STORAGE_KEY, isOn ? 'on' : OFF);
 }
 
-function colored(pixels: Uint8ClampedArray, color: Layer['color'], width: number, height: number): Promise<ImageBitmap> {
+function makeColoredImage(pixels: Uint8ClampedArray, color: Layer['color'], width: number, height: number): Promise<ImageBitmap> {
     return createImageBitmap(new ImageData(pixels.map((value, at) => value * (color[at % 4] ?? 0) / 255), width, height));
 }
 
@@ -39,24 +39,24 @@ export class Design {
             const answer = await fetchOk(`/api/map_image?session=${session}&image=${number}`);
             const pixels = new Uint8ClampedArray(await answer.arrayBuffer());
             for (const layer of layers) {
-                if (layer.image !== number || pictures.has(keyOf(layer)) || bytes + pixels.length > MAX_BYTES) continue;
+                if (layer.image !== number || pictures.has(keyOf(layer)) || bytes + pixels.length > MAX_IMAGE_BYTES) continue;
                 bytes += pixels.length;
-                pictures.set(keyOf(layer), await colored(pixels, layer.color, width, height));
+                pictures.set(keyOf(layer), await makeColoredImage(pixels, layer.color, width, height));
             }
         }
         return images.length === 0 ? null
             : new Design(layers.map((layer) => ({ layer, tiles: decodeBase64(layer.tiles), picture: pictures.get(keyOf(layer)) })));
     }
 
-    /** Paints a square of `side` tiles. `left` and `top` are the game layer's tile in its corner, `pixels` the size of a tile.
-     *  `paintColor` paints a game tile's colour: it stands for tiles whose image is not in the map. */
-    paint(context: CanvasRenderingContext2D, left: number, top: number, side: number, pixels: number,
+    /** Paints a square of `side` by `side` tiles, whose upper left tile is (`left`, `top`) in the game layer. `pixels`: the size
+     *  of a tile. `paintColor`: paints the colour of a game tile, in place of a tile whose image is not in the map. */
+    paintSquare(context: CanvasRenderingContext2D, left: number, top: number, side: number, pixels: number,
         paintColor: (x: number, y: number) => void): void {
         for (const { layer, tiles, picture } of this.layers) {
-            const [right, down] = [layer.offset[0] / UNIT, layer.offset[1] / UNIT];
+            const [right, down] = [layer.offset[0] / TILE_UNITS, layer.offset[1] / TILE_UNITS];
             for (let y = Math.floor(top + down); y < top + side + down; ++y) {
                 for (let x = Math.floor(left + right); x < left + side + right; ++x) {
-                    // The outermost tiles continue without end.
+                    // Outside a layer, its outermost tiles are repeated, as in the game.
                     const at = 2 * (Math.min(Math.max(y, 0), layer.height - 1) * layer.width + Math.min(Math.max(x, 0), layer.width - 1));
                     const [index = 0, flags = 0] = [tiles[at], tiles[at + 1]];
                     if (index === 0) continue;
@@ -73,12 +73,12 @@ export class Design {
 
 function paintTile(context: CanvasRenderingContext2D, picture: ImageBitmap, index: number, flags: number, px: number, py: number,
     pixels: number): void {
-    const [width, height] = [picture.width / COLUMNS, picture.height / COLUMNS];
-    const [sx, sy] = [index % COLUMNS * width, Math.floor(index / COLUMNS) * height];
+    const [width, height] = [picture.width / IMAGE_COLUMNS, picture.height / IMAGE_COLUMNS];
+    const [sx, sy] = [index % IMAGE_COLUMNS * width, Math.floor(index / IMAGE_COLUMNS) * height];
     if ((flags & (FLIP_X | FLIP_Y | ROTATE)) === 0) return context.drawImage(picture, sx, sy, width, height, px, py, pixels, pixels);
     context.save();
     context.translate(px + pixels / 2, py + pixels / 2);
-    if (flags & ROTATE) context.rotate(Math.PI / 2); // after the flips: the last transformation applies first
+    if (flags & ROTATE) context.rotate(Math.PI / 2); // the last transformation applies first, so tiles are flipped, then rotated
     context.scale(flags & FLIP_X ? -1 : 1, flags & FLIP_Y ? -1 : 1);
     context.drawImage(picture, sx, sy, width, height, -pixels / 2, -pixels / 2, pixels, pixels);
     context.restore();

@@ -1,6 +1,6 @@
-export const count = (value: number): string => value.toLocaleString('en');
+export const formatCount = (value: number): string => value.toLocaleString('en');
 
-export function size(bytes: number): string {
+export function formatSize(bytes: number): string {
     const units = ['B', 'kB', 'MB', 'GB'];
     let unit = 0;
     while (bytes >= 1000 && unit < units.length - 1) {
@@ -10,14 +10,14 @@ export function size(bytes: number): string {
     return `${unit > 0 && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${units[unit]}`;
 }
 
-const SPANS: readonly (readonly [number, string])[] = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
+const TIME_UNITS: readonly (readonly [number, string])[] = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
 
 /** Formats a duration, such as "2 h 5 min". */
-export function span(seconds: number): string {
-    const first = Math.max(SPANS.findIndex(([unit]) => seconds >= unit), 0);
+export function formatDuration(seconds: number): string {
+    const first = Math.max(TIME_UNITS.findIndex(([unit]) => seconds >= unit), 0);
     const parts: string[] = [];
     let rest = seconds;
-    for (const [unit, name] of SPANS.slice(seconds < 1 ? SPANS.length - 1 : first).slice(0, 2)) {
+    for (const [unit, name] of TIME_UNITS.slice(seconds < 1 ? TIME_UNITS.length - 1 : first).slice(0, 2)) {
         parts.push(`${Math.floor(rest / unit)} ${name}`);
         rest %= unit;
     }
@@ -25,17 +25,17 @@ export function span(seconds: number): string {
 }
 
 /** Formats a race time, or the difference of two: 83450 as "1:23.450". */
-export function raceTime(time: number): string {
+export function formatRaceTime(time: number): string {
     const ms = Math.abs(time);
     const [hours, minutes] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60];
     const seconds = ((ms % 60_000) / 1000).toFixed(3).padStart(6, '0');
     return `${time < 0 ? '−' : ''}${hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}` : minutes}:${seconds}`;
 }
 
-export const clock = (ms: number): string => new Date(ms).toLocaleTimeString('en-GB');
+export const formatTime = (ms: number): string => new Date(ms).toLocaleTimeString('en-GB');
 
-export function preciseClock(ms: number): string {
-    return `${clock(ms)}.${String(Math.floor(ms % 1000)).padStart(3, '0')}`;
+export function formatPreciseTime(ms: number): string {
+    return `${formatTime(ms)}.${String(Math.floor(ms % 1000)).padStart(3, '0')}`;
 }
 
-export const percent = (share: number): string => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
+export const formatPercent = (share: number): string => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;

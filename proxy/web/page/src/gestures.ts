@@ -1,11 +1,11 @@
 // Pointers on the canvas: dragging moves the view, the wheel and two fingers zoom, a tap selects.
 import type { Camera } from './camera';
 
-const TAP_PX = 5;
+const MAX_TAP_TRAVEL_PX = 5;
 
-export interface Taps { tap(x: number, y: number): void; twice(x: number, y: number): void; moved(): void; zoomed(): void }
+export interface GestureListener { tap(x: number, y: number): void; doubleTap(x: number, y: number): void; moved(): void; zoomed(): void }
 
-export function listen(canvas: HTMLCanvasElement, camera: Camera, taps: Taps): void {
+export function listenToGestures(canvas: HTMLCanvasElement, camera: Camera, taps: GestureListener): void {
     const pointers = new Map<number, { x: number; y: number }>();
     let travelled = 0;
     const place = (event: MouseEvent): { x: number; y: number } => {
@@ -25,16 +25,16 @@ export function listen(canvas: HTMLCanvasElement, camera: Camera, taps: Taps): v
         if (other) {
             const gap = Math.hypot(before.x - other.x, before.y - other.y);
             taps.zoomed();
-            if (gap > 0) camera.zoom(Math.hypot(now.x - other.x, now.y - other.y) / gap, other.x, other.y);
+            if (gap > 0) camera.zoomBy(Math.hypot(now.x - other.x, now.y - other.y) / gap, other.x, other.y);
         } else {
-            camera.move(now.x - before.x, now.y - before.y);
+            camera.moveBy(now.x - before.x, now.y - before.y);
         }
         travelled += Math.hypot(now.x - before.x, now.y - before.y);
         pointers.set(event.pointerId, now);
-        if (travelled > TAP_PX) taps.moved();
+        if (travelled > MAX_TAP_TRAVEL_PX) taps.moved();
     });
     const up = (event: PointerEvent): void => {
-        if (pointers.delete(event.pointerId) && event.type === 'pointerup' && travelled <= TAP_PX) {
+        if (pointers.delete(event.pointerId) && event.type === 'pointerup' && travelled <= MAX_TAP_TRAVEL_PX) {
             const { x, y } = place(event);
             taps.tap(x, y);
         }
@@ -43,12 +43,12 @@ export function listen(canvas: HTMLCanvasElement, camera: Camera, taps: Taps): v
     canvas.addEventListener('pointercancel', up);
     canvas.addEventListener('dblclick', (event) => {
         const { x, y } = place(event);
-        taps.twice(x, y);
+        taps.doubleTap(x, y);
     });
     canvas.addEventListener('wheel', (event) => {
         event.preventDefault();
         taps.zoomed();
         const { x, y } = place(event);
-        camera.zoom(Math.exp(-event.deltaY / 400), x, y);
+        camera.zoomBy(Math.exp(-event.deltaY / 400), x, y);
     }, { passive: false });
 }

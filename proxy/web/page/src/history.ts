@@ -1,23 +1,23 @@
 // The last ten minutes of frames, packed in ints: the changes from frame to frame, and a full frame at intervals.
 import { Moment } from './moment';
-import { keyOf, partsOf, type Item } from './objects';
+import { itemKey, keyParts, type Item } from './objects';
 
-const SPAN_MS = 600_000;
+const HISTORY_MS = 600_000;
 const MAX_BYTES = 96 << 20;
-const KEYFRAME_EVERY = 100;
+const KEYFRAME_INTERVAL = 100;
 
-interface Entry { t: number; tick: number; full: boolean; items: Int32Array; gone: Float64Array }
+interface PackedFrame { t: number; tick: number; full: boolean; items: Int32Array; gone: Float64Array }
 
-const bytesOf = (entry: Entry): number => entry.items.byteLength + entry.gone.byteLength + 96;
+const bytesOf = (entry: PackedFrame): number => entry.items.byteLength + entry.gone.byteLength + 96;
 
 /** Packs items as ints: object, id, number of ints, ints, next object … */
-function pack(items: Iterable<Item>): Int32Array {
+function packItems(items: Iterable<Item>): Int32Array {
     const ints: number[] = [];
     for (const item of items) ints.push(item.object, item.id, item.data.length, ...item.data);
     return Int32Array.from(ints);
 }
 
-function* unpack(ints: Int32Array): Generator<Item> {
+function* unpackItems(ints: Int32Array): Generator<Item> {
     for (let at = 0; at + 2 < ints.length;) {
         const length = ints[at + 2] ?? 0;
         yield { object: ints[at] ?? 0, id: ints[at + 1] ?? 0, data: [...ints.subarray(at + 3, at + 3 + length)] };
@@ -26,15 +26,15 @@ function* unpack(ints: Int32Array): Generator<Item> {
 }
 
 export class History {
-    private entries: Entry[] = [];
+    private entries: PackedFrame[] = [];
     private bytes = 0;
-    private sinceFull = 0;
+    private framesSinceKeyframe = 0;
 
     get length(): number { return this.entries.length; }
 
     get memory(): number { return this.bytes; }
 
-    get oldest(): number { return this.entries[0]?.t ?? 0; }
+    get oldestTime(): number { return this.entries[0]?.t ?? 0; }
 
     clear(): void {
         this.entries = [];
@@ -43,27 +43,27 @@ export class History {
 
     /** Adds a frame and returns how many of the oldest frames were removed. A full frame replaces the last frame if both have
      *  the same tick, because the page may request the current frame again. */
-    add(moment: Moment, full: boolean, changed: readonly Item[], gone: readonly number[]): number {
-        if (full && this.entries[this.entries.length - 1]?.tick === moment.tick) this.drop(this.entries.pop());
-        const key = full || this.entries.length === 0 || ++this.sinceFull >= KEYFRAME_EVERY;
-        if (key) this.sinceFull = 0;
-        const entry = { t: moment.t, tick: moment.tick, full: key, items: pack(key ? moment.items.values() : changed),
+    addFrame(moment: Moment, full: boolean, changed: readonly Item[], gone: readonly number[]): number {
+        if (full && this.entries[this.entries.length - 1]?.tick === moment.tick) this.subtractBytes(this.entries.pop());
+        const key = full || this.entries.length === 0 || ++this.framesSinceKeyframe >= KEYFRAME_INTERVAL;
+        if (key) this.framesSinceKeyframe = 0;
+        const entry = { t: moment.t, tick: moment.tick, full: key, items: packItems(key ? moment.items.values() : changed),
             gone: Float64Array.from(key ? [] : gone) };
         this.entries.push(entry);
         this.bytes += bytesOf(entry);
-        return this.forget(moment.t);
+        return this.removeOldFrames(moment.t);
     }
 
-    private drop(entry: Entry | undefined): void {
+    private subtractBytes(entry: PackedFrame | undefined): void {
         if (entry) this.bytes -= bytesOf(entry);
     }
 
     /** Removes the oldest frames up to the next full frame, and returns their number. */
-    private forget(now: number): number {
+    private removeOldFrames(now: number): number {
         const first = this.entries[0];
-        if (!first || (now - first.t <= SPAN_MS && this.bytes <= MAX_BYTES)) return 0;
+        if (!first || (now - first.t <= HISTORY_MS && this.bytes <= MAX_BYTES)) return 0;
         const old = this.entries.splice(0, Math.max(this.entries.findIndex((entry, index) => index > 0 && entry.full), 0));
-        for (const entry of old) this.drop(entry);
+        for (const entry of old) this.subtractBytes(entry);
         return old.length;
     }
 
@@ -87,11 +87,11 @@ export class History {
     }
 
     /** Returns a frame in the format of twscope's messages. */
-    rowAt(index: number): object {
+    frameAt(index: number): object {
         const entry = this.entries[index];
         if (!entry) return {};
         return { k: 'frame', t: entry.t, tick: entry.tick, full: entry.full,
-            items: [...unpack(entry.items)].map((item) => [item.object, item.id, ...item.data]), gone: [...entry.gone].map(partsOf) };
+            items: [...unpackItems(entry.items)].map((item) => [item.object, item.id, ...item.data]), gone: [...entry.gone].map(keyParts) };
     }
 
     timeAt(index: number): number | undefined { return this.entries[index]?.t; }
@@ -99,15 +99,15 @@ export class History {
     momentAt(index: number): Moment {
         let from = Math.min(index, this.entries.length - 1);
         while (from > 0 && !this.entries[from]?.full) --from;
-        let moment = Moment.nothing;
+        let moment = Moment.empty;
         for (let i = Math.max(from, 0); i <= index && i < this.entries.length; ++i) {
             const entry = this.entries[i];
-            if (entry) moment = moment.next(entry.t, entry.tick, entry.full, unpack(entry.items), entry.gone);
+            if (entry) moment = moment.nextMoment(entry.t, entry.tick, entry.full, unpackItems(entry.items), entry.gone);
         }
         return moment;
     }
 }
 
-export const goneKeys = (gone: readonly number[][]): number[] => gone.map(([object, id]) => keyOf(object ?? 0, id ?? 0));
-export const itemsOf = (rows: readonly number[][]): Item[] =>
+export const itemKeysOf = (gone: readonly number[][]): number[] => gone.map(([object, id]) => itemKey(object ?? 0, id ?? 0));
+export const itemsFromRows = (rows: readonly number[][]): Item[] =>
     rows.map(([object, id, ...data]) => ({ object: object ?? 0, id: id ?? 0, data }));

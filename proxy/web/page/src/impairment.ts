@@ -1,21 +1,21 @@
 // Converts an impairment between text and slider values; the presets.
 
-export interface Knob { name: string; title: string; unit: string; most: number; step: number }
+export interface SliderSpec { name: string; title: string; unit: string; max: number; step: number }
 
-export const KNOBS: Knob[] = [
-    { name: 'delay', title: 'delay', unit: 'ms', most: 500, step: 5 },
-    { name: 'jitter', title: 'jitter', unit: 'ms', most: 200, step: 1 },
-    { name: 'loss', title: 'loss', unit: '%', most: 30, step: 0.5 },
-    { name: 'burst', title: 'lost in a row', unit: '', most: 20, step: 1 },
-    { name: 'dup', title: 'doubled', unit: '%', most: 20, step: 0.5 },
-    { name: 'reorder', title: 'out of order', unit: '%', most: 20, step: 0.5 },
+export const SLIDERS: SliderSpec[] = [
+    { name: 'delay', title: 'delay', unit: 'ms', max: 500, step: 5 },
+    { name: 'jitter', title: 'jitter', unit: 'ms', max: 200, step: 1 },
+    { name: 'loss', title: 'loss', unit: '%', max: 30, step: 0.5 },
+    { name: 'burst', title: 'lost in a row', unit: '', max: 20, step: 1 },
+    { name: 'dup', title: 'doubled', unit: '%', max: 20, step: 0.5 },
+    { name: 'reorder', title: 'out of order', unit: '%', max: 20, step: 0.5 },
 ];
 
 export type Direction = 'c2s' | 's2c';
 export const DIRECTIONS: Direction[] = ['c2s', 's2c'];
-export type Values = Partial<Record<string, number>>;
+export type SliderValues = Partial<Record<string, number>>;
 
-export const PRESETS: { title: string; c2s: Values; s2c: Values }[] = [
+export const PRESETS: { title: string; c2s: SliderValues; s2c: SliderValues }[] = [
     { title: 'none', c2s: {}, s2c: {} },
     { title: 'Wi-Fi', c2s: { delay: 5, jitter: 4, loss: 0.5 }, s2c: { delay: 5, jitter: 4, loss: 0.5, burst: 2 } },
     { title: '4G', c2s: { delay: 30, jitter: 15, loss: 0.5 }, s2c: { delay: 25, jitter: 20, loss: 1, burst: 3 } },
@@ -23,21 +23,21 @@ export const PRESETS: { title: string; c2s: Values; s2c: Values }[] = [
     { title: 'bad night', c2s: { delay: 60, jitter: 40, loss: 4, burst: 3, reorder: 1 }, s2c: { delay: 80, jitter: 60, loss: 8, burst: 5, dup: 1, reorder: 2 } },
 ];
 
-const settingsOf = (values: Values): string => KNOBS.filter(({ name }) => values[name])
+const settingsText = (values: SliderValues): string => SLIDERS.filter(({ name }) => values[name])
     .filter(({ name }) => name !== 'burst' || (values['loss'] && (values['burst'] ?? 0) > 1))
     .map(({ name, unit }) => `${name}=${values[name]}${unit}`).join(',');
 
 /** Returns the values as a text that twscope understands. */
-export function textOf(c2s: Values, s2c: Values): string {
-    const parts = ([['c2s', settingsOf(c2s)], ['s2c', settingsOf(s2c)]] as const).filter(([, text]) => text);
+export function impairmentText(c2s: SliderValues, s2c: SliderValues): string {
+    const parts = ([['c2s', settingsText(c2s)], ['s2c', settingsText(s2c)]] as const).filter(([, text]) => text);
     return parts.length === 0 ? 'none' : parts.map(([dir, text]) => `${dir}:${text}`).join(';');
 }
 
 /** Returns the text with one setting changed. The text of all other settings stays the same. */
-export function withSetting(text: string, dir: Direction, name: string, value: number): string {
-    const settings = settingsIn(text);
+export function changeSetting(text: string, dir: Direction, name: string, value: number): string {
+    const settings = parseSettings(text);
     const ours = settings[dir];
-    const unit = KNOBS.find((knob) => knob.name === name)?.unit ?? '';
+    const unit = SLIDERS.find((knob) => knob.name === name)?.unit ?? '';
     if (value > (name === 'burst' ? 1 : 0)) ours.set(name, `${value}${unit}`);
     else ours.delete(name);
     if (!ours.has('loss')) ours.delete('burst'); // burst lengths mean nothing without loss
@@ -47,7 +47,7 @@ export function withSetting(text: string, dir: Direction, name: string, value: n
 }
 
 /** Returns the unparsed settings of each direction in a text. */
-function settingsIn(text: string): Record<Direction, Map<string, string>> {
+function parseSettings(text: string): Record<Direction, Map<string, string>> {
     const settings = { c2s: new Map<string, string>(), s2c: new Map<string, string>() };
     for (const section of text.split(';')) {
         const [, dir, rest] = /^\s*(?:(c2s|s2c)\s*:)?(.*)$/.exec(section) ?? [];
@@ -61,9 +61,9 @@ function settingsIn(text: string): Record<Direction, Map<string, string>> {
 }
 
 /** Returns the slider values for a text. Leaves out settings without a slider, such as a rate. */
-export function valuesOf(text: string): Record<Direction, Values> {
-    const values = { c2s: {} as Values, s2c: {} as Values };
-    for (const [dir, settings] of Object.entries(settingsIn(text)) as [Direction, Map<string, string>][]) {
+export function sliderValues(text: string): Record<Direction, SliderValues> {
+    const values = { c2s: {} as SliderValues, s2c: {} as SliderValues };
+    for (const [dir, settings] of Object.entries(parseSettings(text)) as [Direction, Map<string, string>][]) {
         for (const [name, said] of settings) {
             const [, value, unit] = /^([\d.]+)\s*(\w*|%)$/.exec(said) ?? [];
             if (value !== undefined) values[dir][name] = Number(value) * (unit === 's' ? 1000 : unit === 'us' ? 0.001 : 1);

@@ -1,22 +1,22 @@
 // Keyboard shortcuts, and the list of them.
-import { at, setChildren, make } from './dom';
+import { elementById, setChildren, makeElement } from './dom';
 
-const SCROLLING = new Set([' ', 'PageUp', 'PageDown', 'Home', 'End', 'ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight']);
+const SCROLLING_KEYS = new Set([' ', 'PageUp', 'PageDown', 'Home', 'End', 'ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight']);
 
-export interface Key { keys: string[]; title: string; act: () => void }
+export interface Shortcut { keys: string[]; title: string; act: () => void }
 
-export function listenToKeys(keys: readonly Key[]): void {
-    const dialog = at<HTMLDialogElement>('keys');
-    const all: Key[] = [...keys, { keys: ['?'], title: 'this list', act: () => { if (!dialog.open) dialog.showModal(); } }];
-    setChildren(at('key-list'), all.map(({ keys: names, title }) =>
-        make('div', '', make('dt', '', names.map((name) => (name === ' ' ? 'space' : name)).join(' ')), make('dd', '', title))));
-    at('help').addEventListener('click', () => dialog.showModal());
+export function listenToKeys(keys: readonly Shortcut[]): void {
+    const dialog = elementById<HTMLDialogElement>('keys');
+    const all: Shortcut[] = [...keys, { keys: ['?'], title: 'this list', act: () => { if (!dialog.open) dialog.showModal(); } }];
+    setChildren(elementById('key-list'), all.map(({ keys: names, title }) =>
+        makeElement('div', '', makeElement('dt', '', names.map((name) => (name === ' ' ? 'space' : name)).join(' ')), makeElement('dd', '', title))));
+    elementById('help').addEventListener('click', () => dialog.showModal());
     document.addEventListener('keydown', (event) => {
         const target = event.target as HTMLElement;
         const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName);
         const pressing = target.tagName === 'BUTTON' && (event.key === ' ' || event.key === 'Enter');
         if (typing || pressing || dialog.open || event.ctrlKey || event.metaKey || event.altKey) return;
-        if (SCROLLING.has(event.key) && target.closest('#panels') !== null) return; // in a panel, these keys scroll and open a line of the log
+        if (SCROLLING_KEYS.has(event.key) && target.closest('#panels') !== null) return; // in a panel, these keys scroll and open a line of the log
         const name = event.key.length === 1 ? event.key.toUpperCase() : event.key;
         const key = all.find((each) => each.keys.includes(name));
         if (!key) return;

@@ -1,50 +1,50 @@
 // Messages and findings as they arrive; chat is shown as chat.
-import { Completion } from './complete';
-import { button, make, shown } from './dom';
-import { raceTime } from './format';
-import { isOpen, onOpened, panel } from './panels';
+import { Completion } from './completion';
+import { makeButton, makeElement, visibleText } from './dom';
+import { formatRaceTime } from './format';
+import { isPanelOpen, onPanelOpened, addPanel } from './panels';
 import type { LogLine } from './protocol';
 import { WORLD, type Store } from './store';
 
 // Leaves out messages that some games send many times a second, or at every respawn.
-const FREQUENT = ['sv_weapon_pickup', 'sv_emoticon', 'sv_tune_params', 'sv_command_info', 'cl_show_distance', 'cl_camera_info'];
-const USUAL = `finding or session or map or impairment or (message and vital and ${FREQUENT.map((name) => `name != ${name}`).join(' and ')})`;
-const KEPT = 'twscope-filter';
+const FREQUENT_MESSAGES = ['sv_weapon_pickup', 'sv_emoticon', 'sv_tune_params', 'sv_command_info', 'cl_show_distance', 'cl_camera_info'];
+const DEFAULT_FILTER = `finding or session or map or impairment or (message and vital and ${FREQUENT_MESSAGES.map((name) => `name != ${name}`).join(' and ')})`;
+const FILTER_STORAGE_KEY = 'twscope-filter';
 const MAX_LINES = 400;
 const HIDDEN_KEYS = new Set(['v', 't', 'type', 'session', 'dir', 'name', 'layer', 'system', 'vital', 'seq', 'size', 'fields', 'names', 'id', 'severity']);
 
 /** Fields that contain the number of a player. */
-const PLAYERS = new Set(['client_id', 'killer', 'victim']);
+const PLAYER_FIELDS = new Set(['client_id', 'killer', 'victim']);
 /** Fields that contain a time in milliseconds, or the difference of two. */
-const RACE_TIMES = new Set(['sv_race_finish.time', 'sv_race_finish.diff', 'sv_checkpoint.diff']);
+const TIME_FIELDS = new Set(['sv_race_finish.time', 'sv_race_finish.diff', 'sv_checkpoint.diff']);
 /** A message that the server sends to all players reaches them within this time. */
-const TOGETHER_MS = 200;
-const LOOKED_BACK = 40; // number of lines that are compared with a new one
+const MERGE_MS = 200;
+const MAX_COMPARED_LINES = 40; // number of lines that are compared with a new one
 
 /** A line of the log, and the sessions that received it. */
-interface Shown { line: LogLine; sessions: number[]; mergeKey: string; element: HTMLLIElement }
+interface ShownLine { line: LogLine; sessions: number[]; mergeKey: string; element: HTMLLIElement }
 
 const mergeKeyOf = ({ type, name, dir, fields }: LogLine): string =>
     (type === 'message' && dir === 's2c' ? JSON.stringify([name, fields]) : '');
 
 export class Log {
-    private readonly body = panel('log', 'log', 'M');
-    private readonly input = make('input');
-    private readonly error = make('p', 'bad');
-    private readonly lines = make('ol', 'lines');
-    private readonly note = make('p', 'soft');
+    private readonly body = addPanel('log', 'log', 'M');
+    private readonly input = makeElement('input');
+    private readonly error = makeElement('p', 'bad');
+    private readonly lines = makeElement('ol', 'lines');
+    private readonly note = makeElement('p', 'soft');
     private isScrolledUp = false;
     /** The records of the shown lines, one for each element of `lines`. */
     private shownLines: LogLine[] = [];
     /** The newest lines shown. A new line with the same text is merged into one of them. */
-    private latest: Shown[] = [];
-    private before = new Set<string>();
+    private latestLines: ShownLine[] = [];
+    private linesBeforeReconnect = new Set<string>();
     /** Names by player number in the current source, including players who have left. */
     private readonly names = new Map<number, string>();
 
     constructor(private readonly store: Store, private readonly onFilter: (filter: string) => void) {
         this.input.id = 'filter';
-        this.input.value = sessionStorage.getItem(KEPT) ?? USUAL;
+        this.input.value = sessionStorage.getItem(FILTER_STORAGE_KEY) ?? DEFAULT_FILTER;
         this.input.spellcheck = false;
         this.input.autocomplete = 'off';
         this.input.setAttribute('aria-label', 'log filter');
@@ -52,19 +52,19 @@ export class Log {
         this.error.id = 'filter-error';
         this.error.setAttribute('role', 'status');
         this.lines.setAttribute('role', 'log');
-        const form = make('form', 'filter', this.input);
-        form.append(button('usual', 'the usual filter', () => { this.input.value = USUAL; this.apply(); }),
-            button('chat', 'only chat', () => { this.input.value = 'name == sv_chat'; this.apply(); }),
-            button('clear', 'clear the log', () => this.clear()));
-        form.addEventListener('submit', (event) => { event.preventDefault(); this.apply(); });
+        const form = makeElement('form', 'filter', this.input);
+        form.append(makeButton('usual', 'the usual filter', () => { this.input.value = DEFAULT_FILTER; this.applyFilter(); }),
+            makeButton('chat', 'only chat', () => { this.input.value = 'name == sv_chat'; this.applyFilter(); }),
+            makeButton('clear', 'clear the log', () => this.clear()));
+        form.addEventListener('submit', (event) => { event.preventDefault(); this.applyFilter(); });
         new Completion(this.input);
-        this.input.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); this.apply(); } });
+        this.input.addEventListener('keydown', (event) => { if (event.key === 'Enter') { event.preventDefault(); this.applyFilter(); } });
         this.body.append(form, this.error, this.note, this.lines);
         this.lines.addEventListener('scroll', () => {
             this.isScrolledUp = this.lines.scrollTop + this.lines.clientHeight < this.lines.scrollHeight - 30;
             this.note.textContent = this.isScrolledUp ? 'scrolled up: resumes at the end' : '';
         });
-        onOpened('log', () => this.scrollToEnd());
+        onPanelOpened('log', () => this.scrollToEnd());
         store.on('source', () => this.names.clear());
         store.on('state', () => { for (const { id } of store.latest.all('client_info')) this.names.set(id, store.latest.playerName(id)); });
     }
@@ -73,8 +73,8 @@ export class Log {
 
     focus(): void { this.input.focus(); }
 
-    private apply(): void {
-        sessionStorage.setItem(KEPT, this.input.value);
+    private applyFilter(): void {
+        sessionStorage.setItem(FILTER_STORAGE_KEY, this.input.value);
         this.error.textContent = '';
         this.input.removeAttribute('aria-invalid');
         this.clear();
@@ -84,12 +84,12 @@ export class Log {
     private clear(): void {
         this.lines.replaceChildren();
         this.shownLines = [];
-        this.latest = [];
-        this.before.clear();
+        this.latestLines = [];
+        this.linesBeforeReconnect.clear();
     }
 
     /** Called when the connection is restored. twscope then sends lines again that are already shown. */
-    onReconnected(): void { this.before = new Set(this.shownLines.map((line) => JSON.stringify(line))); }
+    onReconnected(): void { this.linesBeforeReconnect = new Set(this.shownLines.map((line) => JSON.stringify(line))); }
 
     showFilterError(message: string, offset: number): void {
         this.error.textContent = message;
@@ -98,14 +98,14 @@ export class Log {
     }
 
     addLines(lines: readonly LogLine[], lost: number): void {
-        const fresh = lines.slice(-MAX_LINES).filter((line) => this.before.size === 0 || !this.before.has(JSON.stringify(line)));
+        const fresh = lines.slice(-MAX_LINES).filter((line) => this.linesBeforeReconnect.size === 0 || !this.linesBeforeReconnect.has(JSON.stringify(line)));
         this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
-        if (fresh.length > 0) this.before.clear(); // no later line was shown before
-        const made = fresh.flatMap((line) => (this.mergeIntoShown(line) ? [] : [this.elementOf(line)]));
-        if (lost > 0) made.push(make('li', 'warn', `${lost} more than could be shown`));
+        if (fresh.length > 0) this.linesBeforeReconnect.clear(); // no later line was shown before
+        const made = fresh.flatMap((line) => (this.mergeIntoShown(line) ? [] : [this.makeLineElement(line)]));
+        if (lost > 0) made.push(makeElement('li', 'warn', `${lost} more than could be shown`));
         this.lines.append(...made);
         while (this.lines.childElementCount > MAX_LINES) this.lines.firstElementChild?.remove();
-        if (isOpen('log')) this.scrollToEnd();
+        if (isPanelOpen('log')) this.scrollToEnd();
     }
 
     private scrollToEnd(): void {
@@ -115,38 +115,38 @@ export class Log {
     /** Adds the session to the shown line with the same text. Returns false if there is no such line. */
     private mergeIntoShown(line: LogLine): boolean {
         const same = mergeKeyOf(line);
-        const found = same === '' ? undefined : this.latest.findLast((each) => each.mergeKey === same && !each.sessions.includes(line.session)
-            && Math.abs(Date.parse(line.t) - Date.parse(each.line.t)) < TOGETHER_MS);
+        const found = same === '' ? undefined : this.latestLines.findLast((each) => each.mergeKey === same && !each.sessions.includes(line.session)
+            && Math.abs(Date.parse(line.t) - Date.parse(each.line.t)) < MERGE_MS);
         if (!found) return false;
         found.sessions.push(line.session);
         if (this.knowsNames(line.session)) found.line = line;
         const summary = found.element.querySelector('summary');
-        if (summary) summary.replaceChildren(...this.summary(found.line, found.sessions));
+        if (summary) summary.replaceChildren(...this.summaryNodes(found.line, found.sessions));
         return true;
     }
 
     /** Makes the element of a line. A line that another program published may lack the fields of its type. */
-    private elementOf(line: LogLine): HTMLLIElement {
+    private makeLineElement(line: LogLine): HTMLLIElement {
         try {
-            const element = this.itemOf(line);
-            this.latest = [...this.latest, { line, sessions: [line.session], mergeKey: mergeKeyOf(line), element }].slice(-LOOKED_BACK);
+            const element = this.makeListItem(line);
+            this.latestLines = [...this.latestLines, { line, sessions: [line.session], mergeKey: mergeKeyOf(line), element }].slice(-MAX_COMPARED_LINES);
             return element;
         } catch {
-            return make('li', '', JSON.stringify(line));
+            return makeElement('li', '', JSON.stringify(line));
         }
     }
 
-    private summary(line: LogLine, sessions: readonly number[]): Node[] {
-        return [make('time', 'soft', line.t.slice(11, 23)), make('span', '', ' '), this.sessionLabel(sessions), make('span', '', ' ', ...this.lineText(line))];
+    private summaryNodes(line: LogLine, sessions: readonly number[]): Node[] {
+        return [makeElement('time', 'soft', line.t.slice(11, 23)), makeElement('span', '', ' '), this.sessionLabel(sessions), makeElement('span', '', ' ', ...this.lineText(line))];
     }
 
-    private itemOf(line: LogLine): HTMLLIElement {
-        const summary = make('summary', '', ...this.summary(line, [line.session]));
-        const details = make('details', '', summary);
+    private makeListItem(line: LogLine): HTMLLIElement {
+        const summary = makeElement('summary', '', ...this.summaryNodes(line, [line.session]));
+        const details = makeElement('details', '', summary);
         details.addEventListener('toggle', () => {
-            if (details.open && details.childElementCount === 1) details.append(make('pre', '', JSON.stringify(line, null, 2)));
+            if (details.open && details.childElementCount === 1) details.append(makeElement('pre', '', JSON.stringify(line, null, 2)));
         });
-        return make('li', this.classOf(line), details);
+        return makeElement('li', this.cssClassOf(line), details);
     }
 
     /** Whether players' names are known for this session. Each server numbers its players, so only names of the current source
@@ -159,7 +159,7 @@ export class Log {
     /** Shows the player of the session, or the number of players who received the line. */
     private sessionLabel(sessions: readonly number[]): HTMLElement {
         const names = sessions.filter((number) => number > 0).map((number) => this.nameOf(number));
-        const made = make('span', 'who', names.length > 1 ? `${names.length} players` : names[0] ?? '');
+        const made = makeElement('span', 'who', names.length > 1 ? `${names.length} players` : names[0] ?? '');
         made.title = sessions.length > 0 && names.length > 0 ? `sessions ${sessions.map((number, index) => `${number} (${names[index] ?? ''})`).join(', ')}` : '';
         return made;
     }
@@ -168,20 +168,20 @@ export class Log {
         return this.store.state?.sessions.find(({ number }) => number === session)?.name || `${session}`;
     }
 
-    private player(session: number, client: number): string {
+    private playerText(session: number, client: number): string {
         return this.knowsNames(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `client ${client}`;
     }
 
     private fieldsText(session: number, values: Record<string, unknown>, message = ''): string {
         const shownValue = (key: string, value: unknown): string => {
-            if (RACE_TIMES.has(`${message}.${key}`) && typeof value === 'number') return key === 'time' && value < 0 ? '–' : raceTime(value);
-            if (PLAYERS.has(key) && typeof value === 'number' && value >= 0) return this.player(session, value);
+            if (TIME_FIELDS.has(`${message}.${key}`) && typeof value === 'number') return key === 'time' && value < 0 ? '–' : formatRaceTime(value);
+            if (PLAYER_FIELDS.has(key) && typeof value === 'number' && value >= 0) return this.playerText(session, value);
             return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
         };
         return Object.entries(values).filter(([, value]) => value !== '').map(([key, value]) => `${key} ${shownValue(key, value)}`).join(', ');
     }
 
-    private classOf(line: LogLine): string {
+    private cssClassOf(line: LogLine): string {
         if (line.type === 'finding') return `finding ${String(line['severity'])}`;
         return line['name'] === 'sv_chat' ? 'chat' : line.type;
     }
@@ -190,12 +190,12 @@ export class Log {
         const fields = line['fields'] as Record<string, unknown> | undefined;
         if (line['name'] === 'sv_chat' && fields) {
             const from = Number(fields['client_id']);
-            return [make('b', '', from < 0 ? '∗∗∗' : this.player(line.session, from)), ' ', shown(String(fields['message']))];
+            return [makeElement('b', '', from < 0 ? '∗∗∗' : this.playerText(line.session, from)), ' ', visibleText(String(fields['message']))];
         }
         const name = [line['id'], line['name'] ?? line['event']].filter((each) => each !== undefined).join(' ');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));
         const said = fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields, String(line['name'])) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
-        return [make('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
-            make('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
+        return [makeElement('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
+            makeElement('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
     }
 }

@@ -1,23 +1,22 @@
 import 'uplot/dist/uPlot.min.css';
 import './page.css';
 import { Alarms } from './alarms';
-import { skin } from './colors';
+import { teeColors } from './colors';
 import { showsImages, toggleImages } from './design';
-import { at, shown } from './dom';
+import { elementById, visibleText } from './dom';
 import { Findings } from './findings';
-import { span } from './format';
-import { StoreWriter } from './store_writer';
+import { formatDuration } from './format';
+import { StoreWriter, Store, WORLD, type Source } from './store';
 import { listenToKeys } from './keys';
 import { Links } from './links';
 import { Connection } from './connection';
 import { Log } from './log';
 import { Network } from './network';
-import { keepPanels, open, openKept, panelKeys } from './panels';
+import { showOnlyPanels, openPanel, openStoredPanel, panelKeys } from './panels';
 import type { Message, SessionState, State } from './protocol';
 import { Recording } from './recording';
 import { Selection } from './selection';
 import { Sessions } from './sessions';
-import { Store, WORLD, type Source } from './store';
 import { applyTheme } from './theme';
 import { Tiles } from './tiles';
 import { Timeline } from './timeline';
@@ -25,9 +24,9 @@ import { TrafficPanel } from './traffic';
 import { RestartWatch } from './restart_watch';
 import { View } from './view';
 
-const EVERY_SNAPSHOT = 50;
-const ZOOM = 1.25;
-const MAP_AGAIN_MS = 5000;
+const EVERY_SNAPSHOT_RATE = 50;
+const ZOOM_STEP = 1.25;
+const MAP_RETRY_MS = 5000;
 
 const store = new Store();
 const alarms = new Alarms();
@@ -36,19 +35,19 @@ const restartWatch = new RestartWatch(store, () => connection.request({ again: t
 const sessions = new Sessions(store, showSource);
 const selection = new Selection(store);
 const findings = new Findings(store);
-const timeline = new Timeline(store, (finding) => findings.visit(finding));
+const timeline = new Timeline(store, (finding) => findings.showFinding(finding));
 const view = new View(store);
 const log = new Log(store, (text) => connection.request({ log: text }));
 const traffic = new TrafficPanel(store, (on) => connection.request({ bytes: on }));
 const recording = new Recording(store);
 const network = new Network(store);
-const links = new Links(store, { showSource, visit: (finding) => findings.visit(finding) });
+const links = new Links(store, { showSource, showFinding: (finding) => findings.showFinding(finding) });
 const connection: Connection = new Connection(handleMessage, (isOpen, refused) => {
     alarms.setConnection(isOpen, refused);
     if (isOpen) log.onReconnected();
     document.body.classList.toggle('closed', !isOpen);
 });
-connection.request({ pace: EVERY_SNAPSHOT, log: log.filter });
+connection.request({ pace: EVERY_SNAPSHOT_RATE, log: log.filter });
 /** Id of the map that is shown or being loaded; undefined: no map was requested. */
 let mapId: string | null | undefined;
 /** Why no map is shown; empty if there is no reason. */
@@ -78,7 +77,7 @@ function handleMessage(message: Message): void {
 /** Hides the panels that a stream of records cannot fill, because it shows no game. */
 function hideGamePanels(): void {
     showsStream = true;
-    keepPanels(['sessions', 'findings', 'log']);
+    showOnlyPanels(['sessions', 'findings', 'log']);
 }
 
 /** Returns the address that players enter. A server that listens on all addresses is reached at this page's host. */
@@ -127,7 +126,7 @@ async function loadMap(): Promise<void> {
     if (mapId !== id) return; // another source was chosen meanwhile
     if (typeof tiles === 'string') {
         mapProblem = `No map: ${tiles}.`;
-        setTimeout(() => { if (mapId === id) mapId = undefined; }, MAP_AGAIN_MS);
+        setTimeout(() => { if (mapId === id) mapId = undefined; }, MAP_RETRY_MS);
         return;
     }
     mapProblem = '';
@@ -142,14 +141,14 @@ function showHeader(): void {
     const { state } = store;
     if (!state) return;
     document.body.classList.toggle('collected', state.stream !== null);
-    at('route').textContent = state.stream ? `all servers of the stream ${state.stream.name}` : state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `tap: ${state.server}`;
-    at('age').textContent = `up ${span((state.now_ms - state.started_ms) / 1000)} · twscope ${state.version}`;
+    elementById('route').textContent = state.stream ? `all servers of the stream ${state.stream.name}` : state.servers.length > 0 ? `${state.servers.length} servers` : state.listen.length > 0 ? `${state.listen.join(', ')} → ${state.server}` : `tap: ${state.server}`;
+    elementById('age').textContent = `up ${formatDuration((state.now_ms - state.started_ms) / 1000)} · twscope ${state.version}`;
     const isOver = hasEnded(state);
-    at('empty').hidden = store.moment.tick >= 0 && !(isOver && store.isLive);
-    at('empty').classList.toggle('over', isOver);
-    at('empty').textContent = shown(isOver ? endedText(state) : waitingText(state));
-    at('no-map').hidden = mapProblem === '' || store.tiles !== null || store.moment.tick < 0;
-    at('no-map').textContent = shown(mapProblem);
+    elementById('empty').hidden = store.moment.tick >= 0 && !(isOver && store.isLive);
+    elementById('empty').classList.toggle('over', isOver);
+    elementById('empty').textContent = visibleText(isOver ? endedText(state) : waitingText(state));
+    elementById('no-map').hidden = mapProblem === '' || store.tiles !== null || store.moment.tick < 0;
+    elementById('no-map').textContent = visibleText(mapProblem);
     showPlaying();
 }
 
@@ -159,42 +158,42 @@ const hasEnded = ({ sessions }: State): boolean => store.moment.tick >= 0
 
 function endedText(state: State): string {
     if (state.sessions.every(({ closed }) => closed)) return 'The players have left; this is the last snapshot.';
-    return `${sessions.nameOf(state, store.source) || `Session ${store.source}`} has left; this is the last snapshot.\n`
+    return `${sessions.playerNameOf(state, store.source) || `Session ${store.source}`} has left; this is the last snapshot.\n`
         + 'Others are playing: choose one under “view”, or press W for all players.';
 }
 
 function showPlaying(): void {
     const isRunning = store.isLive && !(store.state && hasEnded(store.state));
-    at('pause').setAttribute('aria-pressed', String(!store.isLive));
-    at('live').setAttribute('aria-pressed', String(isRunning));
+    elementById('pause').setAttribute('aria-pressed', String(!store.isLive));
+    elementById('live').setAttribute('aria-pressed', String(isRunning));
     document.body.classList.toggle('paused', !isRunning);
 }
 
-const pause = (): void => (store.isLive ? store.goTo(store.history.length - 1) : store.goLive());
-const zoom = (factor: number): void => view.zoom(factor);
-const showImagesButton = (): void => at('images').setAttribute('aria-pressed', String(showsImages()));
+const togglePause = (): void => (store.isLive ? store.goTo(store.history.length - 1) : store.goLive());
+const zoomView = (factor: number): void => view.zoomBy(factor);
+const showImagesButton = (): void => elementById('images').setAttribute('aria-pressed', String(showsImages()));
 const toggleTheme = applyTheme(() => timeline.redraw());
 
 function addListeners(): void {
     const buttonActions: Record<string, () => void> = {
-        pause, live: () => store.goLive(), back: () => store.step(-1), forth: () => store.step(1), theme: toggleTheme,
-        'zoom-in': () => zoom(ZOOM), 'zoom-out': () => zoom(1 / ZOOM), fit: () => view.fit(), follow: () => view.follow(),
+        pause: togglePause, live: () => store.goLive(), back: () => store.step(-1), forth: () => store.step(1), theme: toggleTheme,
+        'zoom-in': () => zoomView(ZOOM_STEP), 'zoom-out': () => zoomView(1 / ZOOM_STEP), fit: () => view.showWholeMap(), follow: () => view.toggleFollowing(),
         images: switchImages,
     };
-    for (const [id, act] of Object.entries(buttonActions)) at(id).addEventListener('click', act);
+    for (const [id, act] of Object.entries(buttonActions)) elementById(id).addEventListener('click', act);
     store.on('moment', showPlaying);
-    const nudge = (x: number, y: number) => () => view.nudge(-x * 60, -y * 60);
+    const nudge = (x: number, y: number) => () => view.moveViewBy(-x * 60, -y * 60);
     listenToKeys([
-        { keys: [' '], title: 'pause, or back to live', act: pause },
+        { keys: [' '], title: 'pause, or back to live', act: togglePause },
         { keys: ['ArrowLeft'], title: 'previous snapshot', act: () => store.step(-1) },
         { keys: ['ArrowRight'], title: 'next snapshot', act: () => store.step(1) },
         { keys: ['PageUp'], title: 'back one second', act: () => store.step(-50) },
         { keys: ['PageDown'], title: 'forward one second', act: () => store.step(50) },
         { keys: ['L', 'End'], title: 'back to live', act: () => store.goLive() },
-        { keys: ['+', '='], title: 'zoom in', act: () => zoom(ZOOM) },
-        { keys: ['-'], title: 'zoom out', act: () => zoom(1 / ZOOM) },
-        { keys: ['0'], title: 'show the whole map', act: () => view.fit() },
-        { keys: ['F'], title: 'follow the selected player, or all', act: () => view.follow() },
+        { keys: ['+', '='], title: 'zoom in', act: () => zoomView(ZOOM_STEP) },
+        { keys: ['-'], title: 'zoom out', act: () => zoomView(1 / ZOOM_STEP) },
+        { keys: ['0'], title: 'show the whole map', act: () => view.showWholeMap() },
+        { keys: ['F'], title: 'follow the selected player, or all', act: () => view.toggleFollowing() },
         { keys: ['G'], title: 'the map\'s own images, or only colours', act: switchImages },
         { keys: ['H'], title: 'map to the left', act: nudge(-1, 0) },
         { keys: ['K'], title: 'map to the right', act: nudge(1, 0) },
@@ -202,10 +201,10 @@ function addListeners(): void {
         { keys: ['J'], title: 'map down', act: nudge(0, 1) },
         { keys: ['W'], title: 'all players, or back', act: toggleWorld },
         { keys: ['P'], title: 'next player', act: nextPlayer },
-        { keys: ['/'], title: 'filter the log', act: () => { open('log'); log.focus(); } },
+        { keys: ['/'], title: 'filter the log', act: () => { openPanel('log'); log.focus(); } },
         { keys: ['Escape'], title: 'clear the selection', act: () => view.select(null) },
         { keys: ['T'], title: 'dark or light', act: toggleTheme },
-        ...panelKeys().map(({ key, title, id }) => ({ keys: [key], title, act: () => open(id) })),
+        ...panelKeys().map(({ key, title, id }) => ({ keys: [key], title, act: () => openPanel(id) })),
     ]);
 }
 
@@ -231,8 +230,8 @@ function nextPlayer(): void {
 
 addListeners();
 showImagesButton();
-openKept();
-links.follow();
-restartWatch.loadTable();
+openStoredPanel();
+links.openAddress();
+restartWatch.loadObjectTable();
 // For the browser's console and for tests: the page's state, to be read only.
-Object.assign(window, { twscope: { store, view, skin, network, sessions, selection, recording } });
+Object.assign(window, { twscope: { store, view, skin: teeColors, network, sessions, selection, recording } });

@@ -1,23 +1,23 @@
-// The world of one snapshot. A Moment never changes; the next one shares all items that stayed the same.
-import { int, keyOf, objectNamed, text, type Item } from './objects';
+// The items of one snapshot. A Moment never changes. The next Moment shares all items that stay the same.
+import { intField, itemKey, objectIndex, textField, type Item } from './objects';
 
 export class Moment {
     constructor(readonly t: number, readonly tick: number, readonly items: ReadonlyMap<number, Item>) {}
 
-    static readonly nothing = new Moment(0, -1, new Map());
+    static readonly empty = new Moment(0, -1, new Map());
 
-    next(t: number, tick: number, full: boolean, changed: Iterable<Item>, gone: Iterable<number>): Moment {
+    nextMoment(t: number, tick: number, full: boolean, changed: Iterable<Item>, gone: Iterable<number>): Moment {
         const items = full ? new Map<number, Item>() : new Map(this.items);
         for (const key of gone) items.delete(key);
-        for (const item of changed) items.set(keyOf(item.object, item.id), item);
+        for (const item of changed) items.set(itemKey(item.object, item.id), item);
         return new Moment(t, tick, items);
     }
 
-    get(name: string, id: number): Item | undefined { return this.items.get(keyOf(objectNamed(name), id)); }
+    get(name: string, id: number): Item | undefined { return this.items.get(itemKey(objectIndex(name), id)); }
 
     /** Iterates over all items of the object with this name. */
     * all(name: string): Generator<Item> {
-        const object = objectNamed(name);
+        const object = objectIndex(name);
         for (const item of this.items.values()) if (item.object === object) yield item;
     }
 
@@ -27,7 +27,7 @@ export class Moment {
         let name = this.names.get(client);
         if (name === undefined) {
             const info = this.get('client_info', client);
-            name = info ? text(info, 'client_info.name', 4) : '';
+            name = info ? textField(info, 'client_info.name', 4) : '';
             this.names.set(client, name);
         }
         return name;
@@ -38,13 +38,13 @@ export class Moment {
     get gameFlags(): number {
         if (this.flags !== undefined) return this.flags;
         const [game] = this.all('game_info');
-        return this.flags = game ? int(game, 'game_info.game_flags') : 0;
+        return this.flags = game ? intField(game, 'game_info.game_flags') : 0;
     }
 
     /** Client id of the player for whom the snapshot was made; -1 if it is unknown. */
-    get local(): number {
+    get localClient(): number {
         for (const info of this.all('player_info')) {
-            if (int(info, 'player_info.local')) return int(info, 'player_info.client_id');
+            if (intField(info, 'player_info.local')) return intField(info, 'player_info.client_id');
         }
         return -1;
     }

@@ -1,4 +1,4 @@
-// The kinds of items: the table from /api/objects, and how it gives meaning to an item's ints.
+// The table of objects from /api/objects, which gives names and meanings to the ints of an item.
 import { fetchJson } from './api';
 import type { Field, ObjectSpec } from './protocol';
 
@@ -21,23 +21,23 @@ export async function loadObjects(): Promise<void> {
 
 export const allObjects = (): readonly ObjectSpec[] => specs;
 export const specOf = (item: Item): ObjectSpec | undefined => specs[item.object];
-export const nameOf = (item: Item): string => specOf(item)?.name ?? `unknown type ${-1 - item.object}`;
-export const objectNamed = (name: string): number => indexByName.get(name) ?? -1;
+export const objectName = (item: Item): string => specOf(item)?.name ?? `unknown type ${-1 - item.object}`;
+export const objectIndex = (name: string): number => indexByName.get(name) ?? -1;
 
 /** Returns a number that identifies an item within a moment. */
-export const keyOf = (object: number, id: number): number => (object + 0x10000) * 0x10000 + id;
+export const itemKey = (object: number, id: number): number => (object + 0x10000) * 0x10000 + id;
 
 /** Returns object and id of a key. */
-export const partsOf = (key: number): [object: number, id: number] => [Math.floor(key / 0x10000) - 0x10000, key % 0x10000];
+export const keyParts = (key: number): [object: number, id: number] => [Math.floor(key / 0x10000) - 0x10000, key % 0x10000];
 
 /** Returns the int of a field, named by "object.field"; 0 if the item is too short. */
-export function int(item: Item, path: string): number {
+export function intField(item: Item, path: string): number {
     const offset = offsets.get(path);
     return offset === undefined ? 0 : item.data[offset] ?? 0;
 }
 
 /** Returns a text that servers pack into ints, four bytes each. */
-export function text(item: Item, path: string, ints: number): string {
+export function textField(item: Item, path: string, ints: number): string {
     const offset = offsets.get(path) ?? 0;
     const bytes: number[] = [];
     for (const value of item.data.slice(offset, offset + ints)) {
@@ -64,7 +64,7 @@ export function clientOf(item: Item): number {
     return client === 'id' ? item.id : item.data[client] ?? -1;
 }
 
-function namesOf(field: Field, value: number, before: number | undefined): string {
+function valueNames(field: Field, value: number, before: number | undefined): string {
     if (field.names_when && !(before !== undefined && before >= 0 && before < 32 && (field.names_when >>> before) & 1)) return '';
     if (field.flags) {
         const set = field.flags.filter(([mask]) => mask !== 0 && (value & mask) === mask).map(([, name]) => name);
@@ -75,16 +75,16 @@ function namesOf(field: Field, value: number, before: number | undefined): strin
 
 export interface ShownField { name: string; value: string; meaning: string }
 
-export function fieldsOf(item: Item): ShownField[] {
+export function shownFields(item: Item): ShownField[] {
     const spec = specOf(item);
     if (!spec) return item.data.map((value, index) => ({ name: `[${index}]`, value: `${value}`, meaning: '' }));
     return spec.fields.filter((field) => field.offset < item.data.length).map((field) => {
         const value = item.data[field.offset] ?? 0;
-        if (field.kind === 'text') return { name: field.name, value: text(item, `${spec.name}.${field.name}`, field.count), meaning: 'text' };
+        if (field.kind === 'text') return { name: field.name, value: textField(item, `${spec.name}.${field.name}`, field.count), meaning: 'text' };
         if (field.kind === 'integers') {
             return { name: field.name, value: item.data.slice(field.offset, field.offset + field.count).join(' '), meaning: '' };
         }
         if (field.kind === 'boolean') return { name: field.name, value: `${value}`, meaning: value ? 'yes' : 'no' };
-        return { name: field.name, value: `${value}`, meaning: namesOf(field, value, item.data[field.offset - 1]) };
+        return { name: field.name, value: `${value}`, meaning: valueNames(field, value, item.data[field.offset - 1]) };
     });
 }

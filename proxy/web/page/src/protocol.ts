@@ -1,13 +1,13 @@
 // The messages from twscope. docs/api.md describes them.
 
-export interface Traffic { datagrams: number; bytes: number; recovered: number; jitter_us: number; jitter_count: number }
+export interface DirectionTraffic { datagrams: number; bytes: number; recovered: number; jitter_us: number; jitter_count: number }
 
 export interface SessionState {
     number: number; client: string; server_name?: string; protocol: string; map: string; map_id: string | null; name: string; place: string;
     score?: number | null;
-    /** The score is a time in milliseconds, or -1 for none. */
+    /** True if the score is a time in milliseconds, or -1 for none. */
     score_is_ms?: boolean;
-    closed: boolean; opened_ms: number; c2s: Traffic; s2c: Traffic; snapshots: number; verified: number; missed: number;
+    closed: boolean; opened_ms: number; c2s: DirectionTraffic; s2c: DirectionTraffic; snapshots: number; verified: number; missed: number;
     frozen_ms: number; ack_lag_ticks: number; ack_lag_count: number; largest_snapshot: number; findings: number;
 }
 

@@ -3,7 +3,7 @@ import { loadObjects } from './objects';
 import { isSameObserver, type State } from './protocol';
 import type { Store } from './store';
 
-const AGAIN_MS = 1000;
+const RETRY_MS = 1000;
 
 export class RestartWatch {
     private state: State | null = null;
@@ -14,8 +14,8 @@ export class RestartWatch {
         store.on('moment', () => { if (this.isOutdated && store.isLive) location.reload(); });
     }
 
-    loadTable(): void {
-        void loadObjects().then(this.onObjects).catch(() => setTimeout(() => this.loadTable(), AGAIN_MS));
+    loadObjectTable(): void {
+        void loadObjects().then(this.onObjects).catch(() => setTimeout(() => this.loadObjectTable(), RETRY_MS));
     }
 
     /** Whether the page can no longer understand twscope's messages. If so, the page reloads; if it is paused, only once it is
@@ -27,7 +27,7 @@ export class RestartWatch {
             this.isOutdated = true;
             if (this.store.isLive) location.reload();
         } else if (before && !isSameObserver(before, state)) {
-            this.loadTable();
+            this.loadObjectTable();
         }
         return this.isOutdated;
     }

@@ -1,7 +1,7 @@
 // The state of the page, and the listeners to its changes.
-import { History } from './history';
+import { History, itemKeysOf, itemsFromRows } from './history';
 import { Moment } from './moment';
-import type { BarRow, RecentFinding, State } from './protocol';
+import { type BarRow, type RecentFinding, type State, isExplained, isSameObserver, findingKey, type Frame } from './protocol';
 import type { Tiles } from './tiles';
 
 /** What is shown: the number of a session, or WORLD for all players. */
@@ -23,9 +23,9 @@ export class Store {
     /** The maps of the current source with the time of their first snapshot; the newest is last. */
     private maps: { since: number; tiles: Tiles | null }[] = [];
     /** The latest moment; `moment` is the one on the canvas. */
-    latest = Moment.nothing;
-    moment = Moment.nothing;
-    previous = Moment.nothing;
+    latest = Moment.empty;
+    moment = Moment.empty;
+    previous = Moment.empty;
     /** Index of the paused frame in the history; null while the view is live. */
     paused: number | null = null;
     /** Key of the selected item; null if none is selected. */
@@ -48,7 +48,7 @@ export class Store {
     }
 
     /** Time of the last snapshot, whether it could be rebuilt or not. */
-    get newest(): number { return Math.max(this.latest.t, this.bars[this.bars.length - 1]?.[1] ?? 0); }
+    get newestTime(): number { return Math.max(this.latest.t, this.bars[this.bars.length - 1]?.[1] ?? 0); }
 
     /** The map of the moment on the canvas. */
     get tiles(): Tiles | null {
@@ -80,7 +80,7 @@ export class Store {
         const last = this.history.length - 1;
         if (last < 0) return;
         this.paused = Math.min(Math.max(index, 0), last);
-        this.showMoment(this.history.momentAt(this.paused), this.paused > 0 ? this.history.momentAt(this.paused - 1) : Moment.nothing);
+        this.showMoment(this.history.momentAt(this.paused), this.paused > 0 ? this.history.momentAt(this.paused - 1) : Moment.empty);
     }
 
     step(by: number): void {
@@ -96,8 +96,83 @@ export class Store {
         this.history.clear();
         this.bars = [];
         this.maps = [];
-        this.latest = this.moment = this.previous = Moment.nothing;
+        this.latest = this.moment = this.previous = Moment.empty;
         this.paused = null;
         this.selected = this.following = null;
+    }
+}
+
+const KEPT_MS = 600_000;
+const MAX_BARS = 40_000;
+const MAX_MARKS = 2000;
+
+export class StoreWriter {
+    private lastNumber = 0;
+
+    /** `requestFullFrame` makes twscope send a frame with all items. */
+    constructor(private readonly store: Store, private readonly requestFullFrame: () => void) {}
+
+    addFrame(frame: Frame): void {
+        const { store } = this;
+        if (frame.session !== store.source) return;
+        if (!frame.full && (frame.n !== this.lastNumber + 1 || store.latest.tick < 0)) return this.requestFullFrame();
+        this.lastNumber = frame.n;
+        const items = itemsFromRows(frame.items);
+        const gone = itemKeysOf(frame.gone);
+        const previous = store.latest;
+        store.latest = previous.nextMoment(frame.t, frame.tick, frame.full, items, gone);
+        this.adjustPausedIndex(store.history.addFrame(store.latest, frame.full, items, gone));
+        this.addBars(frame.bars);
+        if (store.isLive) store.showMoment(store.latest, previous.tick < 0 || previous.tick === frame.tick ? store.latest : previous);
+    }
+
+    /** Adjusts the index of the paused frame after the history removed this many of its oldest frames. */
+    private adjustPausedIndex(forgotten: number): void {
+        const { store } = this;
+        if (forgotten > 0 && store.paused !== null) store.paused = Math.max(store.paused - forgotten, 0);
+    }
+
+    /** Adds the bars of snapshots that could not be rebuilt. twscope sends them separately while there is no new frame. */
+    addLooseBars(session: number, bars: readonly BarRow[]): void {
+        if (session === this.store.source) this.addBars(bars);
+    }
+
+    private addBars(bars: readonly BarRow[]): void {
+        const { store } = this;
+        store.bars.push(...bars);
+        const oldest = store.newestTime - KEPT_MS;
+        if (store.bars.length > MAX_BARS || (store.bars[0]?.[1] ?? oldest) < oldest - 10_000) {
+            store.bars = store.bars.slice(-MAX_BARS).filter((bar) => bar[1] >= oldest);
+        }
+        store.notify('bars');
+    }
+
+    setState(state: State, framesLost: number, worldServer: string | null): void {
+        const { store } = this;
+        store.previousState = store.state && isSameObserver(store.state, state) ? store.state : null;
+        store.state = state;
+        store.framesLost = framesLost;
+        store.worldServer = worldServer;
+        const known = new Set(store.marks.map(findingKey));
+        for (const finding of state.recent) {
+            if (known.has(findingKey(finding))) continue;
+            const guess = store.marks.findIndex((mark) => isExplained(mark, finding));
+            if (guess >= 0) store.marks[guess] = finding;
+            else store.marks.push(finding);
+            known.add(findingKey(finding));
+        }
+        for (const mark of store.marks) { // The explanation of an earlier finding may exist by now.
+            mark.explained_at ??= state.recent.find((each) => each.session === mark.session && each.tick === mark.tick)?.explained_at ?? '';
+            if (mark.explained_at === '') delete mark.explained_at;
+        }
+        store.marks = store.marks.filter((mark) => mark.time_ms >= state.now_ms - KEPT_MS).slice(-MAX_MARKS);
+        store.notify('state');
+    }
+
+    /** Discards all data of the previous source. Called when another source is shown. */
+    clearSource(): void {
+        this.lastNumber = 0;
+        this.store.clearSource();
+        this.store.showMoment(Moment.empty, Moment.empty);
     }
 }

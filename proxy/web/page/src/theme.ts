@@ -1,19 +1,19 @@
 // The dark or light theme: that of the system, until the viewer chooses one.
 
-const KEPT = 'twscope-theme';
+const THEME_STORAGE_KEY = 'twscope-theme';
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
-const current = (): string => localStorage.getItem(KEPT) ?? (dark.matches ? 'dark' : 'light');
+const currentTheme = (): string => localStorage.getItem(THEME_STORAGE_KEY) ?? (dark.matches ? 'dark' : 'light');
 
 export function applyTheme(onChange: () => void): () => void {
     const apply = (): void => {
-        document.documentElement.dataset['theme'] = current();
+        document.documentElement.dataset['theme'] = currentTheme();
         onChange();
     };
     dark.addEventListener('change', apply);
     apply();
     return () => {
-        localStorage.setItem(KEPT, current() === 'dark' ? 'light' : 'dark');
+        localStorage.setItem(THEME_STORAGE_KEY, currentTheme() === 'dark' ? 'light' : 'dark');
         apply();
     };
 }

@@ -3,13 +3,13 @@ import { fetchJson, decodeBase64 } from './api';
 import { Design, showsImages } from './design';
 
 export const TILE = 32;
-const CHUNK = 32; // side length of a picture, in tiles
-const PIXELS = 16; // side length of a tile in a picture
+const CHUNK_TILES = 32; // side length of a picture, in tiles
+const TILE_PIXELS = 16; // side length of a tile in a picture
 const FIRST_ENTITY = 192; // tiles from this index on mark where things appear; they are drawn faintly
 const ENTITY_ALPHA = 0.35;
-const SHARP = 2; // scale of pictures with the map's images, if few are in sight
+const SHARP_SCALE = 2; // scale of pictures with the map's images, if few are in sight
 const MAX_PICTURES = 96; // a sharp picture counts as SHARP ** 2
-const PAINT_MS = 10; // longest time that a frame spends on painting pictures
+const MAX_PAINT_MS = 10; // longest time that a frame spends on painting pictures
 export const AIR = '#1d2127';
 
 interface Swatch { layer: string; first: number; last: number; color: string; label: string }
@@ -19,18 +19,18 @@ interface MapAnswer {
     layers: Record<string, { tiles: string; numbers?: string; names: Record<string, string> }>;
 }
 
-const MARKS = ['tele', 'speedup', 'switch', 'tune'];
-const SEEN_FROM_AFAR = ['game', 'front', ...MARKS];
+const MARKED_LAYERS = ['tele', 'speedup', 'switch', 'tune'];
+const OVERVIEW_LAYERS = ['game', 'front', ...MARKED_LAYERS];
 export interface TileColor { color: string; label: string }
 export interface TileFact { layer: string; index: number; name: string; number: number }
 
-const SMALL_PIXELS = 2; // side length of a tile in the picture of a whole map, unless the map is too large
-const MOST_PIXELS = 4 << 20;
-const LONGEST_SIDE = 8192; // some browsers draw no longer canvas
+const OVERVIEW_TILE_PIXELS = 2; // side length of a tile in the picture of a whole map, unless the map is too large
+const MAX_OVERVIEW_PIXELS = 4 << 20;
+const MAX_CANVAS_SIDE = 8192; // some browsers draw no longer canvas
 
 /** Draws a whole map as one small picture. `colorAt`: returns the colour of a tile as #rrggbb. */
-function overview(width: number, height: number, colorAt: (x: number, y: number) => string): HTMLCanvasElement {
-    const scale = Math.min(SMALL_PIXELS, Math.sqrt(MOST_PIXELS / (width * height)), LONGEST_SIDE / Math.max(width, height));
+function drawOverview(width: number, height: number, colorAt: (x: number, y: number) => string): HTMLCanvasElement {
+    const scale = Math.min(OVERVIEW_TILE_PIXELS, Math.sqrt(MAX_OVERVIEW_PIXELS / (width * height)), MAX_CANVAS_SIDE / Math.max(width, height));
     const picture = document.createElement('canvas');
     picture.width = Math.max(Math.floor(width * scale), 1);
     picture.height = Math.max(Math.floor(height * scale), 1);
@@ -58,13 +58,13 @@ export class Tiles {
     private readonly pictures = new Map<number, HTMLCanvasElement>();
     /** A picture of the whole map, for views in which too many of the other pictures would be needed. */
     private overviewPicture: HTMLCanvasElement | null = null;
-    /** What the map is drawn with beside the colours; null if it has no images or they are not loaded. */
+    /** The map's images; null if the map has no images, or they are not loaded. */
     private design: Design | null = null;
     private isDesignRequested = false;
     /** The design that the pictures were painted with. */
-    private painted: Design | null = null;
+    private paintedDesign: Design | null = null;
     /** The meaning of the colours of the tiles that this map contains. */
-    readonly key: TileColor[] = [];
+    readonly legend: TileColor[] = [];
 
     constructor(answer: MapAnswer, private readonly session: number) {
         this.width = answer.width;
@@ -80,7 +80,7 @@ export class Tiles {
             const used = new Set(this.layers.get(name)?.tiles);
             for (const { first, last, color, label } of swatches) {
                 const isUsed = [...used].some((index) => index !== 0 && index >= first && index <= last);
-                if (isUsed && !this.key.some((each) => each.label === label)) this.key.push({ color, label });
+                if (isUsed && !this.legend.some((each) => each.label === label)) this.legend.push({ color, label });
             }
         }
     }
@@ -108,20 +108,20 @@ export class Tiles {
 
     /** Draws the part of the map that the view shows. The context's coordinates are world units. */
     draw(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
-        this.drawBeyond(context, left, top, right, bottom);
-        const side = CHUNK * TILE;
+        this.drawOutsideMap(context, left, top, right, bottom);
+        const side = CHUNK_TILES * TILE;
         const chunks = (from: number, to: number, length: number): [number, number] =>
             [Math.max(Math.floor(from / side), 0), Math.ceil(Math.min(to, length * TILE) / side)];
         const [x0, x1] = chunks(left, right, this.width);
         const [y0, y1] = chunks(top, bottom, this.height);
         this.chooseDesign();
         const count = (x1 - x0) * (y1 - y0);
-        const isSharp = this.painted !== null && count * SHARP ** 2 <= MAX_PICTURES;
-        const until = performance.now() + PAINT_MS;
+        const isSharp = this.paintedDesign !== null && count * SHARP_SCALE ** 2 <= MAX_PICTURES;
+        const until = performance.now() + MAX_PAINT_MS;
         const pictures: [HTMLCanvasElement, number, number][] = [];
         for (let cy = y0; cy < y1 && count <= MAX_PICTURES; ++cy) {
             for (let cx = x0; cx < x1; ++cx) {
-                const picture = this.picture(cx, cy, isSharp, performance.now() < until);
+                const picture = this.chunkPicture(cx, cy, isSharp, performance.now() < until);
                 if (picture) pictures.push([picture, cx * side, cy * side]);
             }
         }
@@ -133,23 +133,23 @@ export class Tiles {
         for (const [picture, x, y] of pictures) context.drawImage(picture, x, y, side, side);
     }
 
-    /** Discards the pictures if others are to be drawn, with or without the map's images. */
+    /** Discards the pictures if the viewer has switched the map's images on or off, or if the images were loaded. */
     private chooseDesign(): void {
         if (showsImages() && !this.isDesignRequested) {
             this.isDesignRequested = true;
             void Design.load(this.session).then((design) => { this.design = design; }).catch(() => undefined);
         }
         const design = showsImages() ? this.design : null;
-        if (design === this.painted) return;
+        if (design === this.paintedDesign) return;
         this.pictures.clear();
-        this.painted = design;
+        this.paintedDesign = design;
     }
 
-    private get overview(): HTMLCanvasElement { return this.overviewPicture ??= overview(this.width, this.height, (x, y) => this.colorAt(x, y)); }
+    private get overview(): HTMLCanvasElement { return this.overviewPicture ??= drawOverview(this.width, this.height, (x, y) => this.colorAt(x, y)); }
 
     /** Draws the area outside the map. The outermost tiles continue there, as in the game, but darker, so that the edge is
      *  visible. */
-    private drawBeyond(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
+    private drawOutsideMap(context: CanvasRenderingContext2D, left: number, top: number, right: number, bottom: number): void {
         const [width, height] = [this.width * TILE, this.height * TILE];
         if (left >= 0 && top >= 0 && right <= width && bottom <= height) return;
         const picture = this.overview;
@@ -169,26 +169,27 @@ export class Tiles {
 
     /** Returns the colour of a tile in the picture of the whole map: that of the first layer, by importance, that is not air. */
     private colorAt(x: number, y: number): string {
-        for (const name of SEEN_FROM_AFAR) {
+        for (const name of OVERVIEW_LAYERS) {
             const index = this.tileIndex(name, x, y);
             if (index !== 0) return this.layers.get(name)?.colors[index] ?? AIR;
         }
         return this.layers.get('game')?.colors[0] ?? AIR;
     }
 
-    /** Returns the picture of a part of the map. If it may not be painted now, returns one of another size, or null. */
-    private picture(cx: number, cy: number, isSharp: boolean, mayPaint: boolean): HTMLCanvasElement | null {
+    /** Returns the picture of a part of the map. If it must not be painted now, returns an existing picture of another size, or
+     *  null. */
+    private chunkPicture(cx: number, cy: number, isSharp: boolean, mayPaint: boolean): HTMLCanvasElement | null {
         const key = 2 * (cy * 65536 + cx);
         const [wanted, other] = isSharp ? [key + 1, key] : [key, key + 1];
         let picture = this.pictures.get(wanted);
         if (picture) {
-            this.pictures.delete(wanted); // so that it is the youngest again
+            this.pictures.delete(wanted); // the picture moves to the end, because the first pictures are removed
         } else {
             if (!mayPaint) return this.pictures.get(other) ?? null;
-            picture = this.paint(cx, cy, isSharp ? SHARP : 1);
+            picture = this.paintChunk(cx, cy, isSharp ? SHARP_SCALE : 1);
         }
         this.pictures.set(wanted, picture);
-        const sizeOf = ({ width }: HTMLCanvasElement): number => (width / CHUNK / PIXELS) ** 2;
+        const sizeOf = ({ width }: HTMLCanvasElement): number => (width / CHUNK_TILES / TILE_PIXELS) ** 2;
         let total = [...this.pictures.values()].reduce((sum, each) => sum + sizeOf(each), 0);
         for (const [old, each] of this.pictures) {
             if (total <= MAX_PICTURES) break;
@@ -198,24 +199,24 @@ export class Tiles {
         return picture;
     }
 
-    private paint(cx: number, cy: number, scale: number): HTMLCanvasElement {
+    private paintChunk(cx: number, cy: number, scale: number): HTMLCanvasElement {
         const picture = document.createElement('canvas');
-        picture.width = picture.height = CHUNK * PIXELS * scale;
+        picture.width = picture.height = CHUNK_TILES * TILE_PIXELS * scale;
         const context = picture.getContext('2d');
         if (!context) return picture;
-        const [left, top] = [cx * CHUNK, cy * CHUNK];
-        const [right, bottom] = [Math.min(left + CHUNK, this.width), Math.min(top + CHUNK, this.height)];
-        const paintTile = (x: number, y: number): void => this.paintTile(context, x, y, (x - left) * PIXELS, (y - top) * PIXELS);
+        const [left, top] = [cx * CHUNK_TILES, cy * CHUNK_TILES];
+        const [right, bottom] = [Math.min(left + CHUNK_TILES, this.width), Math.min(top + CHUNK_TILES, this.height)];
+        const paintTile = (x: number, y: number): void => this.paintTile(context, x, y, (x - left) * TILE_PIXELS, (y - top) * TILE_PIXELS);
         context.scale(scale, scale);
         context.beginPath();
-        context.rect(0, 0, (right - left) * PIXELS, (bottom - top) * PIXELS);
+        context.rect(0, 0, (right - left) * TILE_PIXELS, (bottom - top) * TILE_PIXELS);
         context.clip();
         context.fillStyle = AIR;
         context.fillRect(0, 0, picture.width, picture.height);
         for (let y = top; y < bottom; ++y) {
             for (let x = left; x < right; ++x) paintTile(x, y);
         }
-        this.painted?.paint(context, left, top, CHUNK, PIXELS, (x, y) => {
+        this.paintedDesign?.paintSquare(context, left, top, CHUNK_TILES, TILE_PIXELS, (x, y) => {
             if (this.tileIndex('game', x, y) || this.tileIndex('front', x, y)) paintTile(x, y);
         });
         return picture;
@@ -231,12 +232,12 @@ export class Tiles {
         };
         const index = game || front;
         context.globalAlpha = index < FIRST_ENTITY ? 1 : ENTITY_ALPHA;
-        square(colors[index], 0, 0, PIXELS);
+        square(colors[index], 0, 0, TILE_PIXELS);
         context.globalAlpha = 1;
-        if (game && front) square(colors[front], PIXELS / 4, PIXELS / 4, PIXELS / 2);
-        MARKS.forEach((name, order) => {
+        if (game && front) square(colors[front], TILE_PIXELS / 4, TILE_PIXELS / 4, TILE_PIXELS / 2);
+        MARKED_LAYERS.forEach((name, order) => {
             const mark = this.tileIndex(name, x, y);
-            if (mark) square(this.layers.get(name)?.colors[mark], (order % 2) * PIXELS / 2, Math.floor(order / 2) * PIXELS / 2, PIXELS / 2);
+            if (mark) square(this.layers.get(name)?.colors[mark], (order % 2) * TILE_PIXELS / 2, Math.floor(order / 2) * TILE_PIXELS / 2, TILE_PIXELS / 2);
         });
     }
 }
