@@ -159,13 +159,13 @@ void RecordsCheck::compare_with_summary(const Session& session, std::string_view
 }
 
 void RecordsCheck::end_file(const store::LineReader& reader) {
-    const store::FileEnd end = reader.source().file_end();
-    const bool damaged = end == store::FileEnd::damaged ||
-                         end == store::FileEnd::window_too_large ||
-                         end == store::FileEnd::unreadable || reader.source().skipped_bytes() != 0;
+    const store::ReadStopReason end = reader.source().stop_reason();
+    const bool damaged =
+        end == store::ReadStopReason::damaged || end == store::ReadStopReason::window_too_large ||
+        end == store::ReadStopReason::read_error || reader.source().skipped_bytes() != 0;
     add_faults(Fault::damaged_file, damaged ? 1 : 0);
     const bool unfinished =
-        end == store::FileEnd::within_frame || !reader.unfinished_line().empty();
+        end == store::ReadStopReason::within_frame || !reader.unfinished_line().empty();
     add_faults(Fault::unfinished_file, !damaged && unfinished ? 1 : 0);
     add_faults(Fault::broken_line, reader.skipped_bytes() != 0 ? 1 : 0);
 }

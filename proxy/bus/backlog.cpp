@@ -21,7 +21,7 @@ namespace tw::bus {
 
 namespace {
 
-/// The size of a segment in memory, and of a piece that is read from a file.
+/// A segment in memory is full from this size on. Files are read in pieces of this size.
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10U;
 constexpr std::size_t kMaxStateBytes = 256;
 constexpr mode_t kSpoolFileMode = 0640;
@@ -58,7 +58,7 @@ std::unique_ptr<Backlog> Backlog::take_over_spool(SpoolFolder& folder, const std
     std::array<char, kMaxStateBytes> text{};
     const ssize_t got = ::pread(state.get(), text.data(), text.size(), 0);
     const auto known =
-        read_spool_state({text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+        parse_spool_state({text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
 
     struct stat found {};
 
@@ -70,14 +70,14 @@ std::unique_ptr<Backlog> Backlog::take_over_spool(SpoolFolder& folder, const std
     std::unique_ptr<Backlog> backlog{new Backlog{folder, run, state.release()}};
     backlog->state_ = *known;
     backlog->has_state_file_ = true;
-    backlog->find_segments();
+    backlog->load_segments();
     return backlog;
 }
 
 std::unique_ptr<Backlog> Backlog::take_over_other_spool(SpoolFolder& folder,
                                                         const std::string& own_run,
                                                         const std::string& stream) {
-    for (const std::string& run : folder.run_ids()) {
+    for (const std::string& run : folder.list_run_ids()) {
         if (run == own_run) {
             continue;
         }
@@ -93,7 +93,7 @@ Backlog::~Backlog() {
         return;
     }
     const std::lock_guard lock{mutex_};
-    while (!segments_.empty() && last_line_of(segments_.begin()) <= state_.settled) {
+    while (!segments_.empty() && last_line_of_segment(segments_.begin()) <= state_.settled) {
         remove_first_segment();
     }
     if (segments_.empty() && (error_ == 0 || !has_state_file_)) {
@@ -102,22 +102,22 @@ Backlog::~Backlog() {
     folder_->set_run_in_use(run_, false);
 }
 
-void Backlog::find_segments() {
-    last_ = state_.settled;
+void Backlog::load_segments() {
+    last_line_ = state_.settled;
     for (const SpoolFile& file : folder_->list_files()) {
         if (file.run == run_) {
             segments_.push_back({.first = file.first, .bytes = file.bytes, .text = {}});
-            last_ = std::max(state_.settled, file.first + folder_->count_lines(file) - 1);
+            last_line_ = std::max(state_.settled, file.first + folder_->count_lines(file) - 1);
         }
     }
-    // Lines before the first file are not counted as lost: the process that dropped them counted
-    // them.
-    counted_until_ = segments_.empty() ? 0 : segments_.front().first - 1;
+    // Lines before the first file do not count as lost here, because the process that dropped them
+    // has counted them.
+    losses_counted_until_ = segments_.empty() ? 0 : segments_.front().first - 1;
 }
 
-std::uint64_t Backlog::last_line_of(Segments::const_iterator segment) const {
+std::uint64_t Backlog::last_line_of_segment(Segments::const_iterator segment) const {
     const auto next = std::next(segment);
-    return next == segments_.end() ? last_ : next->first - 1;
+    return next == segments_.end() ? last_line_ : next->first - 1;
 }
 
 std::uint64_t Backlog::size_of_segments() const {
@@ -130,13 +130,13 @@ std::uint64_t Backlog::size_of_segments() const {
 
 bool Backlog::has_room() const {
     const std::lock_guard lock{mutex_};
-    return unwritten_.empty() && (folder_ != nullptr || size_of_segments() < max_memory_);
+    return unwritten_lines_.empty() && (folder_ != nullptr || size_of_segments() < max_memory_);
 }
 
 void Backlog::append_lines(std::string_view block) {
     const std::lock_guard lock{mutex_};
     if (folder_ != nullptr) {
-        unwritten_.append(block);
+        unwritten_lines_.append(block);
         write_unwritten_lines();
         return;
     }
@@ -144,11 +144,11 @@ void Backlog::append_lines(std::string_view block) {
         return;
     }
     if (segments_.empty() || segments_.back().bytes >= kPieceBytes) {
-        segments_.push_back({.first = last_ + 1, .text = {}});
+        segments_.push_back({.first = last_line_ + 1, .text = {}});
     }
     segments_.back().text.append(block);
     segments_.back().bytes += block.size();
-    last_ += sink::count_lines(block);
+    last_line_ += sink::count_lines(block);
 }
 
 void Backlog::retry_writing() {
@@ -158,53 +158,53 @@ void Backlog::retry_writing() {
 
 /// Starts the next file if `coming` bytes do not fit in the current file. Returns false if a file
 /// cannot be created at the moment.
-bool Backlog::begin_segment(std::size_t coming) {
+bool Backlog::start_segment_if_full(std::size_t coming) {
     const std::uint64_t most = folder_->segment_bytes();
     if (file_.valid() && !segments_.empty() && segments_.back().bytes + coming <= most) {
         return true;
     }
-    last_dropped_ =
-        std::max(last_dropped_,
+    last_dropped_line_ =
+        std::max(last_dropped_line_,
                  folder_->drop_oldest_lines_to_fit(run_, std::max<std::uint64_t>(most, coming)));
-    counted_until_ = std::max(counted_until_, last_dropped_);
-    while (!segments_.empty() && last_line_of(segments_.begin()) <= last_dropped_) {
+    losses_counted_until_ = std::max(losses_counted_until_, last_dropped_line_);
+    while (!segments_.empty() && last_line_of_segment(segments_.begin()) <= last_dropped_line_) {
         segments_.pop_front();
     }
-    file_ =
-        base::UniqueFd{folder_->disk().open(segment_path(last_ + 1), store::Disk::OpenMode::empty)};
+    file_ = base::UniqueFd{
+        folder_->disk().open(segment_path(last_line_ + 1), store::Disk::OpenMode::empty)};
     if (!file_.valid()) {
         error_ = errno;
         return false;
     }
-    segments_.push_back({.first = last_ + 1, .text = {}});
+    segments_.push_back({.first = last_line_ + 1, .text = {}});
     return true;
 }
 
 void Backlog::write_unwritten_lines() {
-    if (unwritten_.empty()) {
+    if (unwritten_lines_.empty()) {
         return;
     }
     if (!has_state_file_) {
         error_ = write_state();
     }
-    if (!has_state_file_ || !begin_segment(unwritten_.size())) {
+    if (!has_state_file_ || !start_segment_if_full(unwritten_lines_.size())) {
         if (error_ == ENOENT) { // this confined process is not permitted to create folders
             if (!std::exchange(is_folder_removed_, true)) {
                 log::error(
                     "the spool {} was removed: nothing is published until twscope is restarted",
                     folder_->path().string());
             }
-            refused_ += sink::count_lines(unwritten_);
-            unwritten_.clear();
+            refused_lines_ += sink::count_lines(unwritten_lines_);
+            unwritten_lines_.clear();
         }
         return;
     }
     Segment& segment = segments_.back();
-    if (store::write_all(folder_->disk(), file_.get(), unwritten_)) {
+    if (store::write_all(folder_->disk(), file_.get(), unwritten_lines_)) {
         error_ = 0;
-        segment.bytes += unwritten_.size();
-        last_ += sink::count_lines(unwritten_);
-        unwritten_.clear();
+        segment.bytes += unwritten_lines_.size();
+        last_line_ += sink::count_lines(unwritten_lines_);
+        unwritten_lines_.clear();
         return;
     }
     error_ = errno;
@@ -223,12 +223,12 @@ Backlog::Status Backlog::status() const {
     const std::lock_guard lock{mutex_};
     const bool is_spool = folder_ != nullptr;
     return {.error = error_,
-            .last_line = last_,
-            .last_dropped = last_dropped_,
-            .lost_lines =
-                refused_ + (is_spool ? folder_->dropped_lines() + folder_->missing_lines() : 0),
-            .unsaved_lines = is_spool ? sink::count_lines(unwritten_) : num_unsettled_lines(),
-            .last_settled = state_.settled,
+            .last_line = last_line_,
+            .last_dropped_line = last_dropped_line_,
+            .lost_lines = refused_lines_ +
+                          (is_spool ? folder_->dropped_lines() + folder_->missing_lines() : 0),
+            .unsaved_lines = is_spool ? sink::count_lines(unwritten_lines_) : num_unsettled_lines(),
+            .last_settled_line = state_.settled,
             .settled_sequence = state_.sequence};
 }
 
@@ -236,20 +236,21 @@ Backlog::Status Backlog::status() const {
 std::uint64_t Backlog::num_unsettled_lines() const {
     std::uint64_t lines = 0;
     for (auto segment = segments_.begin(); segment != segments_.end(); ++segment) {
-        const std::uint64_t before = std::max({segment->first - 1, state_.settled, counted_until_});
-        const std::uint64_t last = last_line_of(segment);
+        const std::uint64_t before =
+            std::max({segment->first - 1, state_.settled, losses_counted_until_});
+        const std::uint64_t last = last_line_of_segment(segment);
         lines += last > before ? last - before : 0;
     }
     return lines;
 }
 
-LineTotals Backlog::waiting_lines() const {
+LineTotals Backlog::count_waiting_lines() const {
     LineTotals totals =
         folder_ == nullptr ? LineTotals{} : folder_->count_unpublished_lines(run_, state_.stream);
     const std::lock_guard lock{mutex_};
     const std::uint64_t unsettled = num_unsettled_lines();
-    totals.lines += unsettled + sink::count_lines(unwritten_);
-    totals.bytes += (unsettled == 0 ? 0 : size_of_segments()) + unwritten_.size();
+    totals.lines += unsettled + sink::count_lines(unwritten_lines_);
+    totals.bytes += (unsettled == 0 ? 0 : size_of_segments()) + unwritten_lines_.size();
     return totals;
 }
 
@@ -260,75 +261,76 @@ void Backlog::remove_first_segment() {
     segments_.pop_front();
 }
 
-/// Counts the lines from `from` to `last` as missing, except those that are published or counted
-/// already.
+/// Counts the lines from `from` to `last` as missing, except lines that are already published or
+/// counted.
 void Backlog::count_missing_lines(std::uint64_t from, std::uint64_t last) {
-    const std::uint64_t before = std::max({from - 1, state_.settled, counted_until_});
+    const std::uint64_t before = std::max({from - 1, state_.settled, losses_counted_until_});
     if (last > before) {
         folder_->count_missing_lines(last - before);
-        counted_until_ = last;
+        losses_counted_until_ = last;
     }
 }
 
 bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
-    if (from < number_) { // a new connection starts again at an earlier line
-        read_segment_ = 0;
+    if (from < next_read_line_) { // a new connection starts again at an earlier line
+        read_segment_first_ = 0;
         buffer_.clear();
-        buffer_at_ = 0;
+        buffer_offset_ = 0;
     }
     std::size_t end = 0;
     while (true) {
-        end = buffer_.find('\n', buffer_at_);
-        // Ignores the text after the line segment_last_: the remains of a failed write.
-        if (end == std::string::npos || number_ > segment_last_) {
-            if (!read_more_lines(from)) {
+        end = buffer_.find('\n', buffer_offset_);
+        // Ignores text after the line segment_last_line_, which a failed write has left.
+        if (end == std::string::npos || next_read_line_ > segment_last_line_) {
+            if (!read_next_lines(from)) {
                 return false;
             }
-        } else if (number_ < from) {
-            buffer_at_ = end + 1;
-            ++number_;
+        } else if (next_read_line_ < from) {
+            buffer_offset_ = end + 1;
+            ++next_read_line_;
         } else {
             break;
         }
     }
-    if (number_ > from) {
+    if (next_read_line_ > from) {
         const std::lock_guard lock{mutex_};
-        count_missing_lines(from, number_ - 1);
+        count_missing_lines(from, next_read_line_ - 1);
     }
-    line = {.number = number_,
-            .text = std::string_view{buffer_}.substr(buffer_at_, end - buffer_at_)};
+    line = {.number = next_read_line_,
+            .text = std::string_view{buffer_}.substr(buffer_offset_, end - buffer_offset_)};
     return true;
 }
 
-/// Reads more lines into the buffer: the next lines of the current segment; at its end, the lines
-/// of the segment that contains the line `from`, or of a later segment. Returns false if no line
+/// Reads lines into the buffer: the next lines of the current segment. At the end of that segment,
+/// reads the segment that contains the line `from`, or the next segment. Returns false if no line
 /// was read.
-bool Backlog::read_more_lines(std::uint64_t from) {
+bool Backlog::read_next_lines(std::uint64_t from) {
     buffer_.clear();
-    buffer_at_ = 0;
+    buffer_offset_ = 0;
     const std::lock_guard lock{mutex_};
     while (true) {
-        const auto current = std::ranges::find(segments_, read_segment_, &Segment::first);
-        if (current != segments_.end() && read_piece(*current)) {
-            segment_last_ = last_line_of(current);
+        const auto current = std::ranges::find(segments_, read_segment_first_, &Segment::first);
+        if (current != segments_.end() && read_segment_lines(*current)) {
+            segment_last_line_ = last_line_of_segment(current);
             return true;
         }
-        auto next =
-            std::ranges::upper_bound(segments_, std::max(from, read_segment_), {}, &Segment::first);
-        if (next != segments_.begin() && std::prev(next)->first > read_segment_) {
+        auto next = std::ranges::upper_bound(segments_, std::max(from, read_segment_first_), {},
+                                             &Segment::first);
+        if (next != segments_.begin() && std::prev(next)->first > read_segment_first_) {
             --next;
         }
         if (next == segments_.end()) {
             return false;
         }
-        read_segment_ = number_ = next->first;
-        read_at_ = 0;
+        read_segment_first_ = next_read_line_ = next->first;
+        read_offset_ = 0;
         if (folder_ == nullptr) {
             continue;
         }
-        read_file_ = base::UniqueFd{::open(segment_path(number_).c_str(), O_RDONLY | O_CLOEXEC)};
+        read_file_ =
+            base::UniqueFd{::open(segment_path(next_read_line_).c_str(), O_RDONLY | O_CLOEXEC)};
         if (!read_file_.valid()) { // the file was removed from outside
-            count_missing_lines(from, last_line_of(next));
+            count_missing_lines(from, last_line_of_segment(next));
             if (std::next(next) == segments_.end()) {
                 file_ = base::UniqueFd{}; // the next line starts a new file
             }
@@ -337,21 +339,21 @@ bool Backlog::read_more_lines(std::uint64_t from) {
 }
 
 /// Reads the next lines of a segment into the buffer. Returns false if no line was read.
-bool Backlog::read_piece(const Segment& segment) {
-    for (std::size_t size = kPieceBytes;; size *= 2) { // doubled for a longer line
-        const std::uint64_t left = segment.bytes - std::min(segment.bytes, read_at_);
+bool Backlog::read_segment_lines(const Segment& segment) {
+    for (std::size_t size = kPieceBytes;; size *= 2) { // longer pieces are needed for long lines
+        const std::uint64_t left = segment.bytes - std::min(segment.bytes, read_offset_);
         buffer_.resize(std::min<std::uint64_t>(size, left));
         if (folder_ == nullptr) {
-            buffer_ = segment.text.substr(read_at_, buffer_.size());
+            buffer_ = segment.text.substr(read_offset_, buffer_.size());
         } else {
             const ssize_t got = ::pread(read_file_.get(), buffer_.data(), buffer_.size(),
-                                        static_cast<off_t>(read_at_));
+                                        static_cast<off_t>(read_offset_));
             buffer_.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
         }
         const auto newline = buffer_.rfind('\n');
         if (newline != std::string::npos) {
             buffer_.resize(newline + 1);
-            read_at_ += buffer_.size();
+            read_offset_ += buffer_.size();
             return true;
         }
         if (buffer_.size() < size) {
@@ -377,12 +379,13 @@ void Backlog::settle_lines(std::uint64_t line, std::uint64_t sequence) {
     state_.settled = line;
     state_.sequence = sequence;
     if (folder_ != nullptr) {
-        // If this fails, a process that takes over the spool looks up more lines in the stream.
+        // After an error, a process that takes over the spool has to look up more lines in the
+        // stream.
         std::ignore = write_state();
     }
     // Keeps the last file, which stays open for the next lines.
     const std::size_t kept = folder_ == nullptr ? 0 : 1;
-    while (segments_.size() > kept && last_line_of(segments_.begin()) <= line) {
+    while (segments_.size() > kept && last_line_of_segment(segments_.begin()) <= line) {
         remove_first_segment();
     }
 }

@@ -20,11 +20,12 @@ struct NumberedLine {
     std::string_view text; ///< without the newline
 };
 
-/// Stores a run's JSON lines until the bus has stored them in its stream: in limited memory, or in
-/// a spool. A spool consists of append-only files ("segments") and a state file. The process that
+/// Stores a run's JSON lines, in limited memory or in a spool, until the bus has stored them in its
+/// stream. A spool consists of append-only files ("segments") and a state file. The process that
 /// holds the lock of the state file owns the run. The lock ends with the process.
 ///
-/// One thread appends lines, another thread reads them and calls settle_lines().
+/// One thread appends lines. Another thread reads the lines, publishes them and calls
+/// settle_lines().
 class Backlog {
   public:
     /// The limit of memory in bytes: enough for the lines of one minute of a server with 64
@@ -75,25 +76,25 @@ class Backlog {
         int error = 0;
         std::uint64_t last_line = 0; ///< number of the latest appended line; 0 without a line
         /// Number of the last line of this run that was dropped to make room.
-        std::uint64_t last_dropped = 0;
-        /// How many lines were dropped or are missing, including lines of earlier runs.
+        std::uint64_t last_dropped_line = 0;
+        /// Number of lines that were dropped or are missing, including lines of earlier runs.
         std::uint64_t lost_lines = 0;
-        /// How many lines are still to be published and would be lost if this process ended.
+        /// Number of lines that were not published and would be lost if this process ended.
         std::uint64_t unsaved_lines = 0;
-        std::uint64_t last_settled = 0; ///< number of the last line that settle_lines() settled
+        std::uint64_t last_settled_line =
+            0; ///< number of the last line that settle_lines() settled
         /// The `sequence` of the latest settle_lines(); nullopt if no line was ever published.
         std::optional<std::uint64_t> settled_sequence{};
     };
 
     [[nodiscard]] Status status() const;
 
-    /// Returns the totals of the lines that are still to be published, including lines of earlier
-    /// runs in the spool's folder, which is read. `bytes`: a file counts completely, although some
-    /// of its lines may be published already.
-    [[nodiscard]] LineTotals waiting_lines() const;
+    /// Counts the lines that are still to be published, including the lines of earlier runs in the
+    /// spool's folder. LineTotals::bytes contains the complete files with such lines.
+    [[nodiscard]] LineTotals count_waiting_lines() const;
 
-    /// Finds the line with the number `from`, or the first later line that is not lost. The text is
-    /// valid until the next call. Returns false if no such line was appended yet.
+    /// Finds the line with the number `from`, or, if it is lost, the next line that is not lost.
+    /// The text is valid until the next call. Returns false if no such line was appended yet.
     [[nodiscard]] bool find_line(std::uint64_t from, NumberedLine& line);
 
     /// Marks all lines up to the number `line` as settled: they are in the stream, or lost. Later
@@ -103,19 +104,19 @@ class Backlog {
   private:
     struct Segment {
         std::uint64_t first = 0; ///< number of the first line
-        std::uint64_t bytes = 0;
-        std::string text; ///< empty if the segment is a file
+        std::uint64_t bytes = 0; ///< size of the lines
+        std::string text;        ///< the lines; empty if the segment is a file
     };
 
     using Segments = std::deque<Segment>;
 
     Backlog(SpoolFolder& folder, std::string run, int state_file);
-    void find_segments();
+    void load_segments();
     void write_unwritten_lines();
-    [[nodiscard]] bool begin_segment(std::size_t coming);
+    [[nodiscard]] bool start_segment_if_full(std::size_t coming);
     [[nodiscard]] int write_state();
     [[nodiscard]] std::uint64_t num_unsettled_lines() const;
-    [[nodiscard]] std::uint64_t last_line_of(Segments::const_iterator segment) const;
+    [[nodiscard]] std::uint64_t last_line_of_segment(Segments::const_iterator segment) const;
     [[nodiscard]] std::uint64_t size_of_segments() const;
 
     [[nodiscard]] std::string segment_path(std::uint64_t first) const {
@@ -123,8 +124,8 @@ class Backlog {
     }
 
     void remove_first_segment();
-    [[nodiscard]] bool read_more_lines(std::uint64_t from);
-    [[nodiscard]] bool read_piece(const Segment& segment);
+    [[nodiscard]] bool read_next_lines(std::uint64_t from);
+    [[nodiscard]] bool read_segment_lines(const Segment& segment);
     void count_missing_lines(std::uint64_t from, std::uint64_t last);
 
     SpoolFolder* folder_ = nullptr; ///< null if the lines are in memory
@@ -138,22 +139,23 @@ class Backlog {
     bool is_folder_removed_ = false; ///< true if the folder was removed while in use
     Segments segments_;
     base::UniqueFd file_; ///< the last segment's file; invalid for a run that was taken over
-    std::uint64_t last_ = 0;
-    std::string unwritten_; ///< lines after `last_` that could not be written to the disk
+    std::uint64_t last_line_ = 0; ///< number of the last line in the segments
+    std::string
+        unwritten_lines_; ///< lines after `last_line_` that could not be written to the disk
     int error_ = 0;
-    std::uint64_t refused_ = 0; ///< number of lines that were appended after the folder was removed
-    std::uint64_t last_dropped_ = 0;
-    std::uint64_t counted_until_ = 0; ///< lost lines up to this number were already counted
+    std::uint64_t refused_lines_ = 0; ///< number of lines appended after the folder was removed
+    std::uint64_t last_dropped_line_ = 0;
+    std::uint64_t losses_counted_until_ = 0; ///< lost lines up to this number are counted
 
     // The members below are used only by the reading thread.
     base::UniqueFd read_file_;
     /// Number of the first line of the segment being read; 0 if no segment is being read.
-    std::uint64_t read_segment_ = 0;
-    std::uint64_t read_at_ = 0; ///< byte offset in the segment at which `buffer_` ends
-    std::string buffer_;        ///< a piece of the segment being read
-    std::size_t buffer_at_ = 0; ///< offset of line `number_` in `buffer_`
-    std::uint64_t number_ = 0;
-    std::uint64_t segment_last_ = 0; ///< number of the last line of the segment being read
+    std::uint64_t read_segment_first_ = 0;
+    std::uint64_t read_offset_ = 0;       ///< byte offset in the segment at which `buffer_` ends
+    std::string buffer_;                  ///< a piece of the segment being read
+    std::size_t buffer_offset_ = 0;       ///< offset of line `next_read_line_` in `buffer_`
+    std::uint64_t next_read_line_ = 0;    ///< number of the next line in `buffer_`
+    std::uint64_t segment_last_line_ = 0; ///< number of the last line of the segment being read
 };
 
 } // namespace tw::bus

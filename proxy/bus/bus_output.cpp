@@ -23,28 +23,28 @@ std::string first_bus_url(const PublishOptions& options) {
                                        : url_without_password(options.access.urls.front());
 }
 
-/// Returns the lines without repeated lines, which the stream already contains. `kept`: memory for
-/// the result.
-std::string_view without_repetitions(std::string_view block, std::string& kept) {
+/// Returns the lines without repeated lines, which the stream already contains. The result may
+/// refer to `new_lines`.
+std::string_view remove_repeated_lines(std::string_view block, std::string& new_lines) {
     if (block.find(record::kRepeatedEnd) == std::string_view::npos) {
         return block;
     }
-    kept.clear();
+    new_lines.clear();
     while (!block.empty()) {
         const std::size_t end = block.find('\n');
         const std::string_view line = block.substr(0, end);
         if (!record::is_repeated_record(line)) {
-            kept.append(line).push_back('\n');
+            new_lines.append(line).push_back('\n');
         }
         block.remove_prefix(end == std::string_view::npos ? block.size() : end + 1);
     }
-    return kept;
+    return new_lines;
 }
 
 } // namespace
 
 BusOutput::BusOutput(const PublishOptions& options, BusTimeouts timeouts)
-    : OutputFile{first_bus_url(options)}, spool_{options.spool.string()}, timeouts_{timeouts},
+    : OutputFile{first_bus_url(options)}, spool_path_{options.spool.string()}, timeouts_{timeouts},
       lossless_until_{base::now_utc()},
       publisher_{std::make_shared<Publisher>(options)}, backlog_{&publisher_->backlog()} {}
 
@@ -53,7 +53,7 @@ BusOutput::~BusOutput() {
 }
 
 void BusOutput::write(std::string_view block) {
-    const std::string_view lines = without_repetitions(block, kept_);
+    const std::string_view lines = remove_repeated_lines(block, new_lines_);
     backlog_->retry_writing();
     for (const auto until = Clock::now() + timeouts_.write;
          !backlog_->has_room() && Clock::now() < until;) {
@@ -64,13 +64,13 @@ void BusOutput::write(std::string_view block) {
     if (backlog_->has_room()) {
         backlog_->append_lines(lines);
     } else {
-        refused_ += sink::count_lines(lines);
+        refused_lines_ += sink::count_lines(lines);
     }
     publisher_->wake_thread();
     update_shared_counters();
 }
 
-void BusOutput::on_time(Clock::time_point now) {
+void BusOutput::do_due_work(Clock::time_point now) {
     if (now - maintained_at_ >= kMaintenanceInterval) {
         maintained_at_ = now;
         backlog_->retry_writing();
@@ -86,71 +86,70 @@ void BusOutput::append_loss_record() {
     if (publisher_->spool_folder() == nullptr || !backlog_->has_room()) {
         return;
     }
-    // Ignores reports that were dropped from the spool, too: their losses are reported again.
+    // Forgets reports that were dropped from the spool. Their losses are then reported again.
     const Backlog::Status status = backlog_->status();
     std::uint64_t reported = 0;
-    std::erase_if(reports_, [&](const LossReport& report) {
-        return report.line > status.last_settled && report.line <= status.last_dropped;
+    std::erase_if(loss_reports_, [&](const LossReport& report) {
+        return report.line > status.last_settled_line && report.line <= status.last_dropped_line;
     });
-    for (const LossReport& report : reports_) {
+    for (const LossReport& report : loss_reports_) {
         reported += report.lost;
     }
     const std::uint64_t dropped = publisher_->spool_folder()->dropped_lines();
     const std::uint64_t lost = dropped - reported;
     if (lost == 0) {
-        // An unpublished report may be dropped. The next report must then cover its time, too.
-        lossless_until_ = !reports_.empty() && status.last_settled < reports_.back().line
-                              ? lossless_until_
-                              : base::now_utc();
+        // An unpublished report may be dropped. The next report must then include its losses.
+        lossless_until_ =
+            !loss_reports_.empty() && status.last_settled_line < loss_reports_.back().line
+                ? lossless_until_
+                : base::now_utc();
         return;
     }
     const record::LossRecord record{.head = {.time = base::now_utc()},
                                     .lost = lost,
                                     .since = lossless_until_,
                                     .cause = "disk_full"};
-    sink::TextOutput text;
-    sink::JsonLines line{{}, text};
-    line.on_record(&record);
-    line.flush();
-    backlog_->append_lines(text.text);
-    reports_.push_back({.line = backlog_->status().last_line, .lost = lost});
-    log::error("the spool {} is full: {} dropped, {} in all", spool_,
-               record::count_with_noun(dropped - logged_drops_, "of its oldest records [was|were]"),
+    backlog_->append_lines(sink::json_line(&record));
+    loss_reports_.push_back({.line = backlog_->status().last_line, .lost = lost});
+    log::error("the spool {} is full: {} dropped, {} in all", spool_path_,
+               record::count_with_noun(dropped - logged_dropped_lines_,
+                                       "of its oldest records [was|were]"),
                dropped);
-    logged_drops_ = dropped;
+    logged_dropped_lines_ = dropped;
 }
 
 void BusOutput::finish_writing() {
-    if (std::exchange(finished_, true)) {
+    if (std::exchange(is_finished_, true)) {
         return;
     }
     backlog_->retry_writing();
-    append_loss_record(); // on_time(), which also does so, is not called when a file is published
+    append_loss_record(); // do_due_work() is not called when a file is published
     publisher_->finish_publishing(timeouts_.finish_writing);
     const std::uint64_t unsaved = backlog_->status().unsaved_lines;
     const std::uint64_t waiting = count_waiting_lines();
-    refused_ += unsaved;
+    refused_lines_ += unsaved;
     if (waiting > unsaved) {
         log::warn("{} in the spool {}: the next run there publishes them",
-                  record::count_with_noun(waiting - unsaved, "record[ remains|s remain]"), spool_);
+                  record::count_with_noun(waiting - unsaved, "record[ remains|s remain]"),
+                  spool_path_);
     }
     update_shared_counters();
 }
 
 std::uint64_t BusOutput::count_waiting_lines() {
-    const LineTotals waiting = backlog_->waiting_lines();
+    const LineTotals waiting = backlog_->count_waiting_lines();
     waiting_bytes_ = waiting.bytes;
     return waiting_lines_ = waiting.lines;
 }
 
 std::uint64_t BusOutput::total_lost_lines() const {
-    return refused_ + backlog_->status().lost_lines + publisher_->totals().refused;
+    return refused_lines_ + backlog_->status().lost_lines + publisher_->totals().refused;
 }
 
 /// Updates the error and the number of lost lines, which other threads read.
 void BusOutput::update_shared_counters() {
     state.error = backlog_->status().error;
-    state.lost = total_lost_lines();
+    state.lost_entries = total_lost_lines();
 }
 
 record::BusTotals BusOutput::totals() const {

@@ -45,7 +45,7 @@ class BusOutput final : public store::OutputFile {
 
     void write(std::string_view block) override;
 
-    void on_time(Clock::time_point now) override;
+    void do_due_work(Clock::time_point now) override;
 
     [[nodiscard]] bool accepts_data() const override { return backlog_->has_room(); }
 
@@ -67,20 +67,19 @@ class BusOutput final : public store::OutputFile {
     void append_loss_record();
     std::uint64_t count_waiting_lines();
 
-    std::string spool_;
+    std::string spool_path_;
     BusTimeouts timeouts_;
-    /// The written lines without the lines that the stream already has. A member to reuse its
-    /// memory.
-    std::string kept_;
-    std::atomic<std::uint64_t> refused_{0};
+    /// The written lines without repeated lines. A member, so that its memory is reused.
+    std::string new_lines_;
+    std::atomic<std::uint64_t> refused_lines_{0}; ///< number of lines for which there was no room
     /// Number of lines that are still to be published.
     std::atomic<std::uint64_t> waiting_lines_{0};
     std::atomic<std::uint64_t> waiting_bytes_{0};
-    std::vector<LossReport> reports_;
-    std::uint64_t logged_drops_ = 0; ///< number of dropped lines that were logged
-    std::int64_t lossless_until_ = 0;
+    std::vector<LossReport> loss_reports_;
+    std::uint64_t logged_dropped_lines_ = 0; ///< number of dropped lines that were logged
+    std::int64_t lossless_until_ = 0;        ///< losses before this time (UTC, ns) are reported
     Clock::time_point maintained_at_{};
-    bool finished_ = false;
+    bool is_finished_ = false;
     std::shared_ptr<Publisher> publisher_;
     Backlog* backlog_ = nullptr;
 };

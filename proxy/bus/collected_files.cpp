@@ -16,10 +16,10 @@ namespace tw::bus {
 
 namespace {
 
-constexpr const char* kJournal = ".collect-journal";
+constexpr const char* kJournalFileName = ".collect-journal";
 constexpr mode_t kReadableByAll = 0644;
-constexpr std::string_view kEnd = "end\n";
-constexpr std::size_t kMaxJournal = std::size_t{1} << 20U;
+constexpr std::string_view kJournalEnd = "end\n";
+constexpr std::size_t kMaxJournalBytes = std::size_t{1} << 20U;
 
 } // namespace
 
@@ -27,7 +27,7 @@ CollectedFiles::CollectedFiles(std::filesystem::path folder, store::Disk& disk)
     : folder_{std::move(folder)}, disk_{&disk} {
     std::filesystem::create_directory(folder_);
     journal_ = base::UniqueFd{
-        ::open((folder_ / kJournal).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadableByAll)};
+        ::open((folder_ / kJournalFileName).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadableByAll)};
     if (!journal_.valid() || !base::lock_file(journal_.get())) {
         throw std::system_error{journal_.valid() ? EBUSY : errno, std::generic_category(),
                                 folder_.string()};
@@ -38,10 +38,10 @@ CollectedFiles::CollectedFiles(std::filesystem::path folder, store::Disk& disk)
 /// Reads the journal.
 /// Layout: the batch's id on a line, then a line "SIZE NAME" for each file, then "end".
 void CollectedFiles::read_journal() {
-    std::string text(kMaxJournal, '\0');
+    std::string text(kMaxJournalBytes, '\0');
     const ssize_t got = ::pread(journal_.get(), text.data(), text.size(), 0);
     text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-    if (!text.ends_with(kEnd)) {
+    if (!text.ends_with(kJournalEnd)) {
         // The journal is incomplete: the process ended before it appended the batch to any file.
         return;
     }
@@ -50,17 +50,17 @@ void CollectedFiles::read_journal() {
     std::string name;
     for (std::uint64_t size = 0;
          lines >> size && lines.get() == ' ' && std::getline(lines, name);) {
-        sizes_[name] = size;
+        sizes_before_[name] = size;
     }
 }
 
 int CollectedFiles::write_journal() {
     std::string text = batch_ + '\n';
-    for (const auto& [name, size] : sizes_) {
+    for (const auto& [name, size] : sizes_before_) {
         text += fmt::format("{} {}\n", size, name);
     }
-    text += kEnd;
-    if (text.size() > kMaxJournal) {
+    text += kJournalEnd;
+    if (text.size() > kMaxJournalBytes) {
         return EFBIG;
     }
     if (::ftruncate(journal_.get(), 0) != 0) {
@@ -83,28 +83,27 @@ int CollectedFiles::append_to_file(const std::string& name, std::string_view tex
 int CollectedFiles::append_batch(const std::string& batch,
                                  const std::map<std::string, std::string>& texts) {
     batch_ = batch;
-    sizes_.clear();
+    sizes_before_.clear();
     for (const auto& [name, text] : texts) {
         const auto path = folder_ / name;
         std::error_code error;
         std::filesystem::create_directories(path.parent_path(), error);
-        const auto facts = disk_->file_facts(path.string());
-        sizes_[name] = facts ? facts->size : 0;
+        const auto status = disk_->file_status(path.string());
+        sizes_before_[name] = status ? status->size : 0;
     }
     int error = write_journal();
     for (auto each = texts.begin(); each != texts.end() && error == 0; ++each) {
         error = append_to_file(each->first, each->second);
     }
     if (error != 0) {
-        std::ignore =
-            roll_back_batch(); // if this fails, unconfirmed_batch() still returns the batch
+        std::ignore = roll_back_batch(); // after an error, the batch stays unconfirmed
     }
     return error;
 }
 
 void CollectedFiles::confirm_batch() {
     batch_.clear();
-    sizes_.clear();
+    sizes_before_.clear();
     std::ignore = ::ftruncate(journal_.get(), 0);
 }
 
@@ -112,9 +111,9 @@ void CollectedFiles::confirm_batch() {
 int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
     const std::string path = (folder_ / name).string();
     errno = 0;
-    const auto facts = disk_->file_facts(path);
-    if (!facts || facts->size <= size) {
-        return facts || errno == ENOENT || errno == ENOTDIR ? 0 : errno;
+    const auto status = disk_->file_status(path);
+    if (!status || status->size <= size) {
+        return status || errno == ENOENT || errno == ENOTDIR ? 0 : errno;
     }
     if (size == 0) {
         return disk_->remove(path) ? 0 : errno;
@@ -130,7 +129,7 @@ int CollectedFiles::truncate_file(const std::string& name, std::uint64_t size) {
 
 int CollectedFiles::roll_back_batch() {
     int error = 0;
-    for (const auto& [name, size] : sizes_) {
+    for (const auto& [name, size] : sizes_before_) {
         const int failed = truncate_file(name, size);
         error = error == 0 ? failed : error;
     }

@@ -11,9 +11,9 @@
 
 namespace tw::bus {
 
-/// Appends batches to files. Each batch is appended completely or not at all, even if the process
-/// is killed: until a batch is confirmed, a journal stores the sizes that the files had before the
-/// batch.
+/// Appends batches of texts to files. Each batch is appended completely or not at all, even if the
+/// process is killed. To make this possible, a journal stores the sizes that the files had before
+/// the batch, until the batch is confirmed.
 class CollectedFiles {
   public:
     /// Opens the journal, a hidden file in `folder`. Only one process at a time may use the
@@ -29,6 +29,7 @@ class CollectedFiles {
     [[nodiscard]] int append_batch(const std::string& batch,
                                    const std::map<std::string, std::string>& texts);
 
+    /// Makes the latest batch permanent.
     void confirm_batch();
     /// Removes the texts of the unconfirmed batch from the files. Returns 0 or errno. After an
     /// error, parts of the batch may remain, and the batch stays unconfirmed.
@@ -44,7 +45,8 @@ class CollectedFiles {
     store::Disk* disk_;
     base::UniqueFd journal_; ///< the journal file; locked by this process
     std::string batch_;
-    std::map<std::string, std::uint64_t> sizes_; ///< size of each file before the latest batch
+    std::map<std::string, std::uint64_t>
+        sizes_before_; ///< size of each file before the latest batch
 };
 
 } // namespace tw::bus

@@ -18,11 +18,11 @@ namespace tw::bus {
 
 namespace {
 
-/// The limit of positions per consumer that the stream stores. Batches of older positions cannot be
-/// found.
+/// The number of latest positions of each consumer that the stream stores. Batches with older
+/// positions cannot be found.
 constexpr std::int64_t kMaxPositions = 100'000;
 
-std::string_view data_of(natsMsg* message) {
+std::string_view message_data(natsMsg* message) {
     return {natsMsg_GetData(message), static_cast<std::size_t>(natsMsg_GetDataLength(message))};
 }
 
@@ -32,7 +32,7 @@ std::string position_text(const StreamPosition& position) {
     return fmt::format("{} {} {}", position.created, position.last, position.batch);
 }
 
-std::optional<StreamPosition> read_position(std::string_view text) {
+std::optional<StreamPosition> parse_position(std::string_view text) {
     StreamPosition position;
     std::istringstream in{std::string{text}};
     in >> position.created >> position.last >> position.batch;
@@ -56,11 +56,11 @@ PositionStore::PositionStore(const BusConnection& link, const std::string& strea
 
 void PositionStore::read_last_position() {
     current_ = {};
-    message_ = 0;
+    message_sequence_ = 0;
     read_messages(*link_, {.stream = stream_, .subjects = subject_},
                   [this](natsMsg* message, const jsMsgMetaData& metadata) {
-                      current_ = read_position(data_of(message)).value_or(StreamPosition{});
-                      message_ = metadata.Sequence.Stream;
+                      current_ = parse_position(message_data(message)).value_or(StreamPosition{});
+                      message_sequence_ = metadata.Sequence.Stream;
                       return true;
                   });
 }
@@ -69,8 +69,8 @@ bool PositionStore::set_position(const StreamPosition& position) {
     const std::string text = position_text(position);
     jsPubOptions expected;
     jsPubOptions_Init(&expected);
-    expected.ExpectLastSubjectSeq = message_;
-    expected.ExpectNoMessage = message_ == 0;
+    expected.ExpectLastSubjectSeq = message_sequence_;
+    expected.ExpectNoMessage = message_sequence_ == 0;
     std::unique_ptr<jsPubAck, NatsDeleter<jsPubAck_Destroy>> answer;
     jsErrCode code{};
     const natsStatus status =
@@ -78,15 +78,15 @@ bool PositionStore::set_position(const StreamPosition& position) {
                    static_cast<int>(text.size()), &expected, &code);
     if (status == NATS_OK) {
         current_ = position;
-        message_ = answer->Sequence;
+        message_sequence_ = answer->Sequence;
         return true;
     }
     if (code != JSStreamWrongLastSequenceErr) {
         link_->require_ok(status, "writing to", stream_);
     }
-    const std::uint64_t before = message_;
+    const std::uint64_t before = message_sequence_;
     read_last_position();
-    if (message_ <= before) {
+    if (message_sequence_ <= before) {
         throw BusError{fmt::format("{} was emptied or recreated", stream_)};
     }
     return false;
@@ -97,14 +97,14 @@ bool PositionStore::is_batch_committed(const std::string& batch) {
         bool found = false;
         read_messages(*link_, {.stream = stream_, .subjects = subject_, .from = 1},
                       [&](natsMsg* message, const jsMsgMetaData& /*metadata*/) {
-                          found = data_of(message).find(batch) != std::string_view::npos;
+                          found = message_data(message).find(batch) != std::string_view::npos;
                           return !found;
                       });
         if (found) {
             return true;
         }
-        // Sets the same position again: the writer of `batch` does not know this message, so the
-        // server rejects positions that the writer sets later.
+        // Sets the same position again. The writer of `batch` does not know this message, so the
+        // server rejects any position that the writer sets later.
         if (set_position(
                 {.created = current_.created, .last = current_.last, .batch = make_run_id()})) {
             return false;
@@ -114,43 +114,43 @@ bool PositionStore::is_batch_committed(const std::string& batch) {
 
 namespace {
 
-constexpr int kMaxBatch = 1000; ///< the limit of records in a batch
+constexpr int kMaxBatchRecords = 1000; ///< the limit of records in a batch
 /// The time in milliseconds to wait for a batch.
-constexpr std::int64_t kFetchMs = 500;
+constexpr std::int64_t kBatchTimeoutMs = 500;
 constexpr std::chrono::milliseconds kRetryPause{500};
-/// The interval of checks for dropped records while records arrive without a pause.
+/// The interval at which dropped records are counted while records arrive without a pause.
 constexpr std::chrono::seconds kMissedCheckInterval{10};
 /// The interval at which a waiting collector checks whether the other collector still requests
-/// records. A working collector requests records every kFetchMs, except while it writes.
+/// records. A working collector requests records every kBatchTimeoutMs, except while it writes.
 constexpr std::chrono::milliseconds kConsumerCheckInterval{250};
 /// Another collector counts as gone after this many consecutive checks in which it requested no
 /// records.
-constexpr int kQuietChecks = 2;
-/// The limit that replaces kQuietChecks if the other collector has received records and may still
-/// be writing them.
-constexpr int kQuietChecksWriting = 20;
+constexpr int kMaxQuietChecks = 2;
+/// The number of checks that replaces kMaxQuietChecks while the other collector may still write the
+/// records that it has received.
+constexpr int kMaxQuietChecksWhileWriting = 20;
 /// The value of NATS_LIMIT_REACHED, which version 3.4 of the library does not declare.
-constexpr auto kLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
+constexpr auto kNatsLimitReached = static_cast<natsStatus>(NATS_MISSED_HEARTBEAT + 1);
 
 /// Owns a list of messages and the messages in the list.
-class FetchedList {
+class FetchedMessages {
   public:
-    FetchedList() = default;
+    FetchedMessages() = default;
 
-    ~FetchedList() { natsMsgList_Destroy(&list); }
+    ~FetchedMessages() { natsMsgList_Destroy(&list); }
 
-    FetchedList(const FetchedList&) = delete;
-    FetchedList& operator=(const FetchedList&) = delete;
+    FetchedMessages(const FetchedMessages&) = delete;
+    FetchedMessages& operator=(const FetchedMessages&) = delete;
 
     natsMsgList list{};
 };
 
-CollectedRecord record_of(natsMsg* message) {
+CollectedRecord to_collected_record(natsMsg* message) {
     const char* id = nullptr;
     const bool named = natsMsgHeader_Get(message, kMessageIdHeader, &id) == NATS_OK;
     return {.server = std::string{server_of_subject(natsMsg_GetSubject(message))},
             .run = std::string{named ? run_of_message_id(id) : std::string_view{}},
-            .line = std::string{data_of(message)}};
+            .line = std::string{message_data(message)}};
 }
 
 } // namespace
@@ -191,7 +191,7 @@ void Collector::collect(const std::function<bool()>& stopped) {
         } catch (const BusError& error) {
             report_error(error.what());
         }
-        if (lacks_stream_ && options_.until_end) {
+        if (lacks_stream_ && options_.stops_at_end) {
             break;
         }
         std::this_thread::sleep_for(kRetryPause);
@@ -250,7 +250,7 @@ void Collector::collect_over_connection(const std::function<bool()>& stopped) {
     const BusConnection link{options_.access, "twscope collect"};
     stream_ = find_stream(link);
     recover_batch(link);
-    if (!std::exchange(ever_connected_, true)) {
+    if (!std::exchange(has_ever_connected_, true)) {
         log::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
     }
     if (!wait_for_consumer(link, stopped)) {
@@ -263,7 +263,7 @@ void Collector::collect_over_connection(const std::function<bool()>& stopped) {
     const auto subscription = take_over_consumer(link, store.current_position());
     collect_records(link, store, subscription.get(), stopped);
     // Waits until the last acknowledgement is sent.
-    std::ignore = natsConnection_FlushTimeout(link.connection(), kFetchMs);
+    std::ignore = natsConnection_FlushTimeout(link.connection(), kBatchTimeoutMs);
 }
 
 /// Returns the state of the consumer; null if it does not exist.
@@ -279,21 +279,21 @@ ConsumerInfo Collector::find_consumer(const BusConnection& link) const {
     return info;
 }
 
-/// Waits while another collector uses the consumer. Returns false if the caller has to stop. If
-/// this collector wrongly assumes that the other one is gone, no record is lost or written twice,
-/// because only one of them can set the position.
+/// Waits while another collector uses the consumer. Returns false if the caller has to stop. Even
+/// if the other collector is wrongly assumed to be gone, no record is lost or written twice,
+/// because only one of the collectors can set the position.
 bool Collector::wait_for_consumer(const BusConnection& link, const std::function<bool()>& stopped) {
     std::uint64_t delivered = 0;
     for (int quiet = 0; !stopped();) {
         const auto info = find_consumer(link);
-        if (!info || info->Created == consumer_made_) { // no other collector uses the consumer
+        if (!info || info->Created == consumer_created_) { // no other collector uses the consumer
             return true;
         }
         const bool busy = info->NumWaiting != 0;
         const bool moved =
             std::exchange(delivered, info->Delivered.Consumer) != info->Delivered.Consumer;
         quiet = busy || moved ? 0 : quiet + 1;
-        if (quiet >= (info->NumAckPending == 0 ? kQuietChecks : kQuietChecksWriting)) {
+        if (quiet >= (info->NumAckPending == 0 ? kMaxQuietChecks : kMaxQuietChecksWhileWriting)) {
             return true;
         }
         if (busy && !std::exchange(is_waiting_, true)) {
@@ -302,8 +302,8 @@ bool Collector::wait_for_consumer(const BusConnection& link, const std::function
             is_idle_ = true;
             sink_->set_delay_reason("another collector has the consumer " + options_.consumer);
         }
-        reached_end_ = busy && info->NumPending == 0 && info->NumAckPending == 0;
-        if (reached_end_ && options_.until_end) {
+        has_reached_end_ = busy && info->NumPending == 0 && info->NumAckPending == 0;
+        if (has_reached_end_ && options_.stops_at_end) {
             return false;
         }
         std::this_thread::sleep_for(kConsumerCheckInterval);
@@ -346,8 +346,8 @@ NatsSubscription Collector::take_over_consumer(const BusConnection& link,
     link.require_ok(js_AddConsumer(NatsResult{info}, link.stream_api(), options_.stream.c_str(),
                                    &config, nullptr, &code),
                     "the consumer", options_.consumer);
-    consumer_made_ = info->Created;
-    deliveries_ = 0;
+    consumer_created_ = info->Created;
+    delivered_messages_ = 0;
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);
     wishes.Stream = options_.stream.c_str();
@@ -363,20 +363,20 @@ NatsSubscription Collector::take_over_consumer(const BusConnection& link,
 void Collector::collect_records(const BusConnection& link, PositionStore& store,
                                 natsSubscription* subscription,
                                 const std::function<bool()>& stopped) {
-    auto looked = std::chrono::steady_clock::now();
+    auto checked_at = std::chrono::steady_clock::now();
     while (!stopped()) {
         const MessageBatch batch = fetch_batch(link, subscription);
         if (!batch.messages.empty()) {
             write_batch(store, batch);
             report_recovery();
-            if (std::chrono::steady_clock::now() - looked < kMissedCheckInterval) {
+            if (std::chrono::steady_clock::now() - checked_at < kMissedCheckInterval) {
                 continue;
             }
         }
-        looked = std::chrono::steady_clock::now();
-        reached_end_ = check_reached_end(link);
+        checked_at = std::chrono::steady_clock::now();
+        has_reached_end_ = check_reached_end(link);
         report_recovery();
-        if (reached_end_ && options_.until_end) {
+        if (has_reached_end_ && options_.stops_at_end) {
             return;
         }
     }
@@ -396,27 +396,27 @@ void Collector::report_recovery() {
 Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
                                                natsSubscription* subscription) {
     MessageBatch batch{.last = position_};
-    FetchedList fetched;
+    FetchedMessages fetched;
     jsFetchRequest request;
     jsFetchRequest_Init(&request);
-    request.Batch = size_.is_limited_to_single_message() ? 1 : kMaxBatch;
-    request.MaxBytes = size_.request_bytes();
-    request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kFetchMs}}.count();
+    request.Batch = fetch_size_.is_limited_to_single_message() ? 1 : kMaxBatchRecords;
+    request.MaxBytes = fetch_size_.request_bytes();
+    request.Expires = std::chrono::nanoseconds{std::chrono::milliseconds{kBatchTimeoutMs}}.count();
     const natsStatus status = natsSubscription_FetchRequest(&fetched.list, subscription, &request);
     // Version 3.4 of the library has no separate status for a message that is larger than
     // requested; version 3.10 has one.
-    if ((status == NATS_ERR || status == kLimitReached) && !link.is_broken() &&
-        !size_.is_limited_to_single_message()) {
-        size_.limit_to_single_message();
+    if ((status == NATS_ERR || status == kNatsLimitReached) && !link.is_broken() &&
+        !fetch_size_.is_limited_to_single_message()) {
+        fetch_size_.limit_to_single_message();
         return batch;
     }
     if (status == NATS_TIMEOUT && !link.is_broken()) {
         return batch;
     }
     link.require_ok(status);
-    // If another collector has recreated the consumer meanwhile, these records belong to it.
+    // If another collector has recreated the consumer meanwhile, it will receive these records.
     const auto info = find_consumer(link);
-    if (!info || info->Created != consumer_made_) {
+    if (!info || info->Created != consumer_created_) {
         throw BusError{fmt::format("the consumer {} was recreated", options_.consumer)};
     }
     std::int64_t bytes = 0;
@@ -425,14 +425,14 @@ Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
         bytes += natsMsg_GetDataLength(message.get());
         add_message(batch, std::move(message));
     }
-    size_.adapt_size(bytes, info->NumPending != 0 && fetched.list.Count < kMaxBatch);
+    fetch_size_.adapt_size(bytes, info->NumPending != 0 && fetched.list.Count < kMaxBatchRecords);
     return batch;
 }
 
 void Collector::add_message(MessageBatch& batch, NatsMessage message) {
     MessageMetadata place;
     const natsStatus status = natsMsg_GetMetaData(NatsResult{place}, message.get());
-    if (status != NATS_OK || place->Sequence.Consumer != ++deliveries_) {
+    if (status != NATS_OK || place->Sequence.Consumer != ++delivered_messages_) {
         throw BusError{
             fmt::format("another collector used the consumer {}, too", options_.consumer)};
     }
@@ -442,7 +442,7 @@ void Collector::add_message(MessageBatch& batch, NatsMessage message) {
     }
     // In a stream with other subjects, the messages in a gap may have such subjects.
     if (!stream_.has_other_subjects) {
-        batch.missed += number - batch.last - 1;
+        batch.missed_records += number - batch.last - 1;
     }
     batch.last = number;
     batch.messages.push_back(std::move(message));
@@ -452,7 +452,7 @@ void Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
     const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
     batch_records_.clear();
     for (const NatsMessage& message : batch.messages) {
-        batch_records_.push_back(record_of(message.get()));
+        batch_records_.push_back(to_collected_record(message.get()));
     }
     if (const int error = sink_->write_batch(id, batch_records_); error != 0) {
         batch_records_.clear();
@@ -465,7 +465,7 @@ void Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
     }
     confirm_batch();
     position_ = batch.last;
-    count_missed_records(batch.missed);
+    count_missed_records(batch.missed_records);
     // Acknowledges all records, to show the progress in the consumer's state.
     std::ignore = natsMsg_Ack(batch.messages.back().get(), nullptr);
 }
@@ -488,7 +488,7 @@ bool Collector::check_reached_end(const BusConnection& link) {
 
 void Collector::count_missed_records(std::uint64_t records) {
     if (records != 0) {
-        missed_ += records;
+        missed_records_ += records;
         log::error("{} missing: the stream {} dropped what was not collected yet; raise its "
                    "limits, or collect sooner",
                    record::count_with_noun(records, "record[s] [is|are]"), options_.stream);

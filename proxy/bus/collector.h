@@ -24,14 +24,13 @@ struct StreamPosition {
 
 /// Returns the position as a text. Layout: "CREATED LAST BATCH".
 [[nodiscard]] std::string position_text(const StreamPosition& position);
-/// Parses the result of position_text(). Returns nullopt if the text is invalid, or was written by
-/// an earlier version as "BATCH CREATED RANGES".
-[[nodiscard]] std::optional<StreamPosition> read_position(std::string_view text);
+/// Parses the result of position_text(). Returns nullopt if the text is invalid, or has the layout
+/// "BATCH CREATED RANGES" of an earlier version.
+[[nodiscard]] std::optional<StreamPosition> parse_position(std::string_view text);
 
-/// Stores the position of one consumer, as the last message of the consumer's own subject in the
-/// stream STREAM-collected. A collector can add a message only if it knows the previous message.
-/// Therefore, a collector that was replaced by another one cannot set its position, and rolls its
-/// batch back.
+/// Stores the position of one consumer in the stream STREAM-collected, as the last message on the
+/// consumer's own subject. A collector can add a message only if it knows the previous message.
+/// Therefore, a collector that another collector has replaced cannot set a position.
 /// Errors of all functions: BusError.
 class PositionStore {
   public:
@@ -46,8 +45,8 @@ class PositionStore {
     /// position meanwhile.
     [[nodiscard]] bool set_position(const StreamPosition& position);
 
-    /// Returns true if a position with this batch was ever set. If false, makes the server reject
-    /// messages in flight that would set such a position later.
+    /// Returns whether a position with this batch was ever set. If not, makes the server reject
+    /// delayed messages that would set such a position later.
     [[nodiscard]] bool is_batch_committed(const std::string& batch);
 
   private:
@@ -57,16 +56,16 @@ class PositionStore {
     std::string stream_;
     std::string subject_;
     /// The sequence number of the message that contains the position; 0 without a position.
-    std::uint64_t message_ = 0;
+    std::uint64_t message_sequence_ = 0;
     StreamPosition current_;
 };
 
-/// Chooses how many bytes to request from the stream at once. Slow connections need small requests,
-/// because all other answers of the bus wait until the requested bytes have arrived.
+/// Chooses how many bytes a collector requests from the stream at a time. Slow connections need
+/// small requests, because other answers of the bus arrive only after the requested bytes.
 class AdaptiveFetchSize {
   public:
-    static constexpr std::int64_t kLeast = std::int64_t{256} << 10U;
-    static constexpr std::int64_t kMost = std::int64_t{4} << 20U;
+    static constexpr std::int64_t kMinBytes = std::int64_t{256} << 10U;
+    static constexpr std::int64_t kMaxBytes = std::int64_t{4} << 20U;
     /// A size in bytes that is larger than any message that a server permits.
     static constexpr std::int64_t kSingleMessageBytes = std::int64_t{64} << 20U;
 
@@ -78,7 +77,7 @@ class AdaptiveFetchSize {
         const std::int64_t wanted = !has_more            ? bytes_
                                     : bytes < bytes_ / 2 ? bytes_ / 2
                                                          : 2 * bytes_;
-        bytes_ = std::clamp(wanted, kLeast, kMost);
+        bytes_ = std::clamp(wanted, kMinBytes, kMaxBytes);
     }
 
     /// Makes the next request ask for a single message. Call this function if the next message is
@@ -90,9 +89,10 @@ class AdaptiveFetchSize {
     }
 
   private:
-    std::int64_t bytes_ = kMost;
+    std::int64_t bytes_ = kMaxBytes;
 };
 
+/// A record from the stream.
 struct CollectedRecord {
     std::string server; ///< server name as in the subject
     /// Id of the twscope run that published the record; empty if another program published it.
@@ -106,7 +106,7 @@ class BatchSink : public record::InterfaceBase {
     /// Returns the name of the batch that was neither confirmed nor rolled back; empty if there is
     /// none. An earlier process may have written it.
     [[nodiscard]] virtual std::string unconfirmed_batch() const = 0;
-    /// Writes a batch. Returns 0 or errno. After an error, no record was written.
+    /// Writes a batch of records. Returns 0 or errno. After an error, no record was written.
     [[nodiscard]] virtual int write_batch(const std::string& batch,
                                           const std::vector<CollectedRecord>& records) = 0;
     /// Makes the latest batch permanent.
@@ -122,45 +122,45 @@ class BatchSink : public record::InterfaceBase {
     virtual void set_delay_reason(const std::string& /*reason*/) {}
 };
 
+/// The stream that a collector reads, and its consumer.
 struct CollectOptions {
     BusAccess access{};
     std::string stream = kDefaultStream;
-    /// Name of the durable consumer. Of several collectors with the same name, one collects and the
-    /// others wait.
+    /// Name of the durable consumer. If several collectors use the same consumer, one of them
+    /// collects and the others wait.
     std::string consumer{};
-    bool until_end = false; ///< stop when all existing records are written
+    bool stops_at_end = false; ///< true to stop when all existing records are written
 };
 
-/// Passes records from a stream to a sink: in order, and every record exactly once even if a
-/// process is killed. A batch is confirmed only after its position in the stream was stored (see
-/// PositionStore).
+/// Passes the records of a stream to a sink, in order. The sink gets each record exactly once, even
+/// if a process is killed: a batch is confirmed only after its position was stored (PositionStore).
 class Collector {
   public:
     /// `sink` has to outlive the collector.
     Collector(CollectOptions options, BatchSink& sink)
         : options_{std::move(options)}, sink_{&sink} {}
 
-    /// Collects until `stopped` returns true, or with `until_end` until the end of the stream. If
-    /// the bus fails, tries again without a limit.
+    /// Collects until `stopped` returns true, or with `stops_at_end` until the end of the stream.
+    /// If the bus fails, tries again without a limit.
     void collect(const std::function<bool()>& stopped);
 
-    [[nodiscard]] bool has_ever_connected() const { return ever_connected_; }
+    [[nodiscard]] bool has_ever_connected() const { return has_ever_connected_; }
 
     /// Returns true if the bus was reached but does not contain the stream.
     [[nodiscard]] bool lacks_stream() const { return lacks_stream_; }
 
     /// Returns true if all existing records were written.
-    [[nodiscard]] bool reached_end() const { return reached_end_; }
+    [[nodiscard]] bool has_reached_end() const { return has_reached_end_; }
 
     /// Returns the number of records that the stream dropped before they were collected.
-    [[nodiscard]] std::uint64_t missed_record_count() const { return missed_; }
+    [[nodiscard]] std::uint64_t missed_record_count() const { return missed_records_; }
 
   private:
     struct MessageBatch {
         std::vector<NatsMessage> messages{};
         std::uint64_t last = 0; ///< sequence number of the last message
         /// Number of records that the stream dropped before or between these messages.
-        std::uint64_t missed = 0;
+        std::uint64_t missed_records = 0;
     };
 
     void collect_over_connection(const std::function<bool()>& stopped);
@@ -187,20 +187,21 @@ class Collector {
     CollectOptions options_;
     BatchSink* sink_;
     std::vector<CollectedRecord> batch_records_; ///< the records of the unconfirmed batch
-    AdaptiveFetchSize size_;
+    AdaptiveFetchSize fetch_size_;
     std::string last_error_; ///< the error that was logged last; empty after recovery
-    bool is_idle_ = true;    ///< true while no records arrive, and at the start
+    bool is_idle_ = true;    ///< true until records arrive for the first time, or after an error
     /// Text that lists the existing streams; set if the wanted stream is missing.
     std::string existing_streams_;
-    bool ever_connected_ = false;
+    bool has_ever_connected_ = false;
     bool lacks_stream_ = false;
-    bool reached_end_ = false;
-    bool is_waiting_ = false;        ///< true while another collector uses the consumer
-    StreamStatus stream_;            ///< the state of the stream at the latest request
-    std::int64_t consumer_made_ = 0; ///< creation time of the consumer if this collector created it
-    std::uint64_t deliveries_ = 0;   ///< number of messages that this consumer has delivered
-    std::uint64_t position_ = 0;     ///< sequence number of the latest message that was written
-    std::uint64_t missed_ = 0;
+    bool has_reached_end_ = false;
+    bool is_waiting_ = false; ///< true while another collector uses the consumer
+    StreamStatus stream_;     ///< the state of the stream at the latest request
+    std::int64_t consumer_created_ =
+        0; ///< creation time of the consumer if this collector created it
+    std::uint64_t delivered_messages_ = 0; ///< number of messages that this consumer has delivered
+    std::uint64_t position_ = 0; ///< sequence number of the latest message that was written
+    std::uint64_t missed_records_ = 0;
 };
 
 /// Returns the name of a batch: STREAM.CONSUMER.ID. A later process that finds an unconfirmed batch

@@ -19,11 +19,11 @@ namespace tw::bus {
 namespace {
 
 /// The error code of nats-server for a message that is longer than the stream permits.
-constexpr std::int64_t kTooLong = 10054;
+constexpr std::int64_t kTooLongErrorCode = 10054;
 
 } // namespace
 
-PublishAnswer read_publish_answer(std::string_view json) {
+PublishAnswer parse_publish_answer(std::string_view json) {
     PublishAnswer answer;
     boost::system::error_code error;
     const boost::json::value value = boost::json::parse(json, error);
@@ -35,7 +35,7 @@ PublishAnswer read_publish_answer(std::string_view json) {
     if (const auto* const said = object->if_contains("error")) {
         const boost::json::object none;
         const auto& details = said->is_object() ? said->get_object() : none;
-        answer.too_long = record::number_of(details, "err_code") == kTooLong;
+        answer.is_too_long = record::number_of(details, "err_code") == kTooLongErrorCode;
         const std::string_view reason = record::text_of(details, "description");
         answer.error = reason.empty() ? "it gives no reason" : reason;
         return answer;
@@ -50,14 +50,14 @@ PublishAnswer read_publish_answer(std::string_view json) {
 
 void SendWindow::begin_connection(std::uint64_t settled, std::uint64_t sequence) {
     lines_.clear();
-    settled_ = settled;
+    last_settled_line_ = settled;
     sequence_ = sequence;
-    in_flight_ = 0;
+    lines_in_flight_ = 0;
 }
 
 void SendWindow::mark_line_sent() {
     lines_.emplace_back();
-    ++in_flight_;
+    ++lines_in_flight_;
 }
 
 void SendWindow::skip_next_line(std::uint64_t sequence) {
@@ -70,18 +70,19 @@ void SendWindow::skip_lines_before(std::uint64_t next) {
 }
 
 bool SendWindow::acknowledge_line(std::uint64_t line, std::uint64_t sequence) {
-    if (line <= settled_ || line >= next_line() || lines_[line - settled_ - 1].is_settled) {
+    if (line <= last_settled_line_ || line >= next_line() ||
+        lines_[line - last_settled_line_ - 1].is_settled) {
         return false;
     }
-    lines_[line - settled_ - 1] = {.is_settled = true, .sequence = sequence};
-    --in_flight_;
+    lines_[line - last_settled_line_ - 1] = {.is_settled = true, .sequence = sequence};
+    --lines_in_flight_;
     advance_settled_line();
     return true;
 }
 
 void SendWindow::advance_settled_line() {
     while (!lines_.empty() && lines_.front().is_settled) {
-        ++settled_;
+        ++last_settled_line_;
         sequence_ = lines_.front().sequence == 0 ? sequence_ : lines_.front().sequence;
         lines_.pop_front();
     }
@@ -110,23 +111,23 @@ void BacklogSender::look_up_stored_lines(std::uint64_t until) {
     const Backlog::Status status = backlog_->status();
     const std::uint64_t sequence = status.settled_sequence.value_or(until);
     if (status.settled_sequence) {
-        stored_ = find_stored_lines(
+        stored_lines_ = find_stored_lines(
             *link_, *stream_,
             fmt::format("{}.{}.>", *stream_, subject_wildcard(backlog_->server_name())),
             backlog_->run_id(), sequence, until);
     } else { // lines sent from now on get sequence numbers above `until`
-        backlog_->settle_lines(status.last_settled, until);
+        backlog_->settle_lines(status.last_settled_line, until);
     }
-    window_.begin_connection(status.last_settled, sequence);
+    window_.begin_connection(status.last_settled_line, sequence);
     last_answer_ = Clock::now();
 }
 
-void BacklogSender::send_and_receive(std::chrono::milliseconds patience) {
+void BacklogSender::send_and_receive(std::chrono::milliseconds timeout) {
     if (link_->is_broken()) {
         link_->require_ok(NATS_CONNECTION_CLOSED);
     }
     send_lines();
-    process_answers(patience);
+    process_answers(timeout);
     settle_old_lines(Clock::now());
 }
 
@@ -152,10 +153,10 @@ void BacklogSender::send_lines() {
         if (window_.lines_in_flight() == 0) {
             last_answer_ = Clock::now();
         }
-        const auto stored = stored_.find(window_.next_line());
-        if (stored != stored_.end()) {
+        const auto stored = stored_lines_.find(window_.next_line());
+        if (stored != stored_lines_.end()) {
             window_.skip_next_line(stored->second);
-            stored_.erase(stored);
+            stored_lines_.erase(stored);
         } else {
             send_line(line);
         }
@@ -166,7 +167,7 @@ void BacklogSender::send_line(std::string_view line) {
     const std::uint64_t number = window_.next_line();
     const std::string subject =
         fmt::format("{}.{}.{}", *stream_, subject_server_of_line(backlog_->server_name(), line),
-                    subject_type(line));
+                    subject_type_of_line(line));
     const std::string reply = fmt::format("{}.{}", inbox_.get(), number);
     NatsMessage message;
     link_->require_ok(natsMsg_Create(NatsResult{message}, subject.c_str(), reply.c_str(),
@@ -194,12 +195,12 @@ void BacklogSender::count_refused_line(std::string_view what, std::string_view l
     }
 }
 
-void BacklogSender::process_answers(std::chrono::milliseconds patience) {
+void BacklogSender::process_answers(std::chrono::milliseconds timeout) {
     std::uint64_t waiting = 1;
     while (window_.lines_in_flight() != 0 && waiting != 0) {
         NatsMessage answer;
         const natsStatus status =
-            natsSubscription_NextMsg(NatsResult{answer}, answers_.get(), patience.count());
+            natsSubscription_NextMsg(NatsResult{answer}, answers_.get(), timeout.count());
         if (status == NATS_TIMEOUT && link_->last_error().empty()) {
             break;
         }
@@ -223,9 +224,9 @@ void BacklogSender::process_answer(natsMsg* answer) {
     const std::string_view subject = natsMsg_GetSubject(answer);
     const std::uint64_t line =
         base::parse_number<std::uint64_t>(subject.substr(subject.rfind('.') + 1)).value_or(0);
-    const PublishAnswer said = read_publish_answer(
+    const PublishAnswer said = parse_publish_answer(
         {natsMsg_GetData(answer), static_cast<std::size_t>(natsMsg_GetDataLength(answer))});
-    if (said.too_long) {
+    if (said.is_too_long) {
         count_refused_line(fmt::format("a record longer than the stream {} accepts", *stream_),
                            "its max_msg_size");
         std::ignore = window_.acknowledge_line(line, 0);
@@ -245,7 +246,7 @@ void BacklogSender::settle_old_lines(Clock::time_point now) {
         return;
     }
     last_settling_ = now;
-    const std::uint64_t newest = acknowledged_lines_.empty() ? backlog_->status().last_settled
+    const std::uint64_t newest = acknowledged_lines_.empty() ? backlog_->status().last_settled_line
                                                              : acknowledged_lines_.back().settled;
     if (window_.last_settled_line() > newest) {
         acknowledged_lines_.push_back({.time = now,
@@ -265,17 +266,17 @@ void BacklogSender::settle_old_lines(Clock::time_point now) {
 
 namespace {
 
-constexpr std::chrono::milliseconds kFirstPause{100};
-constexpr std::chrono::milliseconds kLongestPause{1600};
+constexpr std::chrono::milliseconds kFirstRetryPause{100};
+constexpr std::chrono::milliseconds kMaxRetryPause{1600};
 /// The longest time to wait for acknowledgements before new lines are read.
 constexpr std::chrono::milliseconds kAnswerWait{5};
 /// The interval of checks for a broken connection.
-constexpr std::chrono::milliseconds kIdleWait{250};
-/// How long finish_publishing() waits after the deadline, until the thread notices the deadline.
-constexpr std::chrono::milliseconds kGrace{150};
-/// The interval of checks for spools of runs that have ended, for example by a takeover.
+constexpr std::chrono::milliseconds kIdleCheckInterval{250};
+/// How long finish_publishing() waits after the deadline, because the thread notices it later.
+constexpr std::chrono::milliseconds kDeadlineGrace{150};
+/// The interval at which the publisher searches for spools of runs that have ended.
 constexpr std::chrono::seconds kSearchInterval{5};
-constexpr unsigned kMiB = 20;
+constexpr unsigned kMiBShift = 20;
 
 std::string join_urls(const std::vector<std::string>& urls) {
     std::vector<std::string> names;
@@ -311,21 +312,21 @@ void Publisher::wake_thread() {
                 run();
                 const std::lock_guard ending{mutex_};
                 is_ended_ = true;
-                end_signal_.notify_one();
+                thread_ended_.notify_one();
             }};
         }
     }
     wakeup_.notify_one();
 }
 
-void Publisher::finish_publishing(std::chrono::milliseconds patience) {
+void Publisher::finish_publishing(std::chrono::milliseconds timeout) {
     std::unique_lock lock{mutex_};
     if (!is_stopping_) {
         is_stopping_ = true;
-        deadline_ = Clock::now() + patience;
+        deadline_ = Clock::now() + timeout;
     }
     wakeup_.notify_one();
-    if (!end_signal_.wait_until(lock, deadline_ + kGrace, [this] { return is_ended_; })) {
+    if (!thread_ended_.wait_until(lock, deadline_ + kDeadlineGrace, [this] { return is_ended_; })) {
         thread_.detach();
         return;
     }
@@ -360,9 +361,9 @@ void Publisher::log_error_once(const std::string& what) {
 }
 
 /// Logs once that publishing works again after an error.
-void Publisher::report_recovery(const BacklogSender& sending) {
+void Publisher::report_recovery(const BacklogSender& sender) {
     if (!last_error_.empty() &&
-        (sending.is_idle() || totals_.acknowledged != acknowledged_before_)) {
+        (sender.is_idle() || totals_.acknowledged != acknowledged_before_)) {
         log::info("publishing to {} again", bus_urls_);
         last_error_.clear();
     }
@@ -373,13 +374,13 @@ void Publisher::report_recovery(const BacklogSender& sending) {
 void Publisher::log_limit_differences(const StreamLimits& there) {
     StreamLimits asked = options_.limits;
     asked.duplicate_window = there.duplicate_window;
-    if (std::exchange(limits_compared_, true) || options_.limits == StreamLimits{} ||
+    if (std::exchange(has_compared_limits_, true) || options_.limits == StreamLimits{} ||
         asked == there) {
         return;
     }
     const auto shown = [](const StreamLimits& limits) {
         return fmt::format(
-            "{} s, {} MiB, {}", limits.age.count(), limits.bytes >> kMiB,
+            "{} s, {} MiB, {}", limits.age.count(), limits.bytes >> kMiBShift,
             record::count_with_noun(static_cast<std::uint64_t>(limits.replicas), "replica[s]"));
     };
     log::warn("the stream {} already exists with other limits ({}) than requested ({}); 'nats "
@@ -388,7 +389,7 @@ void Publisher::log_limit_differences(const StreamLimits& there) {
 }
 
 void Publisher::run() {
-    auto pause = kFirstPause;
+    auto pause = kFirstRetryPause;
     while (true) {
         const auto begun = Clock::now();
         std::string error;
@@ -398,21 +399,21 @@ void Publisher::run() {
             error = failure.what();
         }
         totals_.connected = false;
-        earlier_backlog_.reset(); // gives back the earlier run's files, which may be dropped now
+        earlier_backlog_.reset(); // from now on, the earlier run's files may be dropped
         if (error.empty()) {
             return;
         }
         log_error_once(error);
-        if (Clock::now() - begun > kLongestPause) {
-            pause = kFirstPause;
+        if (Clock::now() - begun > kMaxRetryPause) {
+            pause = kFirstRetryPause;
         }
         for (const auto until = Clock::now() + pause; Clock::now() < until;) {
             if (is_past_deadline()) {
                 return;
             }
-            std::this_thread::sleep_for(kFirstPause / 2);
+            std::this_thread::sleep_for(kFirstRetryPause / 2);
         }
-        pause = std::min(2 * pause, kLongestPause);
+        pause = std::min(2 * pause, kMaxRetryPause);
     }
 }
 
@@ -439,7 +440,7 @@ void Publisher::publish_over_connection() {
 void Publisher::publish_earlier_backlogs(const BusConnection& link) {
     for (; !is_past_deadline() && find_earlier_backlog(); earlier_backlog_.reset()) {
         const Backlog::Status status = earlier_backlog_->status();
-        const std::uint64_t waiting = status.last_line - status.last_settled;
+        const std::uint64_t waiting = status.last_line - status.last_settled_line;
         if (waiting != 0) {
             log::info("publishing {} that an earlier run left in the spool",
                       record::count_with_noun(waiting, "record[s]"));
@@ -448,8 +449,8 @@ void Publisher::publish_earlier_backlogs(const BusConnection& link) {
     }
 }
 
-/// Takes over the backlog of an earlier run, unless one was taken over before. Returns false if
-/// there is none.
+/// Takes over the backlog of an earlier run, unless this process already has one. Returns false if
+/// there is no such backlog.
 bool Publisher::find_earlier_backlog() {
     last_search_ = Clock::now();
     if (!earlier_backlog_ && folder_) {
@@ -464,26 +465,26 @@ bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog, boo
         return true;
     }
     const StreamStatus stream = link.find_or_create_stream(options_.stream, options_.limits);
-    BacklogSender sending{link, options_.stream, backlog, totals_};
-    sending.look_up_stored_lines(stream.last);
+    BacklogSender sender{link, options_.stream, backlog, totals_};
+    sender.look_up_stored_lines(stream.last);
     while (!is_past_deadline()) {
         // Checked before sending, so that all lines that were appended before the stop are sent.
         const bool last = to_its_end || is_stopping();
-        sending.send_and_receive(kAnswerWait);
-        report_recovery(sending);
-        if (sending.is_idle()) {
+        sender.send_and_receive(kAnswerWait);
+        report_recovery(sender);
+        if (sender.is_idle()) {
             if (last) {
-                sending.settle_acknowledged_lines();
+                sender.settle_acknowledged_lines();
                 return true;
             }
             if (Clock::now() - last_search_ > kSearchInterval && find_earlier_backlog()) {
                 return false;
             }
-            wait_for_lines(kIdleWait);
+            wait_for_lines(kIdleCheckInterval);
         }
     }
     if (!backlog.is_persistent()) {
-        sending.settle_acknowledged_lines(); // in memory, unsettled lines would count as lost
+        sender.settle_acknowledged_lines(); // in memory, unsettled lines would count as lost
     }
     return true;
 }

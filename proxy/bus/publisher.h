@@ -21,16 +21,16 @@ namespace tw::bus {
 /// JetStream's answer to a published message.
 struct PublishAnswer {
     std::uint64_t sequence = 0; ///< sequence number in the stream; 0 if the message was rejected
-    bool too_long = false;      ///< true if the message was rejected because it is too long
+    bool is_too_long = false;   ///< true if the message was rejected because it is too long
     std::string error{};
 };
 
 /// Parses JetStream's answer to a published message.
 /// Layout: {"stream":"twscope","seq":7,"duplicate":true} or
 /// {"error":{"err_code":10054,"description":"…"}}.
-[[nodiscard]] PublishAnswer read_publish_answer(std::string_view json);
+[[nodiscard]] PublishAnswer parse_publish_answer(std::string_view json);
 
-/// Tracks which lines of a backlog are in flight (sent and not acknowledged). Lines are numbered
+/// Tracks which lines of a backlog are in flight: sent, but not acknowledged. Lines are numbered
 /// from 1; `sequence` is a line's sequence number in the stream. A line is settled if it is in the
 /// stream or lost. At most kMaxLinesInFlight lines after the last settled line are tracked.
 class SendWindow {
@@ -44,24 +44,25 @@ class SendWindow {
     void begin_connection(std::uint64_t settled, std::uint64_t sequence);
 
     /// Returns the number of the next line to send.
-    [[nodiscard]] std::uint64_t next_line() const { return settled_ + lines_.size() + 1; }
+    [[nodiscard]] std::uint64_t next_line() const { return last_settled_line_ + lines_.size() + 1; }
 
     [[nodiscard]] bool has_room() const { return lines_.size() < kMaxLinesInFlight; }
 
-    [[nodiscard]] std::size_t lines_in_flight() const { return in_flight_; }
+    [[nodiscard]] std::size_t lines_in_flight() const { return lines_in_flight_; }
 
+    /// Marks the next line as in flight.
     void mark_line_sent();
-    /// Skips the next line, because the stream already contains it (at `sequence`) or because it is
-    /// lost (`sequence` is 0).
+    /// Marks the next line as settled without sending it: the stream already contains it, with the
+    /// number `sequence`, or it is lost (`sequence` is 0).
     void skip_next_line(std::uint64_t sequence);
-    /// Skips the lines before `next`, which are lost. Precondition: no line is in flight.
+    /// Marks the lines before the line `next` as lost. Precondition: no line is in flight.
     void skip_lines_before(std::uint64_t next);
-    /// Marks a line as settled: the stream stored it at `sequence`, or rejected it (`sequence` is
-    /// 0). Returns false if the line is not in flight.
+    /// Marks a line as settled: the stream has stored it with the number `sequence`, or rejected it
+    /// (`sequence` is 0). Returns false if the line is not in flight.
     bool acknowledge_line(std::uint64_t line, std::uint64_t sequence);
 
     /// Returns the number up to which all lines are settled: in the stream, or lost.
-    [[nodiscard]] std::uint64_t last_settled_line() const { return settled_; }
+    [[nodiscard]] std::uint64_t last_settled_line() const { return last_settled_line_; }
 
     /// Returns a sequence number in the stream. All lines after last_settled_line() have, or will
     /// get, greater sequence numbers.
@@ -75,10 +76,10 @@ class SendWindow {
 
     void advance_settled_line();
 
-    std::deque<TrackedLine> lines_; ///< the lines after the line settled_
-    std::uint64_t settled_ = 0;
+    std::deque<TrackedLine> lines_; ///< the lines after the line last_settled_line_
+    std::uint64_t last_settled_line_ = 0;
     std::uint64_t sequence_ = 0;
-    std::size_t in_flight_ = 0;
+    std::size_t lines_in_flight_ = 0;
 };
 
 /// Totals of published lines over all connections. Any thread may read them.
@@ -88,7 +89,7 @@ struct PublishTotals {
     /// Number of lines that were lost because they were too long for the bus.
     std::atomic<std::uint64_t> refused{0};
     std::atomic<std::uint64_t> connections{0}; ///< number of connections that were opened
-    std::atomic<bool> connected{false};
+    std::atomic<bool> connected{false};        ///< true while the publisher is connected to the bus
 };
 
 /// Publishes the lines of a backlog on one connection, in order, with at most
@@ -100,8 +101,8 @@ class BacklogSender {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// How long acknowledged lines stay in the backlog, because a server that is killed may have
-    /// acknowledged lines that were not yet on its disk.
+    /// How long acknowledged lines stay in the backlog. A server that is killed may lose the lines
+    /// that it has just acknowledged, because they were not yet on its disk.
     static constexpr std::chrono::seconds kAcknowledgedKeepTime{2};
 
     /// All arguments have to outlive the object.
@@ -113,9 +114,9 @@ class BacklogSender {
     /// message. Call this function first.
     void look_up_stored_lines(std::uint64_t until);
 
-    /// Sends available lines and processes acknowledgements. Waits up to `patience` for
+    /// Sends available lines and processes acknowledgements. Waits up to `timeout` for
     /// acknowledgements if lines are in flight.
-    void send_and_receive(std::chrono::milliseconds patience);
+    void send_and_receive(std::chrono::milliseconds timeout);
 
     /// Returns true if no line is in flight and no line waits to be sent.
     [[nodiscard]] bool is_idle() const {
@@ -139,7 +140,7 @@ class BacklogSender {
     void send_lines();
     void send_line(std::string_view line);
     void count_refused_line(std::string_view what, std::string_view limit);
-    void process_answers(std::chrono::milliseconds patience);
+    void process_answers(std::chrono::milliseconds timeout);
     void process_answer(natsMsg* answer);
     void settle_old_lines(Clock::time_point now);
 
@@ -150,7 +151,7 @@ class BacklogSender {
     NatsInbox inbox_;
     NatsSubscription answers_;
     SendWindow window_;
-    StoredLines stored_;
+    StoredLines stored_lines_;
     bool has_unsent_lines_ = true;
     Clock::time_point last_answer_{};
     Clock::time_point last_settling_{};
@@ -177,12 +178,12 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     /// Returns the spool; null if lines wait in memory.
     [[nodiscard]] const SpoolFolder* spool_folder() const { return folder_ ? &*folder_ : nullptr; }
 
-    /// Tells the thread that lines were appended. The first call starts the thread.
+    /// Tells the publishing thread that lines were appended. The first call starts the thread.
     void wake_thread();
 
-    /// Waits at most `patience` until all appended lines are acknowledged, then ends the thread. If
+    /// Waits at most `timeout` until all appended lines are acknowledged, then ends the thread. If
     /// the NATS library hangs, leaves the thread running.
-    void finish_publishing(std::chrono::milliseconds patience);
+    void finish_publishing(std::chrono::milliseconds timeout);
 
     [[nodiscard]] const PublishTotals& totals() const { return totals_; }
 
@@ -193,12 +194,12 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     void publish_over_connection();
     void publish_earlier_backlogs(const BusConnection& link);
     [[nodiscard]] bool find_earlier_backlog();
-    /// Publishes a backlog. Returns false if the backlog of an earlier run was found, which must be
-    /// published first.
+    /// Publishes a backlog. Stops and returns false if it finds the backlog of an earlier run,
+    /// which must be published first.
     [[nodiscard]] bool publish_backlog(const BusConnection& link, Backlog& backlog,
                                        bool to_its_end);
     void log_error_once(const std::string& what);
-    void report_recovery(const BacklogSender& sending);
+    void report_recovery(const BacklogSender& sender);
     void log_limit_differences(const StreamLimits& there);
     [[nodiscard]] bool is_stopping();
     [[nodiscard]] bool is_past_deadline();
@@ -214,13 +215,13 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     std::string last_error_; ///< the error that was logged last
     /// Number of lines that were acknowledged before this connection.
     std::uint64_t acknowledged_before_ = 0;
-    bool limits_compared_ = false; ///< true if log_limit_differences() was called
+    bool has_compared_limits_ = false; ///< true if log_limit_differences() was called
     std::mutex mutex_;
     std::condition_variable wakeup_;
     bool is_woken_ = false;
     bool is_stopping_ = false;
     bool is_ended_ = true; ///< true if the thread has ended or was never started
-    std::condition_variable end_signal_;
+    std::condition_variable thread_ended_;
     Clock::time_point deadline_{};
     std::thread thread_;
 };

@@ -21,13 +21,13 @@ namespace tw::bus {
 
 namespace {
 
-constexpr std::size_t kDigits = 20;
-constexpr std::size_t kRunLength = 36;
-constexpr std::string_view kLines = ".jsonl";
-constexpr std::string_view kState = ".state";
+constexpr std::size_t kLineNumberDigits = 20;
+constexpr std::size_t kRunIdLength = 36;
+constexpr std::string_view kLinesSuffix = ".jsonl";
+constexpr std::string_view kStateSuffix = ".state";
 
 bool is_run_id(std::string_view text) {
-    return text.size() == kRunLength &&
+    return text.size() == kRunIdLength &&
            text.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
 }
 
@@ -36,11 +36,11 @@ bool is_run_id(std::string_view text) {
 std::string spool_state_text(const SpoolState& state) {
     return fmt::format("settled={:020} place={} server={}{}{}\n", state.settled,
                        state.sequence ? fmt::format("{:020}", *state.sequence)
-                                      : std::string(kDigits, '-'),
+                                      : std::string(kLineNumberDigits, '-'),
                        state.server, state.stream.empty() ? "" : " stream=", state.stream);
 }
 
-std::optional<SpoolState> read_spool_state(std::string_view text) {
+std::optional<SpoolState> parse_spool_state(std::string_view text) {
     std::array<std::string, 4> values; // of the keys in spool_state_text()
     std::istringstream in{std::string{text}};
     for (std::string& value : values) {
@@ -58,14 +58,14 @@ std::optional<SpoolState> read_spool_state(std::string_view text) {
 }
 
 std::string spool_file_name(std::string_view run, std::uint64_t first) {
-    return fmt::format("{}-{:020}{}", run, first, kLines);
+    return fmt::format("{}-{:020}{}", run, first, kLinesSuffix);
 }
 
-std::optional<SpoolFile> read_spool_file_name(std::string_view name) {
-    const std::string_view run = name.substr(0, kRunLength);
+std::optional<SpoolFile> parse_spool_file_name(std::string_view name) {
+    const std::string_view run = name.substr(0, kRunIdLength);
     const std::string_view rest = name.substr(run.size());
     const auto first = base::parse_number<std::uint64_t>(
-        rest.substr(std::min<std::size_t>(rest.size(), 1), kDigits));
+        rest.substr(std::min<std::size_t>(rest.size(), 1), kLineNumberDigits));
     if (!is_run_id(run) || !first || *first == 0 || name != spool_file_name(run, *first)) {
         return std::nullopt;
     }
@@ -73,21 +73,21 @@ std::optional<SpoolFile> read_spool_file_name(std::string_view name) {
 }
 
 std::string spool_state_file_name(std::string_view run) {
-    return std::string{run}.append(kState);
+    return std::string{run}.append(kStateSuffix);
 }
 
-std::optional<std::string> run_of_state_file_name(std::string_view name) {
-    if (!name.ends_with(kState)) {
+std::optional<std::string> parse_state_file_name(std::string_view name) {
+    if (!name.ends_with(kStateSuffix)) {
         return std::nullopt;
     }
-    name.remove_suffix(kState.size());
+    name.remove_suffix(kStateSuffix.size());
     return is_run_id(name) ? std::optional{std::string{name}} : std::nullopt;
 }
 
 namespace {
 
-constexpr std::uint64_t kSegments = 16;
-constexpr std::uint64_t kLargestSegment = std::uint64_t{16} << 20U;
+constexpr std::uint64_t kSegmentsPerSpool = 16;
+constexpr std::uint64_t kMaxSegmentBytes = std::uint64_t{16} << 20U;
 
 } // namespace
 
@@ -97,14 +97,14 @@ SpoolFolder::SpoolFolder(std::filesystem::path path, std::uint64_t max_bytes, st
 }
 
 /// Reads a run's state file. Returns nullopt if it does not exist or cannot be read.
-std::optional<SpoolState> SpoolFolder::read_state_of(const std::string& run) const {
+std::optional<SpoolState> SpoolFolder::read_run_state(const std::string& run) const {
     std::ifstream file{path_ / spool_state_file_name(run)};
     const std::string text{std::istreambuf_iterator<char>{file}, {}};
-    return read_spool_state(text);
+    return parse_spool_state(text);
 }
 
 std::uint64_t SpoolFolder::segment_bytes() const {
-    return std::min(kLargestSegment, max_bytes_ / kSegments);
+    return std::min(kMaxSegmentBytes, max_bytes_ / kSegmentsPerSpool);
 }
 
 void SpoolFolder::set_run_in_use(const std::string& run, bool in_use) {
@@ -121,11 +121,11 @@ bool SpoolFolder::is_run_in_use(const std::string& run) const {
     return runs_in_use_.contains(run);
 }
 
-std::vector<std::string> SpoolFolder::run_ids() const {
+std::vector<std::string> SpoolFolder::list_run_ids() const {
     std::vector<std::string> runs;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{path_, error}) {
-        if (auto run = run_of_state_file_name(entry.path().filename().string())) {
+        if (auto run = parse_state_file_name(entry.path().filename().string())) {
             runs.push_back(*std::move(run));
         }
     }
@@ -137,7 +137,7 @@ std::vector<SpoolFile> SpoolFolder::list_files() const {
     std::vector<SpoolFile> files;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator{path_, error}) {
-        if (auto file = read_spool_file_name(entry.path().filename().string())) {
+        if (auto file = parse_spool_file_name(entry.path().filename().string())) {
             std::error_code gone;
             const auto bytes = entry.file_size(gone);
             file->bytes = gone ? 0 : bytes;
@@ -176,7 +176,7 @@ std::uint64_t SpoolFolder::drop_oldest_lines_to_fit(const std::string& own_run,
             const std::uint64_t unsettled = num_unsettled_lines(files, i);
             const std::uint64_t last = last_line_of_file(files, i);
             if (disk_->remove(path_of(files[i]))) {
-                dropped_ += unsettled;
+                dropped_lines_ += unsettled;
                 total -= files[i].bytes;
                 last_dropped = own ? last : last_dropped;
             }
@@ -186,7 +186,7 @@ std::uint64_t SpoolFolder::drop_oldest_lines_to_fit(const std::string& own_run,
 }
 
 void SpoolFolder::count_missing_lines(std::uint64_t lines) {
-    missing_ += lines;
+    missing_lines_ += lines;
     log::error("lost {} in the spool {}: files are damaged or gone",
                record::count_with_noun(lines, "record[s]"), path_.string());
 }
@@ -200,7 +200,7 @@ std::uint64_t SpoolFolder::last_line_of_file(const std::vector<SpoolFile>& files
 /// Returns the number of a file's lines that were not published yet.
 std::uint64_t SpoolFolder::num_unsettled_lines(const std::vector<SpoolFile>& files,
                                                std::size_t at) {
-    const auto state = read_state_of(files[at].run);
+    const auto state = read_run_state(files[at].run);
     const std::uint64_t before = std::max(files[at].first - 1, state ? state->settled : 0);
     return std::max(last_line_of_file(files, at), before) - before;
 }
@@ -209,7 +209,7 @@ std::uint64_t SpoolFolder::count_lines(const SpoolFile& file) {
     constexpr std::size_t kBlock = std::size_t{256} << 10U;
     const std::string path = path_of(file);
     const std::lock_guard lock{mutex_};
-    auto& [bytes, lines] = lines_[path];
+    auto& [bytes, lines] = line_counts_[path];
     if (bytes != file.bytes) {
         bytes = file.bytes;
         lines = 0;
@@ -227,7 +227,7 @@ LineTotals SpoolFolder::count_unpublished_lines(const std::string& own_run,
     LineTotals totals;
     const auto files = list_files();
     for (std::size_t i = 0; i < files.size(); ++i) {
-        const auto state = read_state_of(files[i].run);
+        const auto state = read_run_state(files[i].run);
         if (files[i].run != own_run && state && state->belongs_to_stream(stream)) {
             totals.lines += num_unsettled_lines(files, i);
             totals.bytes += files[i].bytes;
@@ -242,7 +242,7 @@ void SpoolFolder::report_unpublished_files(const std::string& stream) const {
         bytes[file.run] += file.bytes;
     }
     for (const auto& [run, size] : bytes) {
-        const auto state = read_state_of(run);
+        const auto state = read_run_state(run);
         if (!state) {
             log::warn(
                 "the spool {} contains {} bytes of a run that cannot be published, because {} is "

@@ -18,11 +18,11 @@ namespace tw::bus {
 
 /// The content of a run's state file.
 struct SpoolState {
-    std::uint64_t settled = 0; ///< lines up to this number are in the stream or lost
-    /// Lines after `settled` have greater sequence numbers.
+    std::uint64_t settled = 0; ///< all lines up to this number are in the stream or lost
+    /// In the stream, lines after `settled` have greater sequence numbers than this.
     std::optional<std::uint64_t> sequence{};
     std::string server{}; ///< server name as it is written in subjects
-    /// Name of the stream for the lines; empty if an older version wrote the state.
+    /// Name of the stream to which the lines belong; empty in the state of an older version.
     std::string stream{};
 
     /// Returns true if the lines may be published to the stream `other`.
@@ -37,7 +37,7 @@ struct SpoolState {
 [[nodiscard]] std::string spool_state_text(const SpoolState& state);
 
 /// Parses the result of spool_state_text(). Returns nullopt if the text is invalid.
-[[nodiscard]] std::optional<SpoolState> read_spool_state(std::string_view text);
+[[nodiscard]] std::optional<SpoolState> parse_spool_state(std::string_view text);
 
 /// A file with lines of a run.
 struct SpoolFile {
@@ -53,11 +53,12 @@ struct SpoolFile {
 [[nodiscard]] std::string spool_file_name(std::string_view run, std::uint64_t first);
 
 /// Parses the result of spool_file_name(). Returns nullopt for any other name.
-[[nodiscard]] std::optional<SpoolFile> read_spool_file_name(std::string_view name);
+[[nodiscard]] std::optional<SpoolFile> parse_spool_file_name(std::string_view name);
 
+/// Returns the name of a run's state file: RUN.state.
 [[nodiscard]] std::string spool_state_file_name(std::string_view run);
 /// Returns the run's UUID in the name of a state file; nullopt for any other name.
-[[nodiscard]] std::optional<std::string> run_of_state_file_name(std::string_view name);
+[[nodiscard]] std::optional<std::string> parse_state_file_name(std::string_view name);
 
 /// A number of lines, and their size in bytes.
 struct LineTotals {
@@ -69,9 +70,9 @@ struct LineTotals {
 /// processes own. `max_bytes` limits the files of this process's run and of runs without an owner.
 class SpoolFolder {
   public:
-    /// The lowest permitted limit in bytes. A lower limit would not suffice for one second of a
-    /// busy server.
-    static constexpr std::uint64_t kLeastBytes = std::uint64_t{1} << 20U;
+    /// The lowest permitted `max_bytes`. Fewer bytes would not suffice for one second of a busy
+    /// server.
+    static constexpr std::uint64_t kMinSpoolBytes = std::uint64_t{1} << 20U;
 
     /// Creates the folder if it does not exist.
     /// Errors: throws std::system_error.
@@ -89,28 +90,30 @@ class SpoolFolder {
     /// Returns the size in bytes at which a run starts its next file.
     [[nodiscard]] std::uint64_t segment_bytes() const;
 
-    /// Marks whether this process uses the run, so that no other process publishes it.
+    /// Sets whether this process uses the run. The lines of an earlier run are not dropped while
+    /// this process publishes them.
     void set_run_in_use(const std::string& run, bool in_use);
 
     /// Returns the files with lines, the oldest first.
     [[nodiscard]] std::vector<SpoolFile> list_files() const;
 
-    [[nodiscard]] std::vector<std::string> run_ids() const;
+    /// Returns the UUIDs of the runs with a state file.
+    [[nodiscard]] std::vector<std::string> list_run_ids() const;
 
     /// Drops the oldest lines until `bytes` bytes fit. Ended runs lose their lines before `own_run`
     /// does. Returns the number of the last line of `own_run` that was dropped; 0 if none was.
     std::uint64_t drop_oldest_lines_to_fit(const std::string& own_run, std::uint64_t bytes);
 
     /// Returns the number of lines dropped to make room.
-    [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_; }
+    [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_lines_; }
 
     /// Returns the number of lines that are missing although twscope did not drop them.
-    [[nodiscard]] std::uint64_t missing_lines() const { return missing_; }
+    [[nodiscard]] std::uint64_t missing_lines() const { return missing_lines_; }
 
+    /// Adds to missing_lines(), and logs the loss.
     void count_missing_lines(std::uint64_t lines);
 
-    /// Returns the totals of the lines that runs other than `own_run` still have to publish to
-    /// `stream`.
+    /// Counts the lines for `stream` of runs other than `own_run` that are still to be published.
     [[nodiscard]] LineTotals count_unpublished_lines(const std::string& own_run,
                                                      const std::string& stream);
 
@@ -118,13 +121,13 @@ class SpoolFolder {
     /// not change.
     [[nodiscard]] std::uint64_t count_lines(const SpoolFile& file);
 
-    /// Logs which files will not be published: files without a readable state file, and files for
+    /// Logs which runs will not be published: runs without a readable state file, and runs for
     /// other streams.
     void report_unpublished_files(const std::string& stream) const;
 
   private:
     [[nodiscard]] bool is_run_in_use(const std::string& run) const;
-    [[nodiscard]] std::optional<SpoolState> read_state_of(const std::string& run) const;
+    [[nodiscard]] std::optional<SpoolState> read_run_state(const std::string& run) const;
     [[nodiscard]] std::uint64_t last_line_of_file(const std::vector<SpoolFile>& files,
                                                   std::size_t at);
     [[nodiscard]] std::uint64_t num_unsettled_lines(const std::vector<SpoolFile>& files,
@@ -133,12 +136,12 @@ class SpoolFolder {
     std::filesystem::path path_;
     std::uint64_t max_bytes_;
     store::Disk* disk_;
-    std::atomic<std::uint64_t> dropped_{0};
-    std::atomic<std::uint64_t> missing_{0};
+    std::atomic<std::uint64_t> dropped_lines_{0};
+    std::atomic<std::uint64_t> missing_lines_{0};
     mutable std::mutex mutex_;
     std::set<std::string> runs_in_use_; ///< ids of the runs that this process uses
     /// A cache: the size in bytes and the number of lines of each file.
-    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> lines_;
+    std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> line_counts_;
 };
 
 } // namespace tw::bus

@@ -15,8 +15,8 @@
 namespace tw::bus {
 
 std::string make_run_id() {
-    std::array<std::uint16_t, 5> chance{};
-    if (::getrandom(chance.data(), sizeof chance, 0) != static_cast<ssize_t>(sizeof chance)) {
+    std::array<std::uint16_t, 5> random{};
+    if (::getrandom(random.data(), sizeof random, 0) != static_cast<ssize_t>(sizeof random)) {
         throw std::system_error{errno, std::generic_category(), "getrandom"};
     }
     const auto now =
@@ -26,15 +26,15 @@ std::string make_run_id() {
     constexpr unsigned kVersion = 0x7000;
     constexpr unsigned kVariant = 0x8000;
     return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:04x}{:04x}", now >> 16U & 0xffffffffU,
-                       now & 0xffffU, kVersion | (chance[0] & 0xfffU),
-                       kVariant | (chance[1] & 0x3fffU), chance[2], chance[3], chance[4]);
+                       now & 0xffffU, kVersion | (random[0] & 0xfffU),
+                       kVariant | (random[1] & 0x3fffU), random[2], random[3], random[4]);
 }
 
 namespace {
 
-/// The first character of a make_all_servers_name(). Never part of a published subject, where it
-/// would be a wildcard.
-constexpr std::string_view kMany = "*";
+/// The first character of make_all_servers_name(). Published subjects never contain it, because it
+/// is a wildcard.
+constexpr std::string_view kAllServersPrefix = "*";
 
 bool is_token_char(char character) {
     return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
@@ -55,32 +55,32 @@ bool is_subject_token(std::string_view text) {
            std::ranges::all_of(text, is_token_char);
 }
 
-std::string_view subject_type(std::string_view line) {
+std::string_view subject_type_of_line(std::string_view line) {
     const auto head = filter::read_line_head(line);
     return head && is_subject_token(head->type) ? head->type : "other";
 }
 
 std::string make_all_servers_name(std::string_view default_server) {
-    return std::string{kMany}.append(default_server);
+    return std::string{kAllServersPrefix}.append(default_server);
 }
 
 bool is_subject_server(std::string_view text) {
-    return is_subject_token(text.starts_with(kMany) ? text.substr(kMany.size()) : text);
+    return is_subject_token(
+        text.starts_with(kAllServersPrefix) ? text.substr(kAllServersPrefix.size()) : text);
 }
 
 std::string_view subject_server_of_line(std::string_view server, std::string_view line) {
-    if (!server.starts_with(kMany)) {
+    if (!server.starts_with(kAllServersPrefix)) {
         return server;
     }
-    // The server's name is within the first bytes of a line, before any text that a peer can
-    // influence.
+    // The server's name is one of the first keys of a line, before any text from a peer.
     constexpr std::size_t kHead = 256;
     constexpr std::string_view kKey = R"(,"server_name":")";
     const std::size_t at = line.substr(0, kHead).find(kKey);
     const std::string_view rest =
         at == std::string_view::npos ? std::string_view{} : line.substr(at + kKey.size());
     const std::string_view name = rest.substr(0, rest.find('"'));
-    return is_subject_token(name) ? name : server.substr(kMany.size());
+    return is_subject_token(name) ? name : server.substr(kAllServersPrefix.size());
 }
 
 std::string_view server_of_subject(std::string_view subject) {
@@ -93,7 +93,7 @@ std::string_view server_of_subject(std::string_view subject) {
 }
 
 std::string_view subject_wildcard(std::string_view server) {
-    return server.starts_with(kMany) ? kMany : server;
+    return server.starts_with(kAllServersPrefix) ? kAllServersPrefix : server;
 }
 
 std::string url_without_password(std::string_view url) {

@@ -156,20 +156,20 @@ bool CaptureFile::load_bytes(std::size_t size) {
 }
 
 void CaptureFile::store_end_reason() {
-    switch (source_->file_end()) {
-    case store::FileEnd::whole:
+    switch (source_->stop_reason()) {
+    case store::ReadStopReason::file_end:
         ended_early_ = end_ != at_;
         break;
-    case store::FileEnd::within_frame:
+    case store::ReadStopReason::within_frame:
         ended_early_ = true;
         break;
-    case store::FileEnd::damaged:
+    case store::ReadStopReason::damaged:
         set_read_error("its compressed data is damaged");
         break;
-    case store::FileEnd::window_too_large:
+    case store::ReadStopReason::window_too_large:
         set_read_error("it was compressed with a window of more than 128 MiB");
         break;
-    case store::FileEnd::unreadable:
+    case store::ReadStopReason::read_error:
         set_read_error(std::generic_category().message(errno));
         break;
     }

@@ -18,8 +18,8 @@ class CaptureBlockFormat final : public store::RecordingFormat {
         return std::string{wire::as_text(CaptureEncoder::encode_start())};
     }
 
-    [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
-                                                  std::size_t size) const override {
+    [[nodiscard]] std::size_t size_of_first_entries(std::string_view text,
+                                                    std::size_t size) const override {
         BlockIterator walk{text};
         while (walk.bytes_of_returned_blocks() < size && walk.next()) {
         }
@@ -27,14 +27,14 @@ class CaptureBlockFormat final : public store::RecordingFormat {
                                                       : walk.bytes_of_returned_blocks();
     }
 
-    [[nodiscard]] std::size_t size_of_complete_units(std::string_view text) const override {
+    [[nodiscard]] std::size_t size_of_complete_entries(std::string_view text) const override {
         BlockIterator walk{text};
         while (walk.next()) {
         }
         return walk.bytes_of_returned_blocks();
     }
 
-    [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
+    [[nodiscard]] std::uint64_t count_entries(std::string_view text) const override {
         std::uint64_t packets = 0;
         BlockIterator walk{text};
         while (const auto block = walk.next()) {
@@ -44,7 +44,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
     }
 
     [[nodiscard]] std::optional<std::uint64_t>
-    find_last_unit_end(int file, std::uint64_t /*size*/) const override {
+    find_last_entry_end(int file, std::uint64_t /*size*/) const override {
         return complete_blocks_size(file);
     }
 
@@ -82,7 +82,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
         return std::string{wire::as_text(block)};
     }
 
-    [[nodiscard]] std::string_view unit_name() const override { return "a pcapng capture"; }
+    [[nodiscard]] std::string_view content_name() const override { return "a pcapng capture"; }
 };
 
 } // namespace

@@ -34,7 +34,7 @@ struct CollectFlags {
     std::string consumer = "collect";
     RecordFlags records; ///< collect has only some of these flags
     double duration = 0;
-    bool until_end = false;
+    bool stops_at_end = false;
     std::string log_level = "info";
     HttpFlags http;    ///< for the page that shows all servers
     std::string state; ///< state folder; empty for the default of state_folder()
@@ -116,7 +116,7 @@ void CollectFlags::add_to(Command& command) {
     add_objects_flag(command, records.maps_and_objects.objects_file,
                      ", whose fields filters can name");
     records.add_check_flags(command);
-    command.add_switch("--until-end", until_end,
+    command.add_switch("--until-end", stops_at_end,
                        "Exit once all available records have been handled");
     add_duration_flag(command, duration);
     http.add_access_flags(
@@ -183,7 +183,7 @@ int run_collect(const CollectFlags& flags) {
     bus::Collector collector{{.access = access,
                               .stream = stream,
                               .consumer = flags.consumer,
-                              .until_end = flags.until_end},
+                              .stops_at_end = flags.stops_at_end},
                              output};
     for (const int signal : {SIGINT, SIGTERM}) {
         std::signal(signal, [](int) { stop_wanted = 1; });
@@ -211,8 +211,8 @@ int run_collect(const CollectFlags& flags) {
         return kExitNotYet;
     }
     const bool written = output.finish_stream();
-    const bool has_stopped_early = flags.until_end && !collector.reached_end();
-    const std::uint64_t missed = flags.until_end ? collector.missed_record_count() : 0;
+    const bool has_stopped_early = flags.stops_at_end && !collector.has_reached_end();
+    const std::uint64_t missed = flags.stops_at_end ? collector.missed_record_count() : 0;
     if (has_stopped_early) {
         sink::print_error("--until-end: stopped before all records were handled");
     }

@@ -8,7 +8,7 @@
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/console.h"
 #include "proxy/sink/output.h"
-#include "proxy/web/page.h"
+#include "proxy/web/page_files.h"
 
 #include <algorithm>
 #include <array>

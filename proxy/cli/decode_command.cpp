@@ -115,11 +115,11 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     : flags_{&flags}, fail_on_{flags.records.findings_to_fail_on()},
       mod_{flags.records.maps_and_objects.read_mod_description()},
       config_{flags.records.make_config(*mod_, flags.bus.is_enabled())},
-      memory_{flags.captures.memory_bytes()}, map_folders_{
-                                                  flags.records.map_folders(),
-                                                  {.cache = flags.records.map_cache,
-                                                   .memory = &memory_,
-                                                   .with_files = config_.demos.has_value()}} {
+      memory_{flags.captures.memory_bytes()}, map_folders_{flags.records.map_folders(),
+                                                           {.cache = flags.records.map_cache,
+                                                            .memory = &memory_,
+                                                            .includes_file_bytes =
+                                                                config_.demos.has_value()}} {
     const RecordFlags& records = flags.records;
     records.check_capture_flags();
     check_report_flags(flags);
@@ -137,7 +137,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     summary_file_ = open_output_file("--summary", records.summary);
     config_.inspect.memory_budget = &memory_;
     config_.inspect.learn_sizes |= flags.sizes;
-    config_.stats = flags.stats;
+    config_.counts_traffic = flags.stats;
     pipeline::Outputs outputs{.records = open_record_output(), .findings = &finding_printer_};
     if (!records.capture.empty()) {
         capture_file_ = open_recording({capture_recording_kind(), records.capture});

@@ -132,7 +132,7 @@ std::vector<std::string> list_capture_files(const std::vector<std::string>& path
             continue;
         }
         const std::size_t before = all.size();
-        for (const store::Segment& segment : store::segments_in(path)) {
+        for (const store::Segment& segment : store::list_segments(path)) {
             if (segment.is_capture()) {
                 all.push_back((std::filesystem::path{path} / segment.file).string());
             }

@@ -237,7 +237,7 @@ int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_lo
         log_recorded_size(flags, file);
         constexpr std::chrono::milliseconds kLastWords{500};
         console.set_write_timeout(kLastWords);
-        if (flags.records.config.stats) {
+        if (flags.records.config.counts_traffic) {
             fmt::print(console.file(), "{}",
                        analyze::stats_table({.captures = {"this run"},
                                              .sessions = result.worker_result.sessions,
@@ -332,8 +332,8 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
 process::SupervisorOptions make_supervisor_options(const RunFlags& flags, const Settings& settings,
                                                    const Invocation& invocation) {
     process::SupervisorOptions options;
-    const bool reports =
-        !flags.records.summary.empty() || flags.http.is_enabled() || flags.records.config.stats;
+    const bool reports = !flags.records.summary.empty() || flags.http.is_enabled() ||
+                         flags.records.config.counts_traffic;
     if (!flags.no_inspect || reports) {
         options.observer = {invocation.arguments[0], kObserverArgument, invocation.arguments[1]};
     }

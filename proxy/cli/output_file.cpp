@@ -152,8 +152,9 @@ bool is_undecodable(const std::string& path) {
     }
     store::ByteSource source{path};
     std::array<char, 1> byte{};
-    return source.read(byte) == 0 && source.file_end() != store::FileEnd::whole &&
-           source.file_end() != store::FileEnd::within_frame; // a recording that a crash cut off
+    return source.read(byte) == 0 && source.stop_reason() != store::ReadStopReason::file_end &&
+           source.stop_reason() !=
+               store::ReadStopReason::within_frame; // a recording that a crash cut off
 }
 
 } // namespace
@@ -188,7 +189,7 @@ bool finish_output(const std::string& flag, store::OutputFile& file, std::string
         sink::print_error("{} {}: {}; the rest is missing", flag, file.path(), why);
     } else {
         sink::print_error("{} {}: {}; {} missing", flag, file.path(), why,
-                          record::count_with_noun(file.num_lost_units(), what));
+                          record::count_with_noun(file.num_lost_entries(), what));
     }
     return false;
 }

@@ -213,7 +213,7 @@ std::uint64_t BusFlags::spool_bytes() const {
     const TimeAndSize size = comma == std::string::npos
                                  ? TimeAndSize{.bytes = kDefaultSpoolBytes}
                                  : parse_time_and_size("--spool", spool.substr(comma + 1));
-    if (size.bytes < bus::SpoolFolder::kLeastBytes || size.time.count() != 0 || comma == 0) {
+    if (size.bytes < bus::SpoolFolder::kMinSpoolBytes || size.time.count() != 0 || comma == 0) {
         throw usage_error("--spool {}: expected a folder and a size of at least 1 MiB, "
                           "for example spool,1GiB",
                           spool);
@@ -253,11 +253,11 @@ std::unique_ptr<bus::BusOutput> BusFlags::open_output(const std::string& server,
 
 bool finish_publishing(store::OutputFile& bus) {
     bus.finish_writing();
-    if (bus.num_lost_units() != 0) {
+    if (bus.num_lost_entries() != 0) {
         sink::print_error("--bus {}: {} could not be published", bus.path(),
-                          record::count_with_noun(bus.num_lost_units(), "record[s]"));
+                          record::count_with_noun(bus.num_lost_entries(), "record[s]"));
     }
-    return bus.num_lost_units() == 0;
+    return bus.num_lost_entries() == 0;
 }
 
 web::HttpAddress parse_http_address(const std::string& text) {
@@ -318,7 +318,7 @@ HttpFlags::page_recording_options(const demo::DemoOptions& demos) const {
             "--http-recordings needs a page to record from; add --http, for example --http {}",
             kSuggestedHttpPort);
     }
-    pipeline::PageRecordingOptions options{.demos = demos, .captures = demos.show_secrets};
+    pipeline::PageRecordingOptions options{.demos = demos, .allows_captures = demos.show_secrets};
     options.demos.folder = writable_folder("--http-recordings", recordings);
     return options;
 }

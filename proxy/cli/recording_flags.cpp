@@ -122,8 +122,8 @@ std::string existing_folder(const std::string& path) {
 
 /// True for something that exists and is no file on a disk: a pipe, a device, or standard output.
 bool is_stream(const std::string& path) {
-    const auto facts = store::system_disk().file_facts(path);
-    return path == "-" || (facts && !facts->regular);
+    const auto facts = store::system_disk().file_status(path);
+    return path == "-" || (facts && !facts->is_regular);
 }
 
 /// Opens a stream, which cannot be truncated or read again.
@@ -235,7 +235,7 @@ std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recordin
                                  .compressed = is_compressed(kind.flag, path),
                                  .format = kind.format,
                                  .readers = kind.readers,
-                                 .frame_text = kOfflineFrameText},
+                                 .frame_text_bytes = kOfflineFrameText},
                                 store::Recording::StartMode::empty);
 }
 
@@ -290,7 +290,7 @@ RecordingFlags::disk_options(const NamedRecording& recording) const {
         .readers = kind.readers,
         .rotate = {.age = rotation.time, .bytes = rotation.bytes},
         .keep = {.age = kept.time, .bytes = kept.bytes},
-        .least_free = least_free,
+        .min_free_bytes = least_free,
         .sync = sync};
     if (folder || !rotate.empty()) {
         options.segments =
@@ -313,13 +313,13 @@ RecordingFlags::disk_space_warnings(std::span<const NamedRecording> recordings) 
         auto& disk = store::system_disk();
         const std::string& folder = planned->segments->folder;
         std::uint64_t recorded = 0;
-        for (const store::Segment& segment : store::segments_in(folder, &*planned->segments)) {
-            const auto facts = disk.file_facts(folder + '/' + segment.file);
+        for (const store::Segment& segment : store::list_segments(folder, &*planned->segments)) {
+            const auto facts = disk.file_status(folder + '/' + segment.file);
             recorded += facts ? facts->size : 0;
         }
         const std::uint64_t free = disk.free_bytes(existing_folder(folder));
         const bool is_known = free <= UINT64_MAX - recorded;
-        if (is_known && free + recorded < planned->keep.bytes + planned->least_free) {
+        if (is_known && free + recorded < planned->keep.bytes + planned->min_free_bytes) {
             found.push_back(fmt::format(
                 "--keep {}: the disk of {} has {} free, and the recording already has {}; {}", keep,
                 each.path, record::size_text(free), record::size_text(recorded),

@@ -415,7 +415,7 @@ class SelectionWriter {
             file_->write(block_);
             block_.clear();
         }
-        file_->on_time(store::OutputFile::Clock::now());
+        file_->do_due_work(store::OutputFile::Clock::now());
     }
 
     /// True if the reader of the lines has left.

@@ -51,7 +51,7 @@ std::string earliest_record_time(const store::Segment& segment) {
 /// Returns the segments of a folder, except those that ended before `from`.
 std::vector<std::string> segments_in_folder(const std::string& folder, std::string_view from = {}) {
     std::vector<std::string> files;
-    auto segments = store::segments_in(folder);
+    auto segments = store::list_segments(folder);
     std::erase_if(segments, [](const store::Segment& segment) { return segment.is_capture(); });
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const bool followed = i + 1 < segments.size() && segments[i + 1].name == segments[i].name;
@@ -102,10 +102,10 @@ void print_file_problem(const std::string& path, const std::string& what) {
 /// Returns why a file could not be read to its end; empty if it was.
 std::string unread_part_text(const store::LineReader& reader) {
     const std::uint64_t skipped_bytes = reader.source().skipped_bytes();
-    const store::FileEnd end = reader.source().file_end();
+    const store::ReadStopReason end = reader.source().stop_reason();
     const std::string lines_read =
         record::count_with_noun(reader.num_lines(), "line[s] [was|were] read");
-    if (end == store::FileEnd::window_too_large) {
+    if (end == store::ReadStopReason::window_too_large) {
         return "was compressed with too large a window (128 MiB at most can be read); recompress "
                "it: zstd -dc --long=31 FILE | zstd -o OTHER";
     }
@@ -115,15 +115,15 @@ std::string unread_part_text(const store::LineReader& reader) {
                            reader.source().has_returned_damaged_text() ? ", and some may be wrong"
                                                                        : "");
     }
-    if (end == store::FileEnd::damaged) {
+    if (end == store::ReadStopReason::damaged) {
         return fmt::format("damaged: cannot be decompressed any further; {}, and the last one may "
                            "be wrong",
                            lines_read);
     }
-    if (end == store::FileEnd::unreadable) {
+    if (end == store::ReadStopReason::read_error) {
         return "cannot be read any further; " + lines_read;
     }
-    const bool is_cut_in_frame = end == store::FileEnd::within_frame;
+    const bool is_cut_in_frame = end == store::ReadStopReason::within_frame;
     return is_cut_in_frame || !reader.unfinished_line().empty()
                ? fmt::format("ends in the middle of {}: truncated, or still being written; {}",
                              is_cut_in_frame ? "compressed data" : "a line", lines_read)
@@ -145,8 +145,9 @@ bool report_invalid_lines(const std::string& path, std::uint64_t count) {
 bool FileReadResult::is_empty() const {
     std::error_code ignored;
     return reader.num_lines() == 0 && reader.unfinished_line().empty() &&
-           reader.skipped_bytes() == 0 && reader.source().file_end() == store::FileEnd::whole &&
-           path != "-" && !std::filesystem::is_fifo(path, ignored);
+           reader.skipped_bytes() == 0 &&
+           reader.source().stop_reason() == store::ReadStopReason::file_end && path != "-" &&
+           !std::filesystem::is_fifo(path, ignored);
 }
 
 bool FileReadResult::report_problems() const {
@@ -156,10 +157,10 @@ bool FileReadResult::report_problems() const {
     if (reader.skipped_bytes() != 0) {
         print_file_problem(path, "contains lines too long to be records; they are skipped");
     }
-    const store::FileEnd end = reader.source().file_end();
-    const bool damaged = end == store::FileEnd::damaged ||
-                         end == store::FileEnd::window_too_large ||
-                         end == store::FileEnd::unreadable;
+    const store::ReadStopReason end = reader.source().stop_reason();
+    const bool damaged = end == store::ReadStopReason::damaged ||
+                         end == store::ReadStopReason::window_too_large ||
+                         end == store::ReadStopReason::read_error;
     return report_invalid_lines(path, invalid_lines) && !damaged &&
            reader.source().skipped_bytes() == 0 && reader.skipped_bytes() == 0;
 }
@@ -248,9 +249,9 @@ std::string RecordsFiles::next_file(const std::vector<store::Segment>& segments)
 /// True if the current file's name now belongs to another file, or the current file was truncated.
 bool RecordsFiles::is_file_replaced() const {
     auto& disk = store::system_disk();
-    const auto own = disk.file_facts(reader_->source().descriptor());
-    const auto named = disk.file_facts(current_file_);
-    return own && own->regular &&
+    const auto own = disk.file_status(reader_->source().descriptor());
+    const auto named = disk.file_status(current_file_);
+    return own && own->is_regular &&
            ((named && !named->is_same_file(*own)) || own->size < reader_->source().position());
 }
 
@@ -275,7 +276,7 @@ void RecordsFiles::follow_files(const ReadCallbacks& callbacks,
                                 const std::function<bool()>& stopped) {
     const auto list_segments = [this] {
         auto segments =
-            folder_.empty() ? std::vector<store::Segment>{} : store::segments_in(folder_);
+            folder_.empty() ? std::vector<store::Segment>{} : store::list_segments(folder_);
         report_unfollowed_recordings(segments);
         return segments;
     };
@@ -415,7 +416,7 @@ store::FileStartReader read_file_start(const std::string& path) {
 bool is_recording(const std::string& path, const store::FileStartReader& start) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
-        const auto segments = store::segments_in(path);
+        const auto segments = store::list_segments(path);
         return segments.empty() ||
                std::any_of(segments.begin(), segments.end(),
                            [](const store::Segment& segment) { return !segment.is_capture(); });

@@ -85,7 +85,7 @@ void RunFlags::add_lifecycle_flags(Command& command, const std::string& backgrou
     command.add_switch("--background", background, background_help);
     add_duration_flag(command, duration);
     command.add_switch(
-        "--stats", records.config.stats,
+        "--stats", records.config.counts_traffic,
         "At the end, print traffic by message and item type, as 'twscope decode --stats' does");
     command.add_switch("-q,--quiet", quiet, "Do not print the status, findings or their table");
     command.add_switch("--check-config", check_config,
@@ -305,7 +305,7 @@ pipeline::Config RunFlags::make_config(const wire::ModDescription& mod) const {
     auto on_page = page_recording_options();
     pipeline::Config config = records.make_config(mod, on_page || bus.is_enabled());
     config.memory_bytes = memory_mib << 20U;
-    config.message_bytes = recording.max_message_bytes();
+    config.max_message_bytes = recording.max_message_bytes();
     config.limits_findings = true;
     config.flight = flight.options(config.json.show_secrets, memory_mib);
     config.page_recordings = std::move(on_page);

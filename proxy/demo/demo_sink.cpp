@@ -529,7 +529,7 @@ void DemoSink::flush_chunks(OpenDemo& demo) {
 
 void DemoSink::close_file(OpenDemo& demo) {
     for (DemoPatch& patch : demo.encoder.patches()) {
-        files_->patch(*demo.file, patch.at, std::move(patch.bytes));
+        files_->overwrite_bytes(*demo.file, patch.at, std::move(patch.bytes));
     }
     files_->close(*demo.file);
     demo.file.reset();

@@ -10,8 +10,8 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
 #include "proxy/store/file_queue.h"
-#include "proxy/web/board.h"
-#include "proxy/web/feed.h"
+#include "proxy/web/page_feed.h"
+#include "proxy/web/status_board.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/secrets.h"
 
@@ -24,8 +24,8 @@
 
 namespace tw::pipeline {
 
-/// Which snapshots are written: each session's, merged snapshots of all sessions of a server
-/// ("worlds"), or both.
+/// The snapshots that are written: the snapshots of each session, merged snapshots of all sessions
+/// of a server ("worlds"), or both.
 enum class ViewChoice : std::uint8_t { sessions, world, both };
 
 /// Settings for inspecting traffic and writing records, from the command line.
@@ -36,14 +36,14 @@ struct Config {
     wire::CommandNames shown_commands{}; ///< chat commands whose arguments are not secret
     /// Memory limit for sessions and maps.
     std::size_t memory_bytes = inspect::MemoryBudget::kDefaultBytes;
-    bool stats = false; ///< count the bytes of traffic by message and item type
+    bool counts_traffic = false; ///< true if traffic is counted by message and item type
     sink::JsonOptions json{};
-    /// Limit of message records per session and second; 0: unlimited.
-    std::uint64_t message_bytes = 0;
-    bool limits_findings = false;           ///< limit repeated findings (FindingRateLimiter)
-    std::optional<filter::Filter> filter{}; ///< selects the written records
+    /// Limit of message records in bytes per session and second; 0: unlimited.
+    std::uint64_t max_message_bytes = 0;
+    bool limits_findings = false; ///< true if repeated findings are limited (FindingRateLimiter)
+    std::optional<filter::Filter> filter{};         ///< selects the written records
     std::optional<filter::Filter> console_filter{}; ///< selects the records on the console
-    /// Selects the datagrams that are written to the capture: those with a selected record.
+    /// Selects records. Only the datagrams of these records are written to the capture.
     std::optional<filter::Filter> capture_filter{};
     std::vector<filter::Expectation> expectations{};
     /// Key for pseudonyms of client addresses; empty: addresses are written unchanged.
@@ -79,7 +79,7 @@ struct Outputs {
     PageRecordings* page_recordings = nullptr; ///< recordings that viewers of the page switch on
     sink::Console* console = nullptr;
     record::RecordSink* findings = nullptr; ///< receives all findings, to print them as text
-    /// Receives the records of all sessions, whatever Config::views is.
+    /// Receives the records of all sessions, for each value of Config::views.
     record::RecordSink* sessions = nullptr;
     web::StatusBoard* board = nullptr; ///< receives the state for the live page
     web::PageFeed* feed = nullptr;     ///< receives data for the page's viewers

@@ -15,7 +15,7 @@ snapshot::SnapshotView PageItemConverter::convert_items(const record::SnapshotRe
     views_.push_back(world::make_view(record.head.session, record.client_version.value_or(0),
                                       record.items, snapshot::Dialect::seven, record.roster));
     const auto own = views_.front().own_client_id;
-    seven_as_six_.translate_views(views_);
+    translator_.translate_views(views_);
     items_.clear();
     const snapshot::SnapshotView& told = views_.front().items;
     for (std::size_t i = 0; i < told.size(); ++i) {
@@ -33,7 +33,7 @@ snapshot::SnapshotView PageItemConverter::convert_items(const record::SnapshotRe
 namespace {
 
 constexpr std::chrono::milliseconds kLedgerInterval{1000};
-/// A higher count of bits is impossible: the unsigned count has become negative.
+/// A count of bits above this limit means that an unsigned count has fallen below zero.
 constexpr std::uint64_t kMaxPlausibleBits = std::uint64_t{1} << 62U;
 
 } // namespace
@@ -48,7 +48,7 @@ void LiveFeed::on_record(const record::Record& record) {
     if (!interest.wants_anything()) [[likely]] {
         return;
     }
-    if (interest.wants(web::ViewerTopic::log)) {
+    if (interest.wants_topic(web::ViewerTopic::log)) {
         json_.on_record(record);
         has_lines_ = true;
     }
@@ -72,15 +72,15 @@ void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
 }
 
 void LiveFeed::add_byte_ledger(Clock::time_point now) {
-    if (!feed_->interest.wants(web::ViewerTopic::traffic_totals) ||
+    if (!feed_->interest.wants_topic(web::ViewerTopic::traffic_totals) ||
         now - ledger_sent_at_ < kLedgerInterval) {
         return;
     }
     ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         for (record::ByteLedgerRow& row : traffic_counter_.byte_ledger().rows(direction)) {
-            // Leaves out negative counts. Decoding a delta subtracts the bits of its parts, even
-            // if these were not counted, because they arrived before the viewer opened the page.
+            // Leaves out negative counts. When a delta is decoded, the bits of its parts are
+            // subtracted, even if they were not counted because no viewer was connected then.
             if (row.total.bits <= kMaxPlausibleBits) {
                 batch_.ledger.push_back(std::move(row));
             }
@@ -99,8 +99,7 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
     if (batch_.empty()) [[likely]] {
         return;
     }
-    // After try_put_batch() succeeds, batch_ contains old data that the page has read: it is
-    // cleared.
+    // After a successful try_put_batch(), batch_ contains old data that the page has already read.
     if (!feed_->interest.wants_anything() || feed_->try_put_batch(worker_, batch_)) {
         batch_.clear();
     }
@@ -109,11 +108,11 @@ void LiveFeed::flush_to_page(Clock::time_point now) {
 namespace {
 
 constexpr record::Timestamp kWorldMillisecond = 1'000'000;
-/// If a server is silent this long (also after the clock was set back), another server is shown.
-constexpr record::Timestamp kServerSilent = 1000 * kWorldMillisecond;
-/// Another server is shown only if it has this many more sessions. Otherwise, single players who
-/// come and go would cause changes.
-constexpr std::uint32_t kMinLead = 2;
+/// If no merged snapshot of the shown server arrives for this time, another server is shown.
+constexpr record::Timestamp kServerSilenceTime = 1000 * kWorldMillisecond;
+/// Another server is shown only if it has this many more sessions than the shown server. Otherwise,
+/// the shown server would change with every player who joins or leaves.
+constexpr std::uint32_t kMinSessionLead = 2;
 /// The least time between two JSON lines, which are expensive.
 constexpr record::Timestamp kLineInterval = 200 * kWorldMillisecond;
 
@@ -122,69 +121,57 @@ constexpr record::Timestamp kLineInterval = 200 * kWorldMillisecond;
 bool PageWorldFeed::select_shown_server(const record::WorldRecord& world) {
     if (world.server != server_) {
         const record::Timestamp since = world.head.time - shown_at_;
-        const bool is_silent = since > kServerSilent || since < -kServerSilent;
-        if (!is_silent && world.views < views_ + kMinLead) {
+        const bool is_silent = since > kServerSilenceTime || since < -kServerSilenceTime;
+        if (!is_silent && world.views < session_count_ + kMinSessionLead) {
             return false;
         }
         server_ = world.server;
-        tick_ = snapshot::kNoBase;
+        previous_tick_ = snapshot::kNoBase;
     }
-    views_ = world.views;
+    session_count_ = world.views;
     shown_at_ = world.head.time;
     return true;
 }
 
 void PageWorldFeed::on_record(const record::Record& record) {
     const auto* const* found = std::get_if<const record::WorldRecord*>(&record);
-    if (found == nullptr || !feed_->interest.wants(web::ViewerTopic::world) ||
+    if (found == nullptr || !feed_->interest.wants_topic(web::ViewerTopic::world) ||
         !select_shown_server(**found)) {
         return;
     }
     const record::WorldRecord& world = **found;
     batch_.add_snapshot({.time = world.head.time,
                          .tick = world.tick,
-                         .delta_tick = tick_,
+                         .delta_tick = previous_tick_,
                          .bytes = world.merged.items.size_bytes(),
                          .parts = static_cast<std::int32_t>(world.views),
                          .rebuilt = true},
                         items_.convert_items(world.merged));
     batch_.world_server = world.head.server_name;
-    tick_ = world.tick;
+    previous_tick_ = world.tick;
     const record::Timestamp since = world.head.time - line_written_at_;
-    if (feed_->interest.wants(web::ViewerTopic::world_line) &&
+    if (feed_->interest.wants_topic(web::ViewerTopic::world_line) &&
         (since >= kLineInterval || since < 0)) {
         line_written_at_ = world.head.time;
-        write_world_line(world);
+        batch_.world_line =
+            sink::json_line(&world, {.items = sink::ItemChoice::all, .objects = objects_});
     }
-}
-
-void PageWorldFeed::write_world_line(const record::WorldRecord& world) {
-    sink::TextOutput line;
-    sink::JsonLines json{{.items = sink::ItemChoice::all, .objects = objects_}, line};
-    json.on_record(&world);
-    json.flush();
-    batch_.world_line = std::move(line.text);
 }
 
 void PageWorldFeed::flush_to_page() {
     if (batch_.empty()) {
         return;
     }
-    if (!feed_->interest.wants(web::ViewerTopic::world)) {
+    if (!feed_->interest.wants_topic(web::ViewerTopic::world)) {
         batch_.clear();
-        tick_ = snapshot::kNoBase;
+        previous_tick_ = snapshot::kNoBase;
     } else if (feed_->try_put_batch(feed_->world_mailbox_index(), batch_)) {
         batch_.clear(); // contains old data that the page has read
     }
 }
 
-FindingContextCollector::FindingContextCollector(const snapshot::ObjectSet& objects)
-    : json_{{.items = sink::ItemChoice::all, .objects = &objects}, lines_} {}
-
-std::string FindingContextCollector::to_json_line(const record::Record& record) {
-    json_.on_record(record);
-    json_.flush();
-    return std::exchange(lines_.text, {});
+std::string FindingContextCollector::to_json_line(const record::Record& record) const {
+    return sink::json_line(record, {.items = sink::ItemChoice::all, .objects = objects_});
 }
 
 void FindingContextCollector::collect_record(const record::SessionRecord& record) {
@@ -259,13 +246,13 @@ void FindingContextCollector::collect_record(const record::FindingRecord& record
     const bool same = state.open && state.open->tick == *record.tick;
     if (!same) {
         const record::Timestamp time = record.head.time;
-        const bool early =
-            last_begun_ && time >= *last_begun_ && time - *last_begun_ < kMinInterval;
+        const bool early = last_context_start_ && time >= *last_context_start_ &&
+                           time - *last_context_start_ < kMinInterval;
         if (info.severity == record::Severity::info || early) {
             return;
         }
         finish_context(record.head.session, state);
-        last_begun_ = time;
+        last_context_start_ = time;
         state.open = std::make_unique<OpenContext>(OpenContext{.tick = *record.tick});
     }
     append_line(*state.open, state.open->since, to_json_line(&record));

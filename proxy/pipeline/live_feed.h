@@ -4,8 +4,8 @@
 #include "proxy/inspect/snapshots/attribution.h"
 #include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/web/board.h"
-#include "proxy/web/feed.h"
+#include "proxy/web/page_feed.h"
+#include "proxy/web/status_board.h"
 #include "proxy/world/seven_as_six.h"
 #include "proxy/world/view.h"
 #include "snapshot/objects.h"
@@ -24,26 +24,25 @@
 
 namespace tw::pipeline {
 
-/// Converts snapshots for the live page, which knows only objects of 0.6: translates the items of
-/// 0.7 snapshots.
+/// Converts the items of 0.7 snapshots to objects of 0.6, because the live page knows only these.
 class PageItemConverter {
   public:
     /// `objects` must outlive this object.
-    explicit PageItemConverter(const snapshot::ObjectSet& objects) : seven_as_six_{objects} {}
+    explicit PageItemConverter(const snapshot::ObjectSet& objects) : translator_{objects} {}
 
-    /// Returns the items to show. They are valid until the next call, and only as long as the
-    /// record is valid. Precondition: the record contains a decoded snapshot.
+    /// Returns the record's items as objects of 0.6. They are valid until the next call, and only
+    /// as long as the record is valid. Precondition: the record contains a decoded snapshot.
     [[nodiscard]] snapshot::SnapshotView convert_items(const record::SnapshotRecord& record);
 
   private:
-    world::SevenToSixTranslator seven_as_six_;
+    world::SevenToSixTranslator translator_;
     std::vector<world::View> views_; ///< a member, so that its memory is reused
     snapshot::Snapshot items_;
     std::vector<std::int32_t> ints_;
 };
 
-/// Counts the bytes of traffic by message and item type while a viewer of the page looks at these
-/// counts.
+/// Counts the bytes of traffic by message and item type while a viewer of the page looks at the
+/// traffic totals.
 class PageTrafficCounter final : public inspect::Observer {
   public:
     /// `interest` must outlive this object.
@@ -58,7 +57,7 @@ class PageTrafficCounter final : public inspect::Observer {
 
     void on_datagram(const record::RecordHeader& /*head*/,
                      std::span<const std::byte> /*datagram*/) override {
-        is_counting_ = interest_->wants(web::ViewerTopic::traffic_totals);
+        is_counting_ = interest_->wants_topic(web::ViewerTopic::traffic_totals);
     }
 
     [[nodiscard]] const record::ByteLedger& byte_ledger() const { return ledger_; }
@@ -99,14 +98,14 @@ class LiveFeed final : public record::RecordSink {
     web::ViewerBatch batch_;
     sink::TextOutput lines_;
     sink::JsonLines json_;
-    bool has_lines_ = false; ///< json_ contains lines that are not yet in batch_
+    bool has_lines_ = false; ///< true if json_ contains lines that are not yet in batch_
     PageTrafficCounter traffic_counter_;
     PageItemConverter items_;
     Clock::time_point ledger_sent_at_{};
 };
 
-/// Collects merged snapshots for the viewers of the page. Does nothing while the page has no
-/// viewers. Selects the server with the most sessions, and tells the page the server's name.
+/// Collects the merged snapshots of the server with the most sessions, and the server's name, for
+/// the viewers of the page. Does nothing while the page has no viewers.
 class PageWorldFeed final : public record::RecordSink {
   public:
     /// `feed` and `objects` must outlive this object.
@@ -121,34 +120,33 @@ class PageWorldFeed final : public record::RecordSink {
 
   private:
     [[nodiscard]] bool select_shown_server(const record::WorldRecord& world);
-    void write_world_line(const record::WorldRecord& world);
 
     web::PageFeed* feed_;
     const snapshot::ObjectSet* objects_;
     PageItemConverter items_;
     web::ViewerBatch batch_;
-    std::string server_; ///< the server whose merged snapshots are shown
-    std::uint32_t views_ = 0;
-    record::Timestamp shown_at_ = 0; ///< time of the latest merged snapshot that was shown
-    snapshot::Tick tick_ = snapshot::kNoBase;
-    record::Timestamp line_written_at_ = 0; ///< time of the latest JSON line
+    std::string server_;              ///< the server whose merged snapshots are shown
+    std::uint32_t session_count_ = 0; ///< number of sessions in the latest merged snapshot
+    record::Timestamp shown_at_ = 0;  ///< time of the latest merged snapshot that was shown
+    snapshot::Tick previous_tick_ = snapshot::kNoBase; ///< tick of that snapshot
+    record::Timestamp line_written_at_ = 0;            ///< time of the latest JSON line
 };
 
-/// Stores the records around the latest findings about snapshots, from the last valid snapshot
-/// before a finding to the first one after it. With these records, the page can explain the
-/// findings. Between findings, only the head of each session's latest valid snapshot is stored.
+/// Stores the records around the latest findings about snapshots, so that the page can explain the
+/// findings: the records from the last valid snapshot before a finding to the first valid snapshot
+/// after it. Between findings, only the header of each session's latest valid snapshot is stored.
 class FindingContextCollector final : public record::RecordSink {
   public:
     /// The limit of stored contexts. If it is exceeded, the oldest context is dropped.
     static constexpr std::size_t kMaxContexts = 16;
-    /// The size limit of a context. Snapshots that would exceed the limit are left out.
+    /// The size limit of a context in bytes. Records that would exceed the limit are left out.
     static constexpr std::size_t kMaxBytes = std::size_t{256} << 10U;
-    /// The least time between the starts of two contexts, to limit the work that invalid traffic
-    /// causes.
+    /// The least time between the starts of two contexts, in nanoseconds. It limits the work that
+    /// invalid traffic causes.
     static constexpr record::Timestamp kMinInterval = 500'000'000;
 
     /// `objects` must outlive this object.
-    explicit FindingContextCollector(const snapshot::ObjectSet& objects);
+    explicit FindingContextCollector(const snapshot::ObjectSet& objects) : objects_{&objects} {}
 
     void on_record(const record::Record& record) override {
         std::visit([this](const auto* each) { collect_record(*each); }, record);
@@ -158,7 +156,7 @@ class FindingContextCollector final : public record::RecordSink {
     void copy_contexts_to(web::StatusView& view) const;
 
   private:
-    /// A session's latest valid snapshot.
+    /// The header of a session's latest valid snapshot.
     struct ValidSnapshot {
         record::RecordHeader head{};
         snapshot::Tick tick = 0;
@@ -174,7 +172,7 @@ class FindingContextCollector final : public record::RecordSink {
 
     struct SessionState {
         std::string session; ///< JSON line of the session's latest session record
-        std::string map;
+        std::string map;     ///< JSON line of the session's latest map record
         std::optional<ValidSnapshot> last_valid{};
         std::unique_ptr<OpenContext> open;
     };
@@ -187,20 +185,20 @@ class FindingContextCollector final : public record::RecordSink {
     template <typename OtherRecord>
     void collect_record(const OtherRecord& /*record*/) {}
 
-    /// Completes the open context with the valid snapshots that enclose the finding: the session's
-    /// last one before it, and `record` after it.
+    /// Completes the open context with two valid snapshots: the session's last valid snapshot
+    /// before the finding, and `record`, which follows the finding.
     void add_valid_snapshot(const record::SnapshotRecord& record, SessionState& state);
     void finish_context(std::uint32_t session, SessionState& state);
+    /// Appends a line to `to`, a text of the open context, if the context has room for it.
     static void append_line(OpenContext& open, std::string& to, const std::string& line);
-    [[nodiscard]] std::string to_json_line(const record::Record& record);
+    [[nodiscard]] std::string to_json_line(const record::Record& record) const;
     [[nodiscard]] static web::FindingContext make_finding_context(std::uint32_t session,
                                                                   const SessionState& state);
 
     std::unordered_map<std::uint32_t, SessionState> sessions_;
-    std::deque<web::FindingContext> contexts_;    ///< complete contexts, oldest first
-    std::optional<record::Timestamp> last_begun_; ///< start time of the latest context
-    sink::TextOutput lines_;
-    sink::JsonLines json_;
+    std::deque<web::FindingContext> contexts_;            ///< complete contexts, oldest first
+    std::optional<record::Timestamp> last_context_start_; ///< start time of the latest context
+    const snapshot::ObjectSet* objects_;
 };
 
 } // namespace tw::pipeline

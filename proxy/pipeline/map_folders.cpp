@@ -28,38 +28,38 @@ std::uintmax_t folder_size(const std::filesystem::path& folder) {
 
 } // namespace
 
-void MapFolders::remember_map(const inspect::MapAnnouncement& announcement,
+void MapFolders::store_result(const inspect::MapAnnouncement& announcement,
                               const inspect::MapSearchResult& found) {
-    if (found.status != inspect::MapStatus::found || find_remembered_map(announcement) != nullptr) {
+    if (found.status != inspect::MapStatus::found || find_earlier_result(announcement) != nullptr) {
         return;
     }
-    if (known_.size() == kMaxLoadedMaps) {
-        known_.erase(known_.begin());
+    if (found_maps_.size() == kMaxLoadedMaps) {
+        found_maps_.erase(found_maps_.begin());
     }
-    known_.emplace_back(announcement, found);
+    found_maps_.emplace_back(announcement, found);
 }
 
 inspect::MapSearchResult MapFolders::find_map(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    if (const inspect::MapSearchResult* known = find_remembered_map(announcement)) {
+    if (const inspect::MapSearchResult* known = find_earlier_result(announcement)) {
         return *known;
     }
     inspect::MapSearchResult found = read_map(announcement);
-    remember_map(announcement, found);
+    store_result(announcement, found);
     return found;
 }
 
 inspect::MapSearchResult MapFolders::find_stored_map(const inspect::MapAnnouncement& announcement) {
     const std::lock_guard lock{mutex_};
-    const inspect::MapSearchResult* known = find_remembered_map(announcement);
+    const inspect::MapSearchResult* known = find_earlier_result(announcement);
     return known == nullptr ? inspect::MapSearchResult{} : *known;
 }
 
 const inspect::MapSearchResult*
-MapFolders::find_remembered_map(const inspect::MapAnnouncement& announcement) const {
+MapFolders::find_earlier_result(const inspect::MapAnnouncement& announcement) const {
     const auto known = std::ranges::find_if(
-        known_, [&](const auto& entry) { return entry.first == announcement; });
-    return known == known_.end() ? nullptr : &known->second;
+        found_maps_, [&](const auto& entry) { return entry.first == announcement; });
+    return known == found_maps_.end() ? nullptr : &known->second;
 }
 
 inspect::MapSearchResult MapFolders::store_map(const inspect::MapAnnouncement& announcement,
@@ -88,8 +88,8 @@ inspect::MapSearchResult MapFolders::store_map(const inspect::MapAnnouncement& a
     found.is_from_download = true;
     if (found.status == inspect::MapStatus::found) {
         found.detail = store_in_cache(announcement, identity, bytes);
-        remember_map(announcement, found);
-        count_stored_map(); // before the unlock: whoever sees the new count must find the map
+        store_result(announcement, found);
+        count_stored_map(); // before the unlock, because readers of the new count look up the map
     }
     return found;
 }
@@ -101,15 +101,15 @@ std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcem
     if (folder.empty()) {
         return {};
     }
-    // The usual file name of a downloaded map. The announced name is valid as a file name.
+    // DDNet clients name downloaded maps like this. The announced name is valid as a file name.
     const auto path = folder / fmt::format("{}_{}.map", announcement.name,
                                            announcement.sha256 ? map::to_hex(identity.sha256)
                                                                : map::to_hex(identity.crc));
     std::error_code error;
     if (!std::filesystem::exists(path, error) &&
-        folder_size(folder) + bytes.size() > options_.cache_quota) {
+        folder_size(folder) + bytes.size() > options_.max_cache_bytes) {
         return fmt::format("was not cached in {}: it already holds {} MiB of maps; remove some",
-                           folder.string(), options_.cache_quota >> 20U);
+                           folder.string(), options_.max_cache_bytes >> 20U);
     }
     error = base::replace_file(path, bytes);
     return error ? fmt::format("could not be cached in {}: {}", folder.string(), error.message())
@@ -118,43 +118,43 @@ std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcem
 
 inspect::MapSearchResult MapFolders::find_loaded_map_locked(const map::Sha256& sha256) const {
     const auto known = std::ranges::find_if(
-        known_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
-    return known == known_.end() ? inspect::MapSearchResult{} : known->second;
+        found_maps_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
+    return known == found_maps_.end() ? inspect::MapSearchResult{} : known->second;
 }
 
 inspect::MapSearchResult MapFolders::find_loaded_map(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
-    const auto known = std::ranges::find_if(known_, [&](const auto& entry) {
+    const auto known = std::ranges::find_if(found_maps_, [&](const auto& entry) {
         return entry.second.sha256 == sha256 || entry.first.sha256 == sha256;
     });
-    return known == known_.end() ? inspect::MapSearchResult{} : known->second;
+    return known == found_maps_.end() ? inspect::MapSearchResult{} : known->second;
 }
 
 void MapFolders::free_unused_maps() {
     const std::lock_guard lock{mutex_};
     std::vector<const map::PhysicsLayers*> unused;
-    for (const auto& known : known_) {
+    for (const auto& known : found_maps_) {
         const auto& physics = known.second.physics;
         const auto own = std::ranges::count_if(
-            known_, [&](const auto& entry) { return entry.second.physics == physics; });
+            found_maps_, [&](const auto& entry) { return entry.second.physics == physics; });
         if (physics.use_count() == own) {
             unused.push_back(physics.get());
         }
     }
-    std::erase_if(known_, [&](const auto& entry) {
+    std::erase_if(found_maps_, [&](const auto& entry) {
         return std::ranges::find(unused, entry.second.physics.get()) != unused.end();
     });
 }
 
 void MapFolders::add_file_bytes(inspect::MapSearchResult& found,
                                 std::span<const std::byte> bytes) const {
-    if (!options_.with_files || found.status != inspect::MapStatus::found) {
+    if (!options_.includes_file_bytes || found.status != inspect::MapStatus::found) {
         return;
     }
-    const auto known = std::ranges::find_if(known_, [&](const auto& entry) {
+    const auto known = std::ranges::find_if(found_maps_, [&](const auto& entry) {
         return entry.second.sha256 == found.sha256 && entry.second.file_bytes != nullptr;
     });
-    found.file_bytes = known != known_.end()
+    found.file_bytes = known != found_maps_.end()
                            ? known->second.file_bytes
                            : inspect::make_shared_in_budget(
                                  options_.memory,

@@ -14,19 +14,20 @@
 
 namespace tw::pipeline {
 
-/// Finds maps in folders and among the maps received from servers. All sessions share one loaded
-/// copy of a map, even if it has several names. Thread-safe.
+/// Finds maps in folders and among the maps that servers have sent. All sessions share one loaded
+/// copy of a map, even if the map has several names. Thread-safe.
 class MapFolders final : public inspect::MapSource {
   public:
-    static constexpr std::uintmax_t kCacheQuota = std::uintmax_t{1} << 30U;
+    static constexpr std::uintmax_t kMaxCacheBytes = std::uintmax_t{1} << 30U;
 
     struct Options {
-        std::filesystem::path cache{};            ///< folder for received maps; empty: memory only
-        std::uintmax_t cache_quota = kCacheQuota; ///< size limit of the folder `cache`
+        /// Folder in which received maps are stored; empty: received maps stay only in memory.
+        std::filesystem::path cache{};
+        std::uintmax_t max_cache_bytes = kMaxCacheBytes; ///< size limit of the folder `cache`
         /// The budget to which the memory of maps is charged; null: none. Must outlive this object
         /// and the maps.
         inspect::MemoryBudget* memory = nullptr;
-        bool with_files = false; ///< results include the bytes of the map file
+        bool includes_file_bytes = false; ///< true if results include the bytes of the map file
     };
 
     explicit MapFolders(std::vector<std::filesystem::path> folders)
@@ -43,9 +44,8 @@ class MapFolders final : public inspect::MapSource {
     find_stored_map(const inspect::MapAnnouncement& announcement) override;
     void free_unused_maps() override;
 
-    /// Returns the map with this checksum, or the map that was found for an announcement of this
-    /// checksum, which differs for 0.7 clients (MapAnnouncement::fits_any_version). Returns an
-    /// empty result if the map is not loaded.
+    /// Returns the loaded map whose file or announcement has this checksum; an empty result if no
+    /// such map is loaded. The two checksums may differ if MapAnnouncement::fits_any_version is set.
     [[nodiscard]] inspect::MapSearchResult find_loaded_map(const map::Sha256& sha256);
 
   private:
@@ -57,27 +57,28 @@ class MapFolders final : public inspect::MapSource {
     [[nodiscard]] std::string store_in_cache(const inspect::MapAnnouncement& announcement,
                                              const map::Identity& identity,
                                              std::span<const std::byte> bytes) const;
-    /// Returns the map in the file. Reuses it if it is already loaded. `what`: the map's name in
+    /// Returns the map in the file, or its copy that is already loaded. `what`: the map's name in
     /// error messages. Precondition: mutex_ is held.
     [[nodiscard]] inspect::MapSearchResult load_map(const map::Result<map::Map>& file,
                                                     const std::string& what);
-    /// Adds the map file's bytes to the result if Options::with_files is set. Precondition: mutex_
-    /// is held.
-    void add_file_bytes(inspect::MapSearchResult& found, std::span<const std::byte> bytes) const;
+    /// Adds the map file's bytes to the result if Options::includes_file_bytes is set.
     /// Precondition: mutex_ is held.
+    void add_file_bytes(inspect::MapSearchResult& found, std::span<const std::byte> bytes) const;
+    /// Returns the loaded map whose file has this checksum; an empty result if no such map is
+    /// loaded. Precondition: mutex_ is held.
     [[nodiscard]] inspect::MapSearchResult find_loaded_map_locked(const map::Sha256& sha256) const;
     /// Returns the earlier result for this announcement; null if there is none. Precondition:
     /// mutex_ is held.
     [[nodiscard]] const inspect::MapSearchResult*
-    find_remembered_map(const inspect::MapAnnouncement& announcement) const;
-    void remember_map(const inspect::MapAnnouncement& announcement,
+    find_earlier_result(const inspect::MapAnnouncement& announcement) const;
+    void store_result(const inspect::MapAnnouncement& announcement,
                       const inspect::MapSearchResult& found);
 
     std::vector<std::filesystem::path> folders_;
     Options options_;
     std::mutex mutex_;
-    std::vector<std::pair<inspect::MapAnnouncement, inspect::MapSearchResult>>
-        known_; ///< oldest first
+    /// The maps that were found, with their announcements, oldest first.
+    std::vector<std::pair<inspect::MapAnnouncement, inspect::MapSearchResult>> found_maps_;
 };
 
 } // namespace tw::pipeline

@@ -68,21 +68,21 @@ RecordingFolders::RecordingFolders(const std::vector<std::filesystem::path>& fol
 }
 
 std::vector<web::RecordedFile> RecordingFolders::list_recordings() const {
-    constexpr std::int64_t kMs = 1000;
-    constexpr std::int64_t kNanoseconds = 1'000'000;
+    constexpr std::int64_t kMsPerSecond = 1000;
+    constexpr std::int64_t kNanosecondsPerMs = 1'000'000;
     std::vector<web::RecordedFile> files;
     for (const auto& folder : folders_) {
         for_each_recording(folder, [&](std::string_view name, const struct stat& found) {
-            files.push_back(
-                {.name = std::string{name},
-                 .bytes = static_cast<std::uint64_t>(found.st_size),
-                 .time_ms = found.st_mtim.tv_sec * kMs + found.st_mtim.tv_nsec / kNanoseconds});
+            files.push_back({.name = std::string{name},
+                             .bytes = static_cast<std::uint64_t>(found.st_size),
+                             .time_ms = found.st_mtim.tv_sec * kMsPerSecond +
+                                        found.st_mtim.tv_nsec / kNanosecondsPerMs});
         });
     }
     std::ranges::sort(files, [](const auto& left, const auto& right) {
         return std::tie(right.time_ms, left.name) < std::tie(left.time_ms, right.name);
     });
-    files.resize(std::min(files.size(), kMaxListed));
+    files.resize(std::min(files.size(), kMaxListedRecordings));
     return files;
 }
 
@@ -132,7 +132,7 @@ PageRecordings::PageRecordings(PageRecordingOptions options, std::uint64_t max_b
                                     store::FileQueue::kMaxQueueBytes, progress} {}
 
 std::optional<std::string> PageRecordings::refusal_reason(web::RecordingKind kind) const {
-    if (kind == web::RecordingKind::capture && !options_.captures) {
+    if (kind == web::RecordingKind::capture && !options_.allows_captures) {
         return "a capture contains passwords and whispers, and this run may not show secrets";
     }
     if (recording_folder_bytes(options_.demos.folder) >= max_bytes_) {
@@ -153,7 +153,7 @@ tl::expected<void, std::string> PageRecordings::switch_recording(web::RecordingK
         return tl::unexpected{*std::move(reason)};
     }
     if (on) {
-        stopped_.clear();
+        stop_reason_.clear();
     }
     if (kind == web::RecordingKind::demos) {
         switch_demos(on);
@@ -191,11 +191,11 @@ void PageRecordings::switch_capture(bool on) {
 
 web::PageRecordingState PageRecordings::state() const {
     const std::lock_guard lock{mutex_};
-    return {.captures = options_.captures,
+    return {.allows_captures = options_.allows_captures,
             .capture_since_ms = capture_since_ms_,
             .demos_since_ms = demos_since_ms_,
-            .lost = lost_.load(std::memory_order_relaxed) + files_.num_lost_blocks(),
-            .stopped = stopped_};
+            .lost = lost_blocks_.load(std::memory_order_relaxed) + files_.num_lost_blocks(),
+            .stop_reason = stop_reason_};
 }
 
 void PageRecordings::stop_all_recordings(std::string reason) {
@@ -208,8 +208,8 @@ void PageRecordings::stop_all_recordings(std::string reason) {
     if (demos_since_ms_) {
         switch_demos(false);
     }
-    stopped_ = std::move(reason);
-    log::error("recording from the page stopped: {}; forwarding continues", stopped_);
+    stop_reason_ = std::move(reason);
+    log::error("recording from the page stopped: {}; forwarding continues", stop_reason_);
 }
 
 void PageRecordings::stop_after_write_error() {
@@ -230,7 +230,7 @@ void PageRecordings::stop_if_failed_or_full() {
     }
 }
 
-PageRecordings::RecordingTask PageRecordings::current_recording_task() const {
+PageRecordings::ActiveRecordings PageRecordings::active_recordings() const {
     const std::lock_guard lock{mutex_};
     return {.capture = capture_, .demos = demos_since_ms_.has_value()};
 }
@@ -273,40 +273,40 @@ void PageRecorder::end_capture(record::Timestamp now) {
     capture_.reset();
 }
 
-void PageRecorder::apply_recording_task(const PageRecordings::RecordingTask& task,
+void PageRecorder::switch_recordings_to(const PageRecordings::ActiveRecordings& active,
                                         record::Timestamp now) {
-    if (task.demos != demos_on_) {
-        demos_on_ = task.demos;
-        demos_.set_enabled(demos_on_);
+    if (active.demos != is_recording_demos_) {
+        is_recording_demos_ = active.demos;
+        demos_.set_enabled(is_recording_demos_);
     }
-    if (task.capture == capture_) {
+    if (active.capture == capture_) {
         return;
     }
     if (capture_) {
         end_capture(now);
     }
-    if (task.capture) {
-        capture_ = task.capture;
+    if (active.capture) {
+        capture_ = active.capture;
         block_buffer_.discard_comments(); // drops comments from before this capture
         block_buffer_.encoder().on_new_file();
     }
 }
 
-void PageRecorder::apply_current_recording_task(record::Timestamp now) {
-    apply_recording_task(recordings_->current_recording_task(), now);
+void PageRecorder::update_recordings(record::Timestamp now) {
+    switch_recordings_to(recordings_->active_recordings(), now);
     if (capture_) {
         block_buffer_.flush();
     }
     const std::uint64_t unwritten = demos_.losses().num_unwritten_chunks();
-    const std::uint64_t lost =
-        block_buffer_.take_lost_count() + unwritten - std::exchange(counted_losses_, unwritten);
+    const std::uint64_t lost = block_buffer_.take_lost_count() + unwritten -
+                               std::exchange(counted_demo_losses_, unwritten);
     if (lost != 0) {
         recordings_->count_lost_blocks(lost);
     }
 }
 
 void PageRecorder::end_recordings(record::Timestamp now) {
-    apply_current_recording_task(now);
+    update_recordings(now);
     demos_.end_demos();
     if (capture_) {
         end_capture(now);
@@ -317,7 +317,8 @@ namespace json = boost::json;
 
 namespace {
 
-json::object words_json(filter::KeyScope scope, filter::DescribedTypes described) {
+/// Returns the possible values of each key that has a fixed set of values.
+json::object key_values_json(filter::KeyScope scope, filter::DescribedTypes described) {
     json::object words;
     for (const std::string& name : filter::all_keys(scope, described)) {
         const auto key = filter::find_key(scope, name, described);
@@ -343,7 +344,7 @@ RecordPageData::make_filter(const std::string& text) const {
                std::string_view line) { return filter->matches(line); };
 }
 
-std::string RecordPageData::keys_json() const {
+std::string RecordPageData::filter_keys_json() const {
     const filter::DescribedTypes own = filter::described_types(*mod_);
     const auto records = filter::all_keys(filter::KeyScope::record, own);
     const auto items = filter::all_keys(filter::KeyScope::item, own);
@@ -353,8 +354,8 @@ std::string RecordPageData::keys_json() const {
                             {"keys", json::array(records.begin(), records.end())},
                             {"item_keys", json::array(items.begin(), items.end())},
                             {"item_types", json::array(types.begin(), types.end())},
-                            {"words", words_json(filter::KeyScope::record, own)},
-                            {"item_words", words_json(filter::KeyScope::item, own)}}) +
+                            {"words", key_values_json(filter::KeyScope::record, own)},
+                            {"item_words", key_values_json(filter::KeyScope::item, own)}}) +
            '\n';
 }
 
@@ -377,11 +378,7 @@ std::string RecordPageData::snapshot_line(const web::InspectedSnapshot& seen,
         .items = items,
         .types = &types,
         .tile_map = has_map ? &tile_map : nullptr};
-    sink::TextOutput line;
-    sink::JsonLines lines{{.items = sink::ItemChoice::all, .objects = &objects()}, line};
-    lines.on_record(&record);
-    lines.flush();
-    return std::move(line.text);
+    return sink::json_line(&record, {.items = sink::ItemChoice::all, .objects = &objects()});
 }
 
 } // namespace tw::pipeline

@@ -5,9 +5,9 @@
 #include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
 #include "proxy/store/file_queue.h"
-#include "proxy/web/feed.h"
 #include "proxy/web/page_data.h"
-#include "proxy/web/state.h"
+#include "proxy/web/page_feed.h"
+#include "proxy/web/run_state.h"
 #include "proxy/wire/message.h"
 #include "snapshot/objects.h"
 
@@ -32,16 +32,16 @@ namespace tw::pipeline {
 /// recording by its file name. Other files and links are ignored.
 class RecordingFolders {
   public:
-    /// The limit of directory entries that are read per folder.
+    /// The most directory entries that are read in each folder.
     static constexpr std::size_t kMaxEntries = 10'000;
-    static constexpr std::size_t kMaxListed = 500;
+    static constexpr std::size_t kMaxListedRecordings = 500;
 
     /// Removes duplicates from `folders`.
     explicit RecordingFolders(const std::vector<std::filesystem::path>& folders);
 
     [[nodiscard]] bool empty() const { return folders_.empty(); }
 
-    /// Lists recordings, the newest first, at most kMaxListed.
+    /// Lists recordings, the newest first, at most kMaxListedRecordings.
     [[nodiscard]] std::vector<web::RecordedFile> list_recordings() const;
     /// Opens a recording by its name. Returns null if it does not exist.
     [[nodiscard]] std::shared_ptr<const web::ServedFile>
@@ -51,22 +51,24 @@ class RecordingFolders {
     std::vector<std::filesystem::path> folders_;
 };
 
+/// Returns the total size of the recordings in a folder.
 [[nodiscard]] std::uint64_t recording_folder_bytes(const std::filesystem::path& folder);
 
 struct PageRecordingOptions {
     demo::DemoOptions demos{}; ///< options of demos; captures are written to the same folder
     /// True if viewers may record captures, which contain all secrets, such as passwords.
-    bool captures = false;
+    bool allows_captures = false;
 };
 
-/// The recordings that viewers of the page have switched on. The page's thread starts and stops
-/// recordings; the workers poll the state. Recordings stop if writing fails or the folder is full.
+/// The recordings that viewers of the page start and stop. The page's thread starts and stops them;
+/// the workers poll the state. Recordings stop by themselves if writing fails or the folder is
+/// full.
 class PageRecordings {
   public:
     /// Recordings stop when the folder has this size in bytes.
     static constexpr std::uint64_t kMaxFolderBytes = std::uint64_t{4} << 30U;
 
-    /// A capture to which all workers write. Its file is closed when nobody writes to it any more.
+    /// A capture to which all workers write. The last worker that releases it closes the file.
     struct Capture {
         Capture(store::FileQueue& queue, store::FileQueue::File opened)
             : files{&queue}, file{opened} {}
@@ -80,10 +82,10 @@ class PageRecordings {
         store::FileQueue::File file;
     };
 
-    /// What every worker has to record now.
-    struct RecordingTask {
+    /// The recordings to which every worker must write at the moment.
+    struct ActiveRecordings {
         std::shared_ptr<const Capture> capture{}; ///< null: no capture
-        bool demos = false;
+        bool demos = false;                       ///< true if demos are recorded
     };
 
     /// `max_bytes`: the size limit of the folder. `progress`: see FileQueue.
@@ -92,7 +94,8 @@ class PageRecordings {
 
     [[nodiscard]] const PageRecordingOptions& options() const { return options_; }
 
-    /// Starts or stops a recording. Called by the page's thread. Errors: one line with the reason.
+    /// Starts or stops a recording. Only the page's thread may call this function. Errors: one line
+    /// with the reason.
     [[nodiscard]] tl::expected<void, std::string> switch_recording(web::RecordingKind kind,
                                                                    bool on);
     [[nodiscard]] web::PageRecordingState state() const;
@@ -102,12 +105,14 @@ class PageRecordings {
     /// function once a second.
     void stop_if_failed_or_full();
 
-    [[nodiscard]] RecordingTask current_recording_task() const;
+    [[nodiscard]] ActiveRecordings active_recordings() const;
 
     [[nodiscard]] store::FileQueue& file_queue() { return files_; }
 
     /// Counts blocks that a worker lost because the queue was full.
-    void count_lost_blocks(std::uint64_t lost) { lost_.fetch_add(lost, std::memory_order_relaxed); }
+    void count_lost_blocks(std::uint64_t lost) {
+        lost_blocks_.fetch_add(lost, std::memory_order_relaxed);
+    }
 
     /// Writes all queued data. Call this function after all workers have finished.
     void write_queued_data();
@@ -125,12 +130,12 @@ class PageRecordings {
     std::shared_ptr<const Capture> capture_;
     std::optional<std::int64_t> capture_since_ms_;
     std::optional<std::int64_t> demos_since_ms_;
-    std::string stopped_; ///< why recordings were stopped; empty if a viewer stopped them
-    std::atomic<std::uint64_t> lost_{0};
+    std::string stop_reason_; ///< why twscope stopped recordings; empty if a viewer stopped them
+    std::atomic<std::uint64_t> lost_blocks_{0};
 };
 
-/// Writes one worker's part of the recordings that viewers of the page switched on. While no
-/// recording is on, tracks sessions and writes nothing.
+/// Writes one worker's part of the recordings that viewers of the page have started. Without such a
+/// recording, only keeps track of sessions.
 class PageRecorder final : public record::RecordSink, public inspect::Observer {
   public:
     /// `recordings` must outlive this object.
@@ -138,7 +143,7 @@ class PageRecorder final : public record::RecordSink, public inspect::Observer {
 
     void on_record(const record::Record& record) override;
 
-    /// Sets the source of session states for captures that begin during a game.
+    /// Sets the source of session states, which captures that begin during a game contain.
     void set_session_state_source(capture::SessionStateSource states) {
         block_buffer_.encoder().set_session_state_source(std::move(states));
     }
@@ -152,25 +157,26 @@ class PageRecorder final : public record::RecordSink, public inspect::Observer {
 
     void on_datagram_end() override;
 
-    /// Starts or stops recording, and passes on collected data. Call this function several times a
-    /// second.
-    void apply_current_recording_task(record::Timestamp now);
+    /// Starts or stops recording as viewers want, and passes collected data to the files. Call this
+    /// function several times a second.
+    void update_recordings(record::Timestamp now);
     void end_recordings(record::Timestamp now);
 
   private:
-    void apply_recording_task(const PageRecordings::RecordingTask& task, record::Timestamp now);
+    void switch_recordings_to(const PageRecordings::ActiveRecordings& active,
+                              record::Timestamp now);
     void end_capture(record::Timestamp now);
 
     PageRecordings* recordings_;
     demo::DemoSink demos_;
-    bool demos_on_ = false;
-    /// The losses that were already added to the PageRecordings.
-    std::uint64_t counted_losses_ = 0;
+    bool is_recording_demos_ = false;
+    /// Number of lost chunks of demos that were already added to the PageRecordings.
+    std::uint64_t counted_demo_losses_ = 0;
     std::shared_ptr<const PageRecordings::Capture> capture_; ///< null while no capture runs
     capture::CaptureBlockBuffer block_buffer_;
 };
 
-/// The part of a page's data that depends on the records' format only.
+/// The part of web::PageData that depends only on the format of records.
 class RecordPageData : public web::PageData {
   public:
     /// `mod` must outlive the object.
@@ -180,7 +186,7 @@ class RecordPageData : public web::PageData {
 
     [[nodiscard]] tl::expected<web::LineFilter, web::InputError>
     make_filter(const std::string& text) const override;
-    [[nodiscard]] std::string keys_json() const override;
+    [[nodiscard]] std::string filter_keys_json() const override;
     [[nodiscard]] std::string snapshot_line(const web::InspectedSnapshot& seen,
                                             const snapshot::SnapshotView& items) const override;
 

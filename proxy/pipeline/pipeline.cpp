@@ -17,7 +17,7 @@ namespace {
 
 /// The version of the checkpoint file's layout. Increase it with every change. The version of
 /// inspect::SessionCheckpoint is separate.
-constexpr std::uint32_t kVersion = 4;
+constexpr std::uint32_t kCheckpointFileVersion = 4;
 
 } // namespace
 
@@ -31,8 +31,8 @@ void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& chec
     }
     std::vector<std::byte> bytes;
     base::ArchiveWriter archive{bytes};
-    archive.write(kVersion);
-    std::size_t left = 0;
+    archive.write(kCheckpointFileVersion);
+    std::size_t num_written = 0;
     for (const auto& [number, checkpoint] : checkpoints) {
         const std::vector<std::byte> state = checkpoint.is_closed
                                                  ? std::vector<std::byte>{}
@@ -42,16 +42,16 @@ void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& chec
         }
         archive.write(number);
         archive.write(state);
-        ++left;
+        ++num_written;
     }
     const std::size_t all = checkpoints.size();
-    if (base::write_all(file.get(), bytes)) { // an error
-        left = 0;
+    if (base::write_all(file.get(), bytes)) { // returns an error
+        num_written = 0;
     }
-    if (left != all) {
-        log::warn("{} of {} {} joined midway: there is too much to hand over", all - left,
+    if (num_written != all) {
+        log::warn("{} of {} {} joined midway: there is too much to hand over", all - num_written,
                   record::count_with_noun(all, "session[s]"),
-                  record::choose_plural(all - left, "[is|are]"));
+                  record::choose_plural(all - num_written, "[is|are]"));
     }
 }
 
@@ -70,7 +70,7 @@ SessionCheckpoints read_checkpoints(int file) {
     archive.read(version);
     std::uint32_t number = 0;
     std::vector<std::byte> state;
-    while (version == kVersion && !archive.failed()) {
+    while (version == kCheckpointFileVersion && !archive.failed()) {
         archive.read(number);
         archive.read(state);
         auto checkpoint =
@@ -97,8 +97,8 @@ RecordWriter::RecordWriter(const Config& config, const Outputs& outputs)
         return;
     }
     record::RecordSink* lines = &json_.emplace(config.json, *outputs.records);
-    if (config.message_bytes != 0) {
-        lines = &message_limit_.emplace(*json_, config.message_bytes);
+    if (config.max_message_bytes != 0) {
+        lines = &message_limit_.emplace(*json_, config.max_message_bytes);
     }
     if (config.limits_findings) {
         lines = &finding_limit_.emplace(*lines);
@@ -140,11 +140,11 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
                    std::size_t index)
     : writer_{config, outputs}, inspector_{config.make_inspect_options(observers_), maps, sinks_,
                                            session_numbers} {
-    if (config.stats) {
+    if (config.counts_traffic) {
         observers_.add_observer(attribution_);
     }
     if (config.views == ViewChoice::world) {
-        sinks_.add_sink(without_snapshots_);
+        sinks_.add_sink(snapshot_remover_);
     } else {
         sinks_.add_sink(writer_);
     }
@@ -205,7 +205,7 @@ void Pipeline::flush(record::Timestamp now) {
         capture_->flush();
     }
     if (page_recorder_) {
-        page_recorder_->apply_current_recording_task(now);
+        page_recorder_->update_recordings(now);
     }
 }
 
@@ -231,7 +231,7 @@ WorkerResult Pipeline::take_result() {
     result_.expectations = writer_.expectations().list();
     result_.demo_losses = demos_ ? demos_->losses() : demo::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->num_lost_datagrams() : 0;
-    result_.messages_left_out = writer_.omitted_message_count();
+    result_.omitted_messages = writer_.omitted_message_count();
     result_.flight = flight_ ? flight_->counts() : capture::FlightRecorderCounts{};
     return std::move(result_);
 }

@@ -35,7 +35,7 @@ class RecordFanout final : public record::RecordSink {
   public:
     void add_sink(record::RecordSink& sink) { sinks_.push_back(&sink); }
 
-    /// Adds a sink. If `filter` is set, the sink receives only the selected records.
+    /// Adds a sink. If `filter` is set, the sink receives only the records that the filter selects.
     void add_sink(record::RecordSink& sink, const std::optional<filter::Filter>& filter) {
         add_sink(filter ? filtered_.emplace_back(*filter, sink) : sink);
     }
@@ -60,14 +60,14 @@ class RecordFanout final : public record::RecordSink {
     std::vector<std::unique_ptr<record::RecordSink>> owned_;
 };
 
-/// The sessions' states that an ending observer saves, by the session's number at the relay.
+/// The states of sessions that an observer process saves when it ends, by the session's number.
 using SessionCheckpoints = std::unordered_map<std::uint32_t, inspect::SessionCheckpoint>;
 
-/// The size limit of a file of checkpoints. Sessions without a checkpoint are treated as joined
-/// midway.
+/// The size limit of a file with checkpoints. For sessions that do not fit, the next observer lacks
+/// the earlier traffic.
 inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 
-/// Creates the unnamed file for checkpoints. Returns an invalid descriptor and sets errno on
+/// Creates a file in memory for checkpoints. Returns an invalid descriptor and sets errno on
 /// failure.
 [[nodiscard]] base::UniqueFd create_checkpoint_file();
 
@@ -88,9 +88,9 @@ struct WorkerResult {
     std::vector<filter::Expectation> expectations{};
     demo::DemoLosses demo_losses{};         ///< data missing in demos
     std::uint64_t capture_losses = 0;       ///< number of datagrams missing in the capture
-    std::uint64_t messages_left_out = 0;    ///< number of message records that exceeded the limit
+    std::uint64_t omitted_messages = 0;     ///< number of message records that exceeded the limit
     capture::FlightRecorderCounts flight{}; ///< the flight recorder's totals
-    /// The sessions that continue in another relay, for the observer there.
+    /// The states of the sessions that another relay continues, for the observer of that relay.
     SessionCheckpoints checkpoints{};
 
     /// Adds the result of another worker, which checked the same expectations.
@@ -101,14 +101,14 @@ struct WorkerResult {
         filter::add_results(expectations, other.expectations);
         demo_losses.merge(other.demo_losses);
         capture_losses += other.capture_losses;
-        messages_left_out += other.messages_left_out;
+        omitted_messages += other.omitted_messages;
         flight.merge(other.flight);
         checkpoints.merge(other.checkpoints);
     }
 };
 
-/// Passes on all records except snapshots and the messages that carry snapshots, because merged
-/// snapshots are written instead.
+/// Passes all records to another sink, except snapshots and the messages that contain snapshots.
+/// Used if merged snapshots are written instead.
 class SnapshotRemover final : public record::RecordSink {
   public:
     explicit SnapshotRemover(record::RecordSink& to) : to_{&to} {}
@@ -131,9 +131,9 @@ class SnapshotRemover final : public record::RecordSink {
     record::RecordSink* to_;
 };
 
-/// Writes the records of sessions or merged snapshots: checks them against the user's
-/// expectations, prints findings as text, and writes the JSON lines that pass the filter and the
-/// limits.
+/// Writes the records of sessions, or of merged snapshots. Checks the records against the user's
+/// expectations, prints findings as text, and writes the JSON lines that the filter selects and the
+/// limits allow.
 class RecordWriter final : public record::RecordSink {
   public:
     /// The objects that `config` and `outputs` point to must outlive this object.
@@ -144,8 +144,8 @@ class RecordWriter final : public record::RecordSink {
     /// Tells the FindingRateLimiter that a session has ended.
     void end_session(const record::RecordHeader& head);
     void flush();
-    /// Writes how many records the limits left out, and flushes. Only write_summary() may be called
-    /// afterwards.
+    /// Writes records with the numbers of records that the limits left out, and flushes.
+    /// Afterwards, only write_summary() may be called.
     void write_omitted_counts();
     /// Writes the summary of the run, even if the filter does not select it.
     void write_summary(const record::SummaryRecord& summary);
@@ -164,8 +164,8 @@ class RecordWriter final : public record::RecordSink {
     RecordFanout sinks_;
 };
 
-/// Inspects datagrams and writes the results: an inspector with all sinks of records and datagrams.
-/// Used for live, tapped and captured traffic.
+/// Inspects datagrams and writes the results. Consists of an inspector and all sinks of records and
+/// datagrams. Used for live, tapped and captured traffic.
 class Pipeline {
   public:
     /// `config` and the objects that `outputs` points to must outlive this object. `worlds`:
@@ -204,7 +204,7 @@ class Pipeline {
     inspect::ByteAttribution attribution_{result_.ledger};
     RecordFanout sinks_; ///< all sinks of records, in the order of their calls
     RecordWriter writer_;
-    SnapshotRemover without_snapshots_{writer_};
+    SnapshotRemover snapshot_remover_{writer_};
     std::optional<web::StatusCollector> status_;
     std::optional<FindingContextCollector> contexts_;
     std::optional<LiveFeed> feed_;

@@ -17,8 +17,8 @@ void log_reopening_error(store::OutputFile& file) {
 
 void QueuedOutputFile::log_output_changes() {
     store::OutputFile& file = *target_;
-    if (const auto bytes = file.state.cut_bytes.exchange(0); bytes != 0) {
-        const std::uint64_t units = file.state.cut_units.exchange(0);
+    if (const auto bytes = file.state.cut_off_bytes.exchange(0); bytes != 0) {
+        const std::uint64_t units = file.state.cut_off_entries.exchange(0);
         log::warn("{} ended in the middle of a record: removed its last {}{}", file.path(),
                   record::count_with_noun(bytes, "byte[s]"),
                   units == 0 ? ""
@@ -33,10 +33,10 @@ void QueuedOutputFile::log_output_changes() {
     }
     log_reopening_error(file);
     const int error = file.error();
-    if (error == error_) {
+    if (error == logged_error_) {
         return;
     }
-    error_ = error;
+    logged_error_ = error;
     if (error != 0) {
         log::error("recording to {} stopped: {}; forwarding continues", file.path(),
                    file.error_text());
@@ -49,7 +49,7 @@ std::uint64_t QueuedOutputFile::write_queued_data() {
     target_->stop_waiting_for_reader();
     queue_.finish_writing();
     log_output_changes();
-    return queue_.num_dropped_units() + target_->num_lost_units();
+    return queue_.num_dropped_entries() + target_->num_lost_entries();
 }
 
 void RecordOutputs::set_outputs(const BusTarget& bus, QueuedOutputFile* file,
@@ -61,13 +61,13 @@ void RecordOutputs::set_outputs(const BusTarget& bus, QueuedOutputFile* file,
     bus_.emplace(*bus.output, 0, &progress);
     bus_totals_ = bus.totals;
     if (file != nullptr) {
-        both_.emplace(file->queue(), bus_->queue());
+        bus_and_file_.emplace(file->queue(), bus_->queue());
     }
 }
 
 sink::Output* RecordOutputs::line_output() {
-    if (both_) {
-        return &*both_;
+    if (bus_and_file_) {
+        return &*bus_and_file_;
     }
     if (bus_) {
         return &bus_->queue();
@@ -80,7 +80,7 @@ std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
         return std::nullopt;
     }
     record::BusTotals totals = bus_totals_();
-    totals.dropped += bus_->queue().num_dropped_units();
+    totals.dropped += bus_->queue().num_dropped_entries();
     return totals;
 }
 

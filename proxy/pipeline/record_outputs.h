@@ -16,11 +16,11 @@ void log_reopening_error(store::OutputFile& file);
 /// An output file for records or a capture, with its queue. Logs the state of both.
 class QueuedOutputFile {
   public:
-    /// Logs how many bytes were cut off the file when it was opened. `makers`, `progress`: see
-    /// QueuedOutput. `target` must outlive this object.
-    QueuedOutputFile(store::OutputFile& target, unsigned makers,
+    /// Logs how many bytes were cut off the file when it was opened. `num_producers`, `progress`:
+    /// see QueuedOutput. `target` must outlive this object.
+    QueuedOutputFile(store::OutputFile& target, unsigned num_producers,
                      std::atomic<std::uint64_t>* progress)
-        : target_{&target}, queue_{target, makers, progress} {
+        : target_{&target}, queue_{target, num_producers, progress} {
         log_output_changes();
     }
 
@@ -37,7 +37,7 @@ class QueuedOutputFile {
   private:
     store::OutputFile* target_;
     store::QueuedOutput queue_;
-    int error_ = 0; ///< the error that was logged last; 0: none
+    int logged_error_ = 0; ///< errno that was logged last; 0 if writing worked then
 };
 
 /// A message bus on which records are published.
@@ -71,14 +71,14 @@ class RecordOutputs {
     QueuedOutputFile* file_ = nullptr;
     std::optional<QueuedOutputFile> bus_;
     std::function<record::BusTotals()> bus_totals_;
-    std::optional<sink::DuplicatingOutput> both_;
+    std::optional<sink::DuplicatingOutput> bus_and_file_;
 };
 
 /// The queues through which demos, flight recordings and page recordings are written. Logs their
 /// errors, and each flight recording.
 class FileQueues {
   public:
-    /// `progress`: is incremented when data is written.
+    /// `progress`: counts the bytes written.
     explicit FileQueues(std::atomic<std::uint64_t>& progress) : progress_{&progress} {}
 
     /// Creates the queues that `config` needs. Flight recordings have their own queue, because a
@@ -96,6 +96,7 @@ class FileQueues {
     void log_recordings_and_errors();
     /// Writes the queued data of demos. Returns the number of records missing in demos.
     [[nodiscard]] std::uint64_t write_queued_demos(const demo::DemoLosses& losses);
+    /// Writes the queued flight recordings, and logs their number and losses.
     void write_flight_recordings(const capture::FlightRecorderCounts& tally);
 
   private:

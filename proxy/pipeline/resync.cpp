@@ -21,7 +21,7 @@ constexpr record::Timestamp kMinInterval =
 static_assert(relay::ResyncFunctions::kNoSnapshot == wire::kNoSnapshot);
 
 relay::ResyncFunctions make_snapshot_resync_functions() {
-    // creates the table now instead of during the first request
+    // Creates the message table now, so that the first request takes no longer.
     std::ignore = wire::message_table();
     return {.rewrite = wire::rewrite_acknowledgement,
             .find_full_snapshot = wire::find_full_snapshot_tick};
@@ -42,14 +42,14 @@ void ResyncRequester::on_server_datagram(std::uint32_t session, record::Timestam
     }
 }
 
-std::optional<std::uint32_t> ResyncLimiter::session_of_request(std::string_view request) {
+std::optional<std::uint32_t> ResyncLimiter::accept_request(std::string_view request) {
     std::uint32_t session = 0;
     const char* const end = request.data() + request.size();
     const auto [read, error] = std::from_chars(request.data(), end, session);
-    if (error != std::errc{} || read != end || session == 0 || left_ == 0) {
+    if (error != std::errc{} || read != end || session == 0 || remaining_requests_ == 0) {
         return std::nullopt;
     }
-    --left_;
+    --remaining_requests_;
     return session;
 }
 

@@ -24,8 +24,9 @@ class ResyncRequester {
     explicit ResyncRequester(std::function<bool(std::uint32_t session)> request)
         : request_{std::move(request)} {}
 
-    /// Requests a full snapshot if the session's snapshots are `undecodable` and the previous
-    /// request is long enough ago. Call this function for each datagram from the server.
+    /// Requests a full snapshot if `undecodable` is true, unless the previous request of the
+    /// session was sent a moment ago. Call this function for each datagram from the server.
+    /// `undecodable`: the session's snapshots cannot be decoded.
     void on_server_datagram(std::uint32_t session, record::Timestamp time, bool undecodable);
 
     void forget_session(std::uint32_t session) { requested_at_.erase(session); }
@@ -43,15 +44,15 @@ class ResyncLimiter {
     /// The limit of requests a second. Each request searches all sessions.
     static constexpr unsigned kMaxPerSecond = 256;
 
-    /// Allows kMaxPerSecond further requests. Call this function once a second.
-    void refill() { left_ = kMaxPerSecond; }
+    /// Allows kMaxPerSecond requests until the next call. Call this function once a second.
+    void refill() { remaining_requests_ = kMaxPerSecond; }
 
-    /// Returns the session that a request contains; nullopt if the text is invalid or the limit is
-    /// reached.
-    [[nodiscard]] std::optional<std::uint32_t> session_of_request(std::string_view request);
+    /// Returns the session number that a request contains; nullopt if the text is invalid or the
+    /// limit is reached. Counts the request.
+    [[nodiscard]] std::optional<std::uint32_t> accept_request(std::string_view request);
 
   private:
-    unsigned left_ = kMaxPerSecond;
+    unsigned remaining_requests_ = kMaxPerSecond;
 };
 
 } // namespace tw::pipeline

@@ -8,31 +8,31 @@ namespace tw::pipeline {
 
 namespace {
 
-/// Records are written to the file within this time, for `tail -f`.
+/// The longest time until a record is written to the file. It is short for users of `tail -f`.
 constexpr std::chrono::milliseconds kFlushInterval{100};
 
 /// The interval at which the page receives new data. The page itself updates once a second.
 constexpr std::chrono::milliseconds kPublishInterval{250};
 
-/// While datagrams arrive, the worker sleeps for this time, so that the relay need not wake it.
+/// How long the worker sleeps after it has read datagrams. Meanwhile, the relay need not wake it.
 constexpr std::chrono::milliseconds kCollectTime{2};
 
-/// The longest sleep while no datagrams arrive. Other workers wait for this one at a segment
-/// change.
+/// The longest sleep while no datagrams arrive. It is limited because the next segment of a
+/// recording starts only when all workers have advanced to it.
 constexpr std::chrono::milliseconds kMaxSleep{500};
 
 wire::Direction direction_of(const relay::RelayEvent& event) {
     return event.direction == relay::Direction::c2s ? wire::Direction::c2s : wire::Direction::s2c;
 }
 
-std::string_view reason_of(relay::GapReason reason) {
+std::string_view gap_reason_name(relay::GapReason reason) {
     using enum relay::GapReason;
     return reason == new_observer     ? "new_observer"
            : reason == kernel_dropped ? "kernel_dropped"
                                       : "ring_full";
 }
 
-std::string_view reason_of(relay::CloseReason reason) {
+std::string_view close_reason_name(relay::CloseReason reason) {
     using relay::CloseReason;
     constexpr std::pair<CloseReason, std::string_view> kReasons[]{
         {CloseReason::idle, "idle"},
@@ -52,12 +52,12 @@ std::string_view reason_of(relay::CloseReason reason) {
 
 Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
                const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index)
-    : ring_{input.ring}, observer_{input.observer}, facts_{input.facts}, config_{&config},
+    : ring_{input.ring}, observer_number_{input.observer}, facts_{input.facts}, config_{&config},
       worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
-      pipeline_{config, outputs, worlds_, maps, session_numbers, index}, board_{outputs.board},
-      index_{index} {
+      pipeline_{config, outputs, worlds_, maps, session_numbers, index},
+      status_board_{outputs.board}, worker_index_{index} {
     if (outputs.resync) {
-        resync_.emplace(outputs.resync);
+        resync_requester_.emplace(outputs.resync);
     }
 }
 
@@ -71,7 +71,7 @@ void Worker::start() {
 
 void Worker::finish_and_join() {
     if (thread_.joinable()) {
-        ending_.store(true);
+        is_ending_.store(true);
         ring_.wake_consumer();
         thread_.join();
     }
@@ -84,11 +84,10 @@ WorkerResult Worker::take_result() {
 }
 
 void Worker::run() {
-    flushed_ = published_ = base::Clock::now();
+    flushed_at_ = published_at_ = base::Clock::now();
     while (true) {
-        // `ending` is read before the ring, because the relay's last events could be missed
-        // otherwise.
-        const bool ending = ending_.load();
+        // is_ending_ is read before the ring. Otherwise, the relay's last events could be missed.
+        const bool ending = is_ending_.load();
         constexpr std::size_t kBatch = 256;
         const std::size_t seen = ring_.consume_events(
             [this](const relay::RelayEvent& event) { handle_event(event); }, kBatch);
@@ -107,8 +106,9 @@ void Worker::run() {
             if (worlds_ != nullptr) {
                 worlds_->set_worker_idle(true);
             }
-            ring_.sleep_until(next_due_time(now),
-                              [this] { return ending_ || report_wanted_ || flight_wanted_; });
+            ring_.sleep_until(next_due_time(now), [this] {
+                return is_ending_ || is_totals_log_requested_ || is_flight_recording_requested_;
+            });
             if (worlds_ != nullptr) {
                 worlds_->set_worker_idle(false);
             }
@@ -119,24 +119,25 @@ void Worker::run() {
 }
 
 void Worker::do_due_work(base::Clock::time_point now) {
-    if (feed_ != nullptr) {
-        feed_->flush_to_page(now);
+    if (page_feed_ != nullptr) {
+        page_feed_->flush_to_page(now);
     }
-    if (now - flushed_ >= kFlushInterval) {
-        flushed_ = now;
+    if (now - flushed_at_ >= kFlushInterval) {
+        flushed_at_ = now;
         needs_flush_ = false;
         pipeline_.flush(base::now_utc());
-        flight_busy_ = flight_ != nullptr;
+        is_flight_recorder_busy_ = flight_ != nullptr;
     }
-    if (flight_ != nullptr && (flight_wanted_.exchange(false) || flight_busy_)) {
-        flight_busy_ = flight_->on_time(base::now_utc());
+    if (flight_ != nullptr &&
+        (is_flight_recording_requested_.exchange(false) || is_flight_recorder_busy_)) {
+        is_flight_recorder_busy_ = flight_->on_time(base::now_utc());
         needs_flush_ = needs_flush_ || flight_->is_busy();
     }
-    if (board_ != nullptr && needs_publish_ && now - published_ >= kPublishInterval) {
-        published_ = now;
+    if (status_board_ != nullptr && needs_publish_ && now - published_at_ >= kPublishInterval) {
+        published_at_ = now;
         publish_status_view();
     }
-    if (report_wanted_.exchange(false)) {
+    if (is_totals_log_requested_.exchange(false)) {
         inspector_.emit_summaries();
         needs_flush_ = true;
     }
@@ -144,14 +145,14 @@ void Worker::do_due_work(base::Clock::time_point now) {
 
 /// Returns the next time at which the worker has to work even without events.
 base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const {
-    auto due = flight_busy_ ? now : now + kMaxSleep;
+    auto due = is_flight_recorder_busy_ ? now : now + kMaxSleep;
     if (needs_flush_) {
-        due = std::min(due, flushed_ + kFlushInterval);
+        due = std::min(due, flushed_at_ + kFlushInterval);
     }
-    if (board_ != nullptr && needs_publish_) {
-        due = std::min(due, published_ + kPublishInterval);
+    if (status_board_ != nullptr && needs_publish_) {
+        due = std::min(due, published_at_ + kPublishInterval);
     }
-    if (feed_ != nullptr && feed_->has_pending_data()) {
+    if (page_feed_ != nullptr && page_feed_->has_pending_data()) {
         due = std::min(due, now + kFlushInterval); // the page was not ready at the last attempt
     }
     return due;
@@ -160,7 +161,7 @@ base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const
 void Worker::publish_status_view() {
     pipeline_.fill_status_view(view_);
     // try_publish() fails while a reader uses the board; the worker tries again later.
-    needs_publish_ = !board_->try_publish(index_, view_);
+    needs_publish_ = !status_board_->try_publish(worker_index_, view_);
 }
 
 std::string_view Worker::server_name(const relay::RelayEvent& event) const {
@@ -175,7 +176,7 @@ void Worker::open_session(const relay::RelayEvent& event) {
         if (const auto found = previous_checkpoints_->find(event.session);
             found != previous_checkpoints_->end()) {
             checkpoint = found->second;
-            restored_.insert(event.session);
+            restored_sessions_.insert(event.session);
         }
     }
     inspector_.on_open(
@@ -185,23 +186,23 @@ void Worker::open_session(const relay::RelayEvent& event) {
 }
 
 void Worker::close_session(const relay::RelayEvent& event) {
-    if (resync_) {
-        resync_->forget_session(event.session);
+    if (resync_requester_) {
+        resync_requester_->forget_session(event.session);
     }
     if (event.reason == relay::CloseReason::handed_over) {
         if (auto checkpoint = inspector_.make_checkpoint(event.session)) {
             checkpoints_to_save_.emplace(event.session, *std::move(checkpoint));
         }
     }
-    inspector_.on_close(event.session, event.time, reason_of(event.reason));
+    inspector_.on_close(event.session, event.time, close_reason_name(event.reason));
 }
 
 void Worker::handle_event(const relay::RelayEvent& event) {
     if (event.kind == relay::EventKind::new_observer) {
-        own_events_ = event.session == observer_;
+        has_reached_own_events_ = event.session == observer_number_;
         return;
     }
-    if (!own_events_) {
+    if (!has_reached_own_events_) {
         return; // an event for an earlier observer
     }
     switch (event.kind) {
@@ -211,18 +212,19 @@ void Worker::handle_event(const relay::RelayEvent& event) {
     case relay::EventKind::datagram:
         inspector_.on_datagram(event.session, event.time, direction_of(event), event.bytes,
                                event.next);
-        if (resync_ && event.direction == relay::Direction::s2c) {
-            resync_->on_server_datagram(event.session, event.time,
-                                        inspector_.wants_full_snapshot(event.session));
+        if (resync_requester_ && event.direction == relay::Direction::s2c) {
+            resync_requester_->on_server_datagram(event.session, event.time,
+                                                  inspector_.wants_full_snapshot(event.session));
         }
         break;
     case relay::EventKind::close:
         close_session(event);
         break;
     case relay::EventKind::gap:
-        if (event.gap != relay::GapReason::new_observer || restored_.erase(event.session) == 0) {
+        if (event.gap != relay::GapReason::new_observer ||
+            restored_sessions_.erase(event.session) == 0) {
             inspector_.on_missed_datagrams(event.session, event.time, event.lost,
-                                           reason_of(event.gap));
+                                           gap_reason_name(event.gap));
         }
         break;
     case relay::EventKind::resync:

@@ -22,7 +22,7 @@ namespace tw::pipeline {
 struct RingInput {
     std::span<std::byte> ring;  ///< memory for relay::Ring
     std::uint32_t observer = 1; ///< number of this observer process (see relay::DatagramCopier)
-    /// Contains the servers' names; null if no server has a name.
+    /// The relay's facts with the servers' names; null if no server has a name.
     const channel::RelayFacts* facts = nullptr;
 };
 
@@ -47,7 +47,7 @@ class Worker {
     /// Makes the worker log the totals of the sessions so far. Callable from any thread and from
     /// signal handlers.
     void request_totals_log() {
-        report_wanted_.store(true);
+        is_totals_log_requested_.store(true);
         ring_.wake_consumer();
     }
 
@@ -56,7 +56,7 @@ class Worker {
     void request_flight_recording(std::uint32_t session) {
         if (flight_ != nullptr) {
             flight_->request_file(session);
-            flight_wanted_.store(true);
+            is_flight_recording_requested_.store(true);
             ring_.wake_consumer();
         }
     }
@@ -79,33 +79,33 @@ class Worker {
     void close_session(const relay::RelayEvent& event);
 
     relay::Ring ring_;
-    std::uint32_t observer_;
+    std::uint32_t observer_number_;
     const channel::RelayFacts* facts_;
     /// True if the ring's next events are for this observer, not for an earlier one.
-    bool own_events_ = false;
+    bool has_reached_own_events_ = false;
     const Config* config_;
     WorldQueue* worlds_; ///< the queue to the thread that merges snapshots; null: none
     Pipeline pipeline_;
     inspect::Inspector& inspector_{pipeline_.inspector()};
     capture::FlightRecorder* flight_{pipeline_.flight_recorder()}; ///< null if not enabled
-    LiveFeed* feed_{pipeline_.page_feed()};                        ///< null without a page
-    std::optional<ResyncRequester> resync_;
+    LiveFeed* page_feed_{pipeline_.page_feed()};                   ///< null without a page
+    std::optional<ResyncRequester> resync_requester_;
     /// Checkpoints of the sessions that another relay continues.
     SessionCheckpoints checkpoints_to_save_;
     const SessionCheckpoints* previous_checkpoints_ = nullptr;
     /// The sessions that were restored from checkpoints. A gap at their start is not reported.
-    std::unordered_set<std::uint32_t> restored_;
-    web::StatusBoard* board_;
-    unsigned index_;
+    std::unordered_set<std::uint32_t> restored_sessions_;
+    web::StatusBoard* status_board_;
+    unsigned worker_index_;
     web::StatusView view_; ///< a member, so that its memory is reused
-    base::Clock::time_point flushed_;
-    base::Clock::time_point published_;
-    bool needs_flush_ = false;  ///< events were read since the last flush
-    bool needs_publish_ = true; ///< events were read since the last publish_status_view()
-    std::atomic<bool> ending_{false};
-    std::atomic<bool> report_wanted_{false};
-    std::atomic<bool> flight_wanted_{false};
-    bool flight_busy_ = false; ///< the flight recorder is still writing
+    base::Clock::time_point flushed_at_;
+    base::Clock::time_point published_at_;
+    bool needs_flush_ = false;  ///< true if events were read since the last flush
+    bool needs_publish_ = true; ///< true if events were read since the last publish_status_view()
+    std::atomic<bool> is_ending_{false};
+    std::atomic<bool> is_totals_log_requested_{false};
+    std::atomic<bool> is_flight_recording_requested_{false};
+    bool is_flight_recorder_busy_ = false; ///< true if the flight recorder is still writing
     std::thread thread_;
 };
 

@@ -13,8 +13,9 @@ namespace tw::pipeline {
 
 using world::MergerInput;
 
-QueuedInput::QueuedInput(const MergerInput& source, std::shared_ptr<const record::TileMap> tiles,
-                         std::shared_ptr<const record::Roster> players)
+QueuedMergerInput::QueuedMergerInput(const MergerInput& source,
+                                     std::shared_ptr<const record::TileMap> tiles,
+                                     std::shared_ptr<const record::Roster> players)
     : input{source}, payload{source.payload.begin(), source.payload.end()}, server{source.server},
       tile_map{std::move(tiles)}, roster{std::move(players)} {
     snapshot::SnapshotWriter{items, source.items.size(), source.items.data().size()}.copy(
@@ -26,7 +27,7 @@ QueuedInput::QueuedInput(const MergerInput& source, std::shared_ptr<const record
     }
 }
 
-void QueuedInput::send_to(world::WorldInputSink& to) const {
+void QueuedMergerInput::send_to(world::WorldInputSink& sink) const {
     MergerInput it = input;
     it.items = items.view();
     it.payload = payload;
@@ -34,16 +35,16 @@ void QueuedInput::send_to(world::WorldInputSink& to) const {
     it.tile_map = tile_map.get();
     it.roster = roster.get();
     it.map = map == nullptr ? nullptr : &map->record;
-    to.on_input(it);
+    sink.on_input(it);
 }
 
-std::size_t QueuedInput::data_bytes() const {
+std::size_t QueuedMergerInput::data_bytes() const {
     return items.view().block_ints() * sizeof(std::int32_t) + payload.size();
 }
 
 void WorldQueue::on_input(const MergerInput& input) {
     const bool is_snapshot = input.kind == MergerInput::Kind::snapshot;
-    if (is_snapshot && interest_ != nullptr && !interest_->wants(web::ViewerTopic::world)) {
+    if (is_snapshot && interest_ != nullptr && !interest_->wants_topic(web::ViewerTopic::world)) {
         return;
     }
     std::shared_ptr<const record::TileMap> tile_map;
@@ -66,9 +67,9 @@ void WorldQueue::on_input(const MergerInput& input) {
     } else if (input.kind != MergerInput::Kind::message) {
         copies_.erase(input.session); // another map at the same address must be copied again
     }
-    QueuedInput queued{input, std::move(tile_map), std::move(roster)};
+    QueuedMergerInput queued{input, std::move(tile_map), std::move(roster)};
     const std::lock_guard lock{mutex_};
-    until_ = std::max(until_, input.time);
+    complete_until_ = std::max(complete_until_, input.time);
     if (input.kind == MergerInput::Kind::time_passed) {
         return;
     }
@@ -76,7 +77,7 @@ void WorldQueue::on_input(const MergerInput& input) {
     const std::size_t bytes = queued.data_bytes();
     if (inputs_.size() >= (is_optional ? kMaxInputs : 2 * kMaxInputs) ||
         (bytes != 0 && bytes_ + bytes > kMaxBytes)) {
-        ++dropped_;
+        ++dropped_inputs_;
         return;
     }
     bytes_ += bytes;
@@ -87,12 +88,12 @@ record::Timestamp WorldQueue::take_inputs(Batch& batch) {
     const std::lock_guard lock{mutex_};
     batch = std::exchange(inputs_, {});
     bytes_ = 0;
-    return until_;
+    return complete_until_;
 }
 
 std::uint64_t WorldQueue::dropped_input_count() const {
     const std::lock_guard lock{mutex_};
-    return dropped_;
+    return dropped_inputs_;
 }
 
 namespace {
@@ -101,15 +102,15 @@ namespace {
 /// worker reads it.
 constexpr record::Timestamp kMaxTransitTime = 50'000'000;
 
-/// The pause between two merges: one tick. This adds little delay, because a tick waits for at
-/// least four later ticks.
-constexpr std::chrono::milliseconds kRoundPause{20};
+/// The pause between two merges: the duration of a tick. It adds little delay, because a tick is
+/// merged only after at least four later ticks have arrived.
+constexpr std::chrono::milliseconds kMergePause{20};
 /// The pause between two merges if only the page shows merged snapshots. It is short, so that a
 /// tick is merged soon after its last snapshot has arrived.
-constexpr std::chrono::milliseconds kPagePause{5};
-/// How long a tick waits for late snapshots if only the page shows merged snapshots. The wait is
-/// short, because it does no harm if a tee is missing on the page for a moment.
-constexpr world::MergeDelay kPageWaitTicks{.min_ticks = 0, .max_ticks = 2};
+constexpr std::chrono::milliseconds kPageMergePause{5};
+/// How many ticks merging waits for late snapshots if only the page shows merged snapshots. The
+/// wait is short, because a tee may be missing on the page for a moment.
+constexpr world::MergeDelay kPageMergeDelay{.min_ticks = 0, .max_ticks = 2};
 constexpr std::chrono::milliseconds kWorldFlushInterval{100};
 /// The interval at which queues are emptied while the page has no viewers.
 constexpr std::chrono::milliseconds kIdleInterval{1000};
@@ -119,7 +120,7 @@ constexpr std::chrono::milliseconds kIdleInterval{1000};
 WorldThread::WorldThread(const Config& config, const Outputs& outputs)
     : writer_{config, config.writes_worlds() ? outputs : Outputs{}},
       merger_{config.mod->objects, sinks_,
-              config.writes_worlds() ? world::MergeDelay{} : kPageWaitTicks,
+              config.writes_worlds() ? world::MergeDelay{} : kPageMergeDelay,
               world::WorldMerger::memory_share(config.memory_bytes)} {
     if (outputs.feed != nullptr) {
         sinks_.add_sink(page_.emplace(*outputs.feed, config.mod->objects));
@@ -159,8 +160,8 @@ bool WorldThread::fetch_inputs() {
     return any;
 }
 
-void WorldThread::merge_input(WorldQueue::Batch& batch) {
-    const QueuedInput next = std::move(batch.front());
+void WorldThread::merge_first_input(WorldQueue::Batch& batch) {
+    const QueuedMergerInput next = std::move(batch.front());
     batch.pop_front();
     next.send_to(merger_);
     // writer_ receives no records of single sessions, so it must be told that a session has ended.
@@ -188,14 +189,14 @@ void WorldThread::merge_inputs(bool all) {
         if (first == nullptr || (!all && first->batch.front().input.time > until)) {
             return;
         }
-        merge_input(first->batch);
+        merge_first_input(first->batch);
     }
 }
 
 void WorldThread::run() {
     auto flushed = std::chrono::steady_clock::now();
     while (true) {
-        const bool ending = ending_.load(std::memory_order_acquire);
+        const bool ending = is_ending_.load(std::memory_order_acquire);
         const bool any = fetch_inputs();
         // For the page, the order of inputs does not matter.
         merge_inputs(page_interest_ != nullptr);
@@ -222,16 +223,16 @@ void WorldThread::run() {
 }
 
 void WorldThread::wait_for_inputs() {
-    if (page_interest_ != nullptr && !page_interest_->wants(web::ViewerTopic::world)) {
+    if (page_interest_ != nullptr && !page_interest_->wants_topic(web::ViewerTopic::world)) {
         page_interest_->wait_for_world_viewer(kIdleInterval);
     } else {
-        std::this_thread::sleep_for(page_interest_ != nullptr ? kPagePause : kRoundPause);
+        std::this_thread::sleep_for(page_interest_ != nullptr ? kPageMergePause : kMergePause);
     }
 }
 
 void WorldThread::finish_and_join() {
     if (thread_.joinable()) {
-        ending_.store(true, std::memory_order_release);
+        is_ending_.store(true, std::memory_order_release);
         if (page_interest_ != nullptr) {
             page_interest_->stop_waiting();
         }

@@ -19,15 +19,16 @@
 
 namespace tw::pipeline {
 
-/// An event of a session ("input"), with copies of the objects to which it points.
-struct QueuedInput {
+/// A world::MergerInput that waits in a queue, with copies of the objects to which it points.
+struct QueuedMergerInput {
     /// `tiles`, `players`: copies of the input's tile map and roster, which other inputs may share.
-    QueuedInput(const world::MergerInput& source, std::shared_ptr<const record::TileMap> tiles,
-                std::shared_ptr<const record::Roster> players);
+    QueuedMergerInput(const world::MergerInput& source,
+                      std::shared_ptr<const record::TileMap> tiles,
+                      std::shared_ptr<const record::Roster> players);
 
-    void send_to(world::WorldInputSink& to) const;
+    void send_to(world::WorldInputSink& sink) const;
 
-    /// Returns the size of the input's snapshot or message.
+    /// Returns the size of the input's snapshot or message in bytes.
     [[nodiscard]] std::size_t data_bytes() const;
 
     struct MapCopy {
@@ -44,8 +45,8 @@ struct QueuedInput {
     std::shared_ptr<const record::Roster> roster;
 };
 
-/// A bounded queue of sessions' events from a worker to the thread that merges snapshots. Inputs
-/// that do not fit are dropped and counted. Neither side waits.
+/// A bounded queue of inputs (events of sessions) from a worker to the thread that merges
+/// snapshots. Inputs that do not fit are dropped and counted. Neither thread waits for the other.
 class WorldQueue final : public world::WorldInputSink {
   public:
     /// The limit of the inputs' data in bytes: half a second of 64 players with snapshots of 32 KiB
@@ -56,7 +57,7 @@ class WorldQueue final : public world::WorldInputSink {
     /// merging would wait for a session whose end was lost.
     static constexpr std::size_t kMaxInputs = 65536;
 
-    using Batch = std::deque<QueuedInput>;
+    using Batch = std::deque<QueuedMergerInput>;
 
     /// If `interest` is not null, snapshots are ignored while no viewer of the page looks at merged
     /// snapshots. It must outlive this object.
@@ -64,11 +65,13 @@ class WorldQueue final : public world::WorldInputSink {
 
     void on_input(const world::MergerInput& input) override;
 
-    /// Sets whether the worker is idle. Inputs of other workers do not wait for an idle worker,
-    /// because its next input will have a time near the current time.
-    void set_worker_idle(bool idle) { idle_.store(idle, std::memory_order_release); }
+    /// Sets whether the worker is idle. The next input of an idle worker will have a time near the
+    /// current time. Therefore, older inputs of other workers need not wait for it.
+    void set_worker_idle(bool idle) { is_worker_idle_.store(idle, std::memory_order_release); }
 
-    [[nodiscard]] bool is_worker_idle() const { return idle_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool is_worker_idle() const {
+        return is_worker_idle_.load(std::memory_order_acquire);
+    }
 
     /// Moves all inputs to the batch. No further input has a time before the returned time.
     record::Timestamp take_inputs(Batch& batch);
@@ -79,7 +82,7 @@ class WorldQueue final : public world::WorldInputSink {
     /// Copies of the objects to which a session's snapshots point. All queued snapshots of the
     /// session share the copies until the objects change.
     struct SharedCopies {
-        const record::TileMap* source = nullptr;
+        const record::TileMap* source = nullptr; ///< the original of `tile_map`
         std::shared_ptr<const record::TileMap> tile_map{};
         std::shared_ptr<const record::Roster> roster{};
     };
@@ -87,16 +90,16 @@ class WorldQueue final : public world::WorldInputSink {
     const web::ViewerInterest* interest_;
     mutable std::mutex mutex_;
     Batch inputs_;
-    std::size_t bytes_ = 0;       ///< the size of the data in inputs_, in bytes
-    record::Timestamp until_ = 0; ///< no further input has an earlier time
-    std::uint64_t dropped_ = 0;
-    std::atomic<bool> idle_{false};
+    std::size_t bytes_ = 0;                ///< the size of the data in inputs_, in bytes
+    record::Timestamp complete_until_ = 0; ///< no further input has an earlier time
+    std::uint64_t dropped_inputs_ = 0;
+    std::atomic<bool> is_worker_idle_{false};
     std::unordered_map<std::uint32_t, SharedCopies> copies_; ///< used only by the worker's thread
 };
 
-/// Merges the sessions' snapshots of all workers, on a separate thread. Workers never wait for this
-/// thread. The inputs of all workers are ordered by time; therefore the results are the same as for
-/// a capture of the same traffic.
+/// Merges the snapshots of all workers' sessions, on a separate thread. Workers never wait for this
+/// thread. The inputs of all workers are ordered by time. Therefore, decoding a capture of the same
+/// traffic gives the same results.
 class WorldThread {
   public:
     /// Without Config::writes_worlds(), merges snapshots only while the page has viewers.
@@ -108,11 +111,13 @@ class WorldThread {
     /// Returns the queue from a worker to this thread.
     [[nodiscard]] WorldQueue& queue(unsigned worker) { return workers_[worker].queue; }
 
-    /// Merges the inputs that are still queued. Call this function after all workers have finished.
+    /// Merges the inputs that are still queued, and ends the thread. Call this function after all
+    /// workers have finished.
     void finish_and_join();
 
-    // Precondition of these: finish_and_join() was called.
+    /// Returns the totals of the run. Call this function after finish_and_join().
     [[nodiscard]] world::WorldTotals totals() const;
+    /// Returns the result of merging. Call this function after finish_and_join().
     [[nodiscard]] WorkerResult take_result() const;
 
   private:
@@ -125,9 +130,9 @@ class WorldThread {
     };
 
     void run();
-    void merge_input(WorldQueue::Batch& batch);
-    /// Passes the inputs of all workers to merger_, ordered by time. If `all` is false, keeps the
-    /// inputs for which a worker may still send an earlier one.
+    void merge_first_input(WorldQueue::Batch& batch);
+    /// Passes the inputs of all workers to merger_, ordered by time. If `all` is false, keeps
+    /// inputs as long as a worker may still send an earlier input.
     void merge_inputs(bool all);
     [[nodiscard]] bool fetch_inputs();
     void wait_for_inputs();
@@ -140,7 +145,7 @@ class WorldThread {
     RecordFanout sinks_;
     world::WorldMerger merger_;
     std::deque<WorkerInputs> workers_; ///< one for each worker
-    std::atomic<bool> ending_{false};
+    std::atomic<bool> is_ending_{false};
     std::thread thread_;
 };
 

@@ -216,7 +216,7 @@ void FleetOverview::apply_session_record(const RecordOrigin& origin, const Objec
     if (event == "close") {
         server.sessions.erase(key);
         // A server without sessions need not answer anyone, so it does not count as silent.
-        server.silent = server.silent && !server.sessions.empty();
+        server.is_silent = server.is_silent && !server.sessions.empty();
         return;
     }
     if (server.sessions.size() == kMaxSessions && !server.sessions.contains(key)) {
@@ -227,7 +227,7 @@ void FleetOverview::apply_session_record(const RecordOrigin& origin, const Objec
     view.server_name = from.server;
     view.client = text_in(record, "client");
     view.protocol = text_in(record, "protocol");
-    view.connected = view.connected || event == "established";
+    view.has_player = view.has_player || event == "established";
     view.opened_ms = view.opened_ms == 0 ? filter::parse_unix_ms(head.time) : view.opened_ms;
 }
 
@@ -276,8 +276,8 @@ void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record
 
 void FleetOverview::apply_silence_finding(const RecordOrigin& origin, const Object& record) {
     Server& server = origin.server;
-    server.silent = text_in(record, "detail") == "began";
-    if (server.silent) {
+    server.is_silent = text_in(record, "detail") == "began";
+    if (server.is_silent) {
         server.silence = {.since_ms = filter::parse_unix_ms(origin.head.time) -
                                       number_in<std::int64_t>(record, "value").value_or(0),
                           .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
@@ -286,14 +286,14 @@ void FleetOverview::apply_silence_finding(const RecordOrigin& origin, const Obje
 
 void FleetOverview::add_server_view(const std::string& name, const Server& server,
                                     web::RunState& state) {
-    const auto is_connected = [](const auto& each) { return each.second.connected; };
+    const auto is_connected = [](const auto& each) { return each.second.has_player; };
     web::NamedServerState& shown = state.servers.emplace_back();
     shown.name = name;
-    shown.silent = !server.sessions.empty() && server.silent;
+    shown.is_silent = !server.sessions.empty() && server.is_silent;
     shown.relay.sessions_open = server.sessions.size();
     state.relay.sessions_open += server.sessions.size();
-    if (shown.silent && !state.server_silent) {
-        state.server_silent = server.silence;
+    if (shown.is_silent && !state.server_silence) {
+        state.server_silence = server.silence;
     }
     const auto players = std::ranges::count_if(server.sessions, is_connected);
     state.view.servers[name] = {.players = static_cast<std::uint64_t>(players),
@@ -305,7 +305,7 @@ void FleetOverview::add_open_sessions(std::vector<const web::SessionView*> open,
                                       web::StatusView& view) {
     view.sessions_open = open.size();
     std::stable_partition(open.begin(), open.end(),
-                          [](const auto* each) { return each->connected; });
+                          [](const auto* each) { return each->has_player; });
     open.resize(std::min(open.size(), most));
     std::ranges::transform(open, std::back_inserter(view.sessions),
                            [](const auto* each) { return *each; });
@@ -319,7 +319,7 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
         state.servers.back().collected =
             web::CollectedServerState{.page = pages.url_of(name),
                                       .records = server.records,
-                                      .last_ms = server.last_record_ms};
+                                      .last_record_ms = server.last_record_ms};
         for (const auto& [unused, session] : server.sessions) {
             if (chosen.empty() || chosen == name) {
                 open.push_back(&session);
@@ -332,7 +332,7 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
     state.view.totals.findings = findings_;
     if (state.stream) {
         state.stream->records = records_;
-        state.stream->left_out = records_left_out_;
+        state.stream->ignored_records = records_left_out_;
     }
 }
 
@@ -357,7 +357,7 @@ void FleetPage::add_record_line(const RecordSender& from, std::string_view line)
         const std::scoped_lock lock{mutex_};
         overview_.add_record_line(from, line, base::unix_ms(base::now_utc()));
     }
-    if (!feed_.interest.wants(web::ViewerTopic::log)) {
+    if (!feed_.interest.wants_topic(web::ViewerTopic::log)) {
         return;
     }
     const std::string text = to_log_line(from.server, line);
@@ -379,16 +379,16 @@ void FleetPage::set_delay_reason(std::string reason) {
     delay_reason_ = std::move(reason);
 }
 
-web::RunState FleetPage::state_of(const std::string& server) const {
+web::RunState FleetPage::state_of_server(const std::string& server) const {
     web::RunState state;
     state.version = TWSCOPE_VERSION;
     state.now_ms = base::unix_ms(base::now_utc());
     state.started_ms = started_ms_;
     state.server = stream_.name;
     const std::scoped_lock lock{mutex_};
-    state.stream = web::RecordStreamState{.name = stream_.name, .trouble = delay_reason_};
+    state.stream = web::RecordStreamState{.name = stream_.name, .error = delay_reason_};
     overview_.fill_run_state(state, stream_.pages, server);
-    state.http_connections_rejected = admin_.server().rejected_connection_count();
+    state.rejected_http_connections = admin_.server().rejected_connection_count();
     return state;
 }
 

@@ -4,8 +4,8 @@
 #include "proxy/process/live_page.h"
 #include "proxy/record/stats.h"
 #include "proxy/web/admin.h"
-#include "proxy/web/feed.h"
-#include "proxy/web/state.h"
+#include "proxy/web/page_feed.h"
+#include "proxy/web/run_state.h"
 #include "proxy/wire/message.h"
 
 #include <cstddef>
@@ -75,8 +75,8 @@ class FleetOverview {
         /// arrived, because the server's clock may be wrong.
         std::int64_t last_record_ms = 0;
         std::uint64_t findings = 0;
-        bool silent = false; ///< true if the server does not answer its clients
-        web::SilenceState silence{};
+        bool is_silent = false; ///< true if the server does not answer its clients
+        web::ServerSilence silence{};
     };
 
     /// The sender of a record, its server, and the start of its line.
@@ -141,10 +141,10 @@ class FleetPage final : public pipeline::RecordPageData {
   private:
     [[nodiscard]] web::PageFeed* page_feed() override { return &feed_; }
 
-    [[nodiscard]] web::RunState state() const override { return state_of({}); }
+    [[nodiscard]] web::RunState state() const override { return state_of_server({}); }
 
     /// `server`: the server whose sessions are included; empty: the sessions of all servers.
-    [[nodiscard]] web::RunState state_of(const std::string& server) const override;
+    [[nodiscard]] web::RunState state_of_server(const std::string& server) const override;
     void check_readiness(std::function<void(web::Health)> done) override;
     [[nodiscard]] tl::expected<void, std::string> set_impairment(const std::string& text) override;
 

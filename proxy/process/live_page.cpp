@@ -143,9 +143,7 @@ void ImpairmentControl::write_settings_record(bool is_repetition) {
         .directions = {to_impairment_record(impairment_.directions[0]),
                        to_impairment_record(impairment_.directions[1])},
         .again = is_repetition};
-    sink::JsonLines line{options_, *records_};
-    line.on_record(&record);
-    line.flush();
+    records_->write(sink::json_line(&record, options_));
 }
 
 std::optional<std::array<record::ImpairmentStats, 2>>
@@ -214,7 +212,7 @@ void LivePage::set_token(const PageToken& token) {
 }
 
 void LivePage::set_silence(relay::ServerIndex server,
-                           const std::optional<web::SilenceState>& silence) {
+                           const std::optional<web::ServerSilence>& silence) {
     const std::scoped_lock lock{mutex_};
     if (silence) {
         silence_[server] = *silence;
@@ -258,25 +256,26 @@ web::RunState LivePage::state() const {
                         .listen = {},
                         .server = parts_.shared->facts.server_address(),
                         .impairment = parts_.impairment->settings_text(),
-                        .observer = parts_.observer,
-                        .inspecting = parts_.inspecting,
+                        .observer_number = parts_.observer,
+                        .is_inspecting = parts_.inspecting,
                         .relay = relay_state(relay::totals(parts_.shared->observer_memory)),
                         .recording = {},
                         .view = parts_.board->read_merged_view()};
     add_servers(state);
     web::subtract_closed_sessions(state);
-    state.recording.has_flight = static_cast<bool>(parts_.write_flight_recording);
+    state.recording.has_flight_recorder = static_cast<bool>(parts_.write_flight_recording);
     if (parts_.recordings != nullptr) {
         parts_.recordings->stop_after_write_error();
         state.recording.page = parts_.recordings->state();
     }
     state.recording.bus = parts_.outputs->bus_totals();
-    state.http_connections_rejected = admin_.server().rejected_connection_count();
+    state.rejected_http_connections = admin_.server().rejected_connection_count();
     state.recording.written_bytes = written_bytes();
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
         state.recording.error = parts_.file->failed() ? parts_.file->error_text() : "";
-        state.recording.lost = parts_.file->num_lost_units() + parts_.queue->num_dropped_units();
+        state.recording.lost =
+            parts_.file->num_lost_entries() + parts_.queue->num_dropped_entries();
     }
     return state;
 }
@@ -307,15 +306,15 @@ void LivePage::add_servers(web::RunState& state) const {
         }
         state.listen.insert(state.listen.end(), listen.begin(), listen.end());
         const auto silence = silence_.find(i);
-        if (silence != silence_.end() && !state.server_silent) {
-            state.server_silent = silence->second;
+        if (silence != silence_.end() && !state.server_silence) {
+            state.server_silence = silence->second;
         }
         if (const std::string_view name = servers[i].name_view(); !name.empty()) {
             state.servers.push_back(
                 {.name = std::string{name},
                  .address = facts.server_address(i),
                  .listen = std::move(listen),
-                 .silent = silence != silence_.end(),
+                 .is_silent = silence != silence_.end(),
                  .relay = relay_state(relay::totals_of(parts_.shared->observer_memory, i))});
         }
     }

@@ -155,7 +155,7 @@ class LivePage final : public pipeline::RecordPageData {
     void set_token(const PageToken& token);
 
     /// Shows a server's silence; nullopt: the server answers. Callable from any thread.
-    void set_silence(relay::ServerIndex server, const std::optional<web::SilenceState>& silence);
+    void set_silence(relay::ServerIndex server, const std::optional<web::ServerSilence>& silence);
 
   private:
     [[nodiscard]] web::PageFeed* page_feed() override { return parts_.feed; }
@@ -201,7 +201,7 @@ class LivePage final : public pipeline::RecordPageData {
     /// recording cut an unfinished part off.
     mutable std::uint64_t written_bytes_ = 0;
     mutable std::mutex mutex_; ///< guards silence_, hang_detector_ and written_bytes_
-    std::map<relay::ServerIndex, web::SilenceState> silence_;
+    std::map<relay::ServerIndex, web::ServerSilence> silence_;
     RelayHangDetector hang_detector_;
     web::AdminServer admin_;
 

@@ -49,7 +49,7 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
-             .with_files =
+             .includes_file_bytes =
                  options_.config.demos || options_.config.page_recordings || options_.page}},
       written_{shared_.data().record_bytes} {
     options_.config.inspect.learned_sizes = &learned_sizes(shared_.data());
@@ -193,7 +193,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
             }
         }
         if (options_.summary != nullptr) { // this thread reopens the summary: no other writes it
-            options_.summary->on_time(store::OutputFile::Clock::now());
+            options_.summary->do_due_work(store::OutputFile::Clock::now());
             pipeline::log_reopening_error(*options_.summary);
         }
         break;
@@ -354,7 +354,6 @@ void ObserverRun::stop() {
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {
-    sink::JsonLines last{options_.config.json, *lines_.line_output()};
     const record::SummaryRecord summary{
         .head = {.time = base::now_utc()},
         .stats = &result.worker_result.totals,
@@ -362,8 +361,7 @@ void ObserverRun::write_summary(const ObserverResult& result) {
         .impaired = impaired_totals(relay::totals(shared_.data().observer_memory)),
         .worlds =
             options_.writes_worlds() ? std::optional{worlds_->totals().worlds} : std::nullopt};
-    last.on_record(&summary);
-    last.flush();
+    lines_.line_output()->write(sink::json_line(&summary, options_.config.json));
 }
 
 ObserverResult ObserverRun::finish_outputs() {
@@ -392,9 +390,9 @@ ObserverResult ObserverRun::finish_outputs() {
         }
         result.lost_records =
             (records_ ? records_->write_queued_data() : 0) + lines_.publish_queued_records();
-        if (result.worker_result.messages_left_out != 0) {
+        if (result.worker_result.omitted_messages != 0) {
             log::warn("{} not recorded: a session sent more than the limit",
-                      record::count_with_noun(result.worker_result.messages_left_out,
+                      record::count_with_noun(result.worker_result.omitted_messages,
                                               "message[s] [was|were]"));
         }
         if (result.lost_records != 0) {
@@ -439,7 +437,7 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
     const auto now = std::chrono::steady_clock::now();
     const auto servers = shared.facts.added_servers();
     for (relay::ServerIndex i = 0; i < servers.size(); ++i) {
-        const auto show = [page, i](const std::optional<web::SilenceState>& silence) {
+        const auto show = [page, i](const std::optional<web::ServerSilence>& silence) {
             if (page != nullptr) {
                 page->set_silence(i, silence);
             }

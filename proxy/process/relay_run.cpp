@@ -284,7 +284,7 @@ void RelayRun::set_impairment(const relay::Impairment& impairment) {
 }
 
 void RelayRun::request_full_snapshot(const std::string& session) {
-    if (const auto number = resync_limiter_.session_of_request(session)) {
+    if (const auto number = resync_limiter_.accept_request(session)) {
         relay_->request_full_snapshot(*number);
     }
 }

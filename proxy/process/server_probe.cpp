@@ -305,9 +305,9 @@ void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Cou
     }
     const auto since = silent_since();
     if (show && (since || change != SilenceDetector::Change::none)) {
-        show(since ? std::optional{web::SilenceState{.since_ms = base::unix_ms(*since),
-                                                     .unanswered = silence.unanswered,
-                                                     .refused = silence.refused}}
+        show(since ? std::optional{web::ServerSilence{.since_ms = base::unix_ms(*since),
+                                                      .unanswered = silence.unanswered,
+                                                      .refused = silence.refused}}
                    : std::nullopt);
     }
     log_silence_change(change, server, silence, now);

@@ -2,7 +2,7 @@
 
 #include "proxy/base/clock.h"
 #include "proxy/relay/counters.h"
-#include "proxy/web/state.h"
+#include "proxy/web/run_state.h"
 
 #include <chrono>
 #include <cstddef>
@@ -129,7 +129,7 @@ class SilenceDetector {
 class SilenceReporter {
   public:
     /// A function that shows a server's silence on the live page; nullopt: the server answers.
-    using ShowSilence = std::function<void(const std::optional<web::SilenceState>& silence)>;
+    using ShowSilence = std::function<void(const std::optional<web::ServerSilence>& silence)>;
 
     /// A function that sends the server an info request through the relay, so that the relay's
     /// counters count an answer.

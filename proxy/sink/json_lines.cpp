@@ -418,4 +418,12 @@ void JsonLines::put_value(record::FindingTotals findings) {
     out_.append('}');
 }
 
+std::string json_line(const record::Record& record, const JsonOptions& options) {
+    TextOutput line;
+    JsonLines json{options, line};
+    json.on_record(record);
+    json.flush();
+    return std::move(line.text);
+}
+
 } // namespace tw::sink

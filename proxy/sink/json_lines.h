@@ -124,4 +124,7 @@ class JsonLines final : public record::RecordSink {
     OpenSessions sessions_;        ///< filled only if the output has segments
 };
 
+/// Returns a record as a JSON line, with its newline; empty if the options leave the record out.
+[[nodiscard]] std::string json_line(const record::Record& record, const JsonOptions& options = {});
+
 } // namespace tw::sink

@@ -22,11 +22,10 @@ namespace tw::store {
 
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 18U;
-/// The most text that is stored until its frame's checksum was verified, in bytes. More text would
-/// not fit into the processor's cache, which would halve the speed of reading a full server's
-/// recording.
-constexpr std::size_t kMaxHeld = std::size_t{8} << 20U;
+constexpr std::size_t kBytesPerRead = std::size_t{1} << 18U;
+/// The most text of a frame that waits for the verification of the frame's checksum, in bytes. More
+/// text would not fit into the processor's cache, which would halve the reading speed.
+constexpr std::size_t kMaxUnverifiedText = std::size_t{8} << 20U;
 
 } // namespace
 
@@ -50,7 +49,7 @@ std::size_t ByteSource::read_file(std::span<char> room) {
             return static_cast<std::size_t>(read);
         }
         if (errno != EINTR) {
-            end_ = FileEnd::unreadable;
+            stop_reason_ = ReadStopReason::read_error;
             return 0;
         }
     }
@@ -67,33 +66,36 @@ void ByteSource::detect_format() {
                        begin.begin() + static_cast<std::ptrdiff_t>(more));
     }
     const std::string_view text{packed_.data(), packed_.size()};
-    unpacker_ = make_decompressor(text);
+    decompressor_ = make_decompressor(text);
     on_damage_ = is_zstd(text) ? on_damage_ : DamageHandling::stop;
-    has_begun_ = unpacker_ != nullptr || text.size() == begin.size() || !may_be_compressed(text);
+    is_format_known_ =
+        decompressor_ != nullptr || text.size() == begin.size() || !may_be_compressed(text);
 }
 
 std::size_t ByteSource::read(std::span<char> room) {
-    const bool stopped = end_ == FileEnd::window_too_large || end_ == FileEnd::damaged;
-    const bool over = end_ == FileEnd::unreadable || (stopped && !is_searching_);
+    const bool stopped =
+        stop_reason_ == ReadStopReason::window_too_large || stop_reason_ == ReadStopReason::damaged;
+    const bool over = stop_reason_ == ReadStopReason::read_error || (stopped && !is_searching_);
     if (over || room.empty()) {
         return 0;
     }
-    if (!has_begun_) {
+    if (!is_format_known_) {
         detect_format();
     }
-    if (unpacker_ != nullptr && on_damage_ == DamageHandling::skip) {
+    if (decompressor_ != nullptr && on_damage_ == DamageHandling::skip) {
         return read_undamaged_text(room);
     }
-    if (unpacker_ != nullptr) {
+    if (decompressor_ != nullptr) {
         return read_decompressed(room);
     }
-    if (!has_begun_) {
+    if (!is_format_known_) {
         return 0; // the file is too short to have one of the known formats
     }
-    if (at_ < packed_.size()) {
-        const std::size_t size = std::min(room.size(), packed_.size() - at_);
-        std::copy_n(packed_.begin() + static_cast<std::ptrdiff_t>(at_), size, room.begin());
-        at_ += size;
+    if (packed_offset_ < packed_.size()) {
+        const std::size_t size = std::min(room.size(), packed_.size() - packed_offset_);
+        std::copy_n(packed_.begin() + static_cast<std::ptrdiff_t>(packed_offset_), size,
+                    room.begin());
+        packed_offset_ += size;
         return size;
     }
     return read_file(room);
@@ -102,19 +104,21 @@ std::size_t ByteSource::read(std::span<char> room) {
 std::size_t ByteSource::read_decompressed(std::span<char> room) {
     std::size_t written = 0;
     while (written < room.size()) {
-        if (at_ == packed_.size()) {
+        if (packed_offset_ == packed_.size()) {
             std::ignore = load_packed_bytes();
         }
-        const auto result =
-            unpacker_->unpack(std::span{packed_}.subspan(at_), room.subspan(written));
-        at_ += result.read;
+        const auto result = decompressor_->decompress(std::span{packed_}.subspan(packed_offset_),
+                                                      room.subspan(written));
+        packed_offset_ += result.read;
         written += result.written;
         if (result.damaged) {
-            end_ = result.too_wide ? FileEnd::window_too_large : FileEnd::damaged;
+            stop_reason_ = result.window_too_large ? ReadStopReason::window_too_large
+                                                   : ReadStopReason::damaged;
             break;
         }
         if (packed_.empty() && result.written == 0) {
-            set_end(result.within_frame ? FileEnd::within_frame : FileEnd::whole);
+            set_stop_reason(result.within_frame ? ReadStopReason::within_frame
+                                                : ReadStopReason::file_end);
             break;
         }
     }
@@ -123,7 +127,7 @@ std::size_t ByteSource::read_decompressed(std::span<char> room) {
 
 std::size_t ByteSource::read_undamaged_text(std::span<char> room) {
     constexpr std::array<char, 2> kTornEnd{'\x18', '\n'};
-    if (returned_bytes_ == released_bytes_ && !unpack_frame()) {
+    if (returned_bytes_ == released_bytes_ && !decompress_text()) {
         return 0;
     }
     if (has_gap_ && last_char_ != '\n') {
@@ -139,80 +143,84 @@ std::size_t ByteSource::read_undamaged_text(std::span<char> room) {
     return size;
 }
 
-void ByteSource::set_end(FileEnd end) {
-    end_ = end_ == FileEnd::unreadable ? end_ : end;
+void ByteSource::set_stop_reason(ReadStopReason end) {
+    stop_reason_ = stop_reason_ == ReadStopReason::read_error ? stop_reason_ : end;
 }
 
-/// Decompresses until `text_` contains text for read(). Returns false at the current end of the
-/// file.
-bool ByteSource::unpack_frame() {
+/// Decompresses data until `text_` contains text that read() may return. Returns false at the
+/// current end of the file.
+bool ByteSource::decompress_text() {
     text_bytes_ = released_bytes_ = returned_bytes_ = 0;
     while (released_bytes_ == 0) {
         if (is_searching_ && !find_next_frame()) {
-            set_end(too_wide_ ? FileEnd::window_too_large : FileEnd::damaged);
+            set_stop_reason(needs_larger_window_ ? ReadStopReason::window_too_large
+                                                 : ReadStopReason::damaged);
             return false;
         }
-        if (!make_text_room()) { // the frame has more text than kMaxHeld
+        if (!enlarge_text_buffer()) { // the frame has more text than kMaxUnverifiedText
             released_bytes_ = text_bytes_;
             is_returned_early_ = true;
-        } else if (at_ == packed_.size() && !has_more_text_ && !load_packed_bytes()) {
-            if (within_frame_ && contains_another_frame()) {
+        } else if (packed_offset_ == packed_.size() && !has_more_text_ && !load_packed_bytes()) {
+            if (is_within_frame_ && contains_another_frame()) {
                 skip_damaged_frame();
                 continue;
             }
-            set_end(within_frame_ ? FileEnd::within_frame : FileEnd::whole);
+            set_stop_reason(is_within_frame_ ? ReadStopReason::within_frame
+                                             : ReadStopReason::file_end);
             released_bytes_ =
                 text_bytes_; // the file ends within the frame, so a checksum cannot follow
             is_returned_early_ = is_returned_early_ || released_bytes_ != 0;
             return released_bytes_ != 0;
         } else {
-            process_result(unpacker_->unpack(std::span{packed_}.subspan(at_), free_text_space()));
+            process_decompressed_text(decompressor_->decompress(
+                std::span{packed_}.subspan(packed_offset_), free_text_space()));
         }
     }
     return true;
 }
 
-/// Makes room in `text_` for further text. Returns false if the text has reached kMaxHeld.
-bool ByteSource::make_text_room() {
+/// Enlarges `text_` if it is full. Returns false if its text has reached kMaxUnverifiedText bytes.
+bool ByteSource::enlarge_text_buffer() {
     if (text_bytes_ == text_.size()) {
-        text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxHeld));
+        text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxUnverifiedText));
     }
     return !free_text_space().empty();
 }
 
-/// Returns the free part of `text_`. If text of the current frame was already returned, uses only
-/// as much of `text_` as fits into the processor's cache.
+/// Returns the unused part of `text_`. If text of the current frame was already returned, uses only
+/// the first kBytesPerRead bytes of `text_`, which fit into the processor's cache.
 std::span<char> ByteSource::free_text_space() {
-    const std::size_t most = is_returned_early_ ? std::min(kPiece, text_.size()) : text_.size();
+    const std::size_t most =
+        is_returned_early_ ? std::min(kBytesPerRead, text_.size()) : text_.size();
     return std::span{text_}.first(most).subspan(text_bytes_);
 }
 
 bool ByteSource::load_packed_bytes() {
-    packed_.resize(kPiece);
+    packed_.resize(kBytesPerRead);
     packed_.resize(read_file(packed_));
-    at_ = 0;
+    packed_offset_ = 0;
     return !packed_.empty();
 }
 
-void ByteSource::process_result(const Decompressor::Result& result) {
-    at_ += result.read;
+void ByteSource::process_decompressed_text(const Decompressor::Result& result) {
+    packed_offset_ += result.read;
     text_bytes_ += result.written;
     has_more_text_ = free_text_space().empty();
-    within_frame_ = result.within_frame;
+    is_within_frame_ = result.within_frame;
     if (result.damaged) {
-        too_wide_ = result.too_wide && frame_ == 0;
+        needs_larger_window_ = result.window_too_large && frame_offset_ == 0;
         skip_damaged_frame();
     } else if (!result.within_frame) {
         end_frame();
     }
 }
 
-/// Returns whether the current frame, which reaches to the end of the file, contains the start of
-/// another frame. The length in the current frame's header is then damaged.
+/// Returns whether the start of another frame is found within the current frame, which has no end.
+/// The length in the current frame's header is then damaged.
 bool ByteSource::contains_another_frame() const {
     constexpr std::uint64_t kLongestBlock = std::uint64_t{128} << 10U;
     const off_t here = ::lseek(file_, 0, SEEK_CUR);
-    std::vector<char> last(std::min(2 * kLongestBlock, position_ - frame_ - 1));
+    std::vector<char> last(std::min(2 * kLongestBlock, position_ - frame_offset_ - 1));
     const ssize_t read =
         here < 0 ? 0
                  : ::pread(file_, last.data(), last.size(), here - static_cast<off_t>(last.size()));
@@ -221,31 +229,31 @@ bool ByteSource::contains_another_frame() const {
 }
 
 void ByteSource::end_frame() {
-    if (damage_) {
-        left_out_ += frame_ - *damage_;
-        damage_.reset();
-        too_wide_ = false;
+    if (damage_start_) {
+        skipped_before_damage_ += frame_offset_ - *damage_start_;
+        damage_start_.reset();
+        needs_larger_window_ = false;
     }
     released_bytes_ = text_bytes_;
     is_returned_early_ = false;
-    frame_ = position_ - (packed_.size() - at_);
+    frame_offset_ = position_ - (packed_.size() - packed_offset_);
 }
 
 /// Skips a damaged frame. The end of the frame is unknown, because its length may be damaged.
 /// Therefore the search for the next frame starts at the first byte of the damaged frame, or at the
 /// current position if the source can be read only once.
 void ByteSource::skip_damaged_frame() {
-    damage_ = damage_.value_or(frame_);
+    damage_start_ = damage_start_.value_or(frame_offset_);
     has_returned_damaged_text_ = has_returned_damaged_text_ || is_returned_early_;
     text_bytes_ = 0;
-    within_frame_ = has_more_text_ = is_returned_early_ = false;
+    is_within_frame_ = has_more_text_ = is_returned_early_ = false;
     is_searching_ = has_gap_ = true;
-    unpacker_ = make_decompressor(zstd_magic());
-    const auto back = static_cast<off_t>(position_ - (frame_ + 1));
+    decompressor_ = make_decompressor(zstd_magic());
+    const auto back = static_cast<off_t>(position_ - (frame_offset_ + 1));
     if (::lseek(file_, -back, SEEK_CUR) >= 0) {
-        position_ = frame_ + 1;
+        position_ = frame_offset_ + 1;
         packed_.clear();
-        at_ = 0;
+        packed_offset_ = 0;
     }
 }
 
@@ -253,21 +261,21 @@ bool ByteSource::find_next_frame() {
     const std::string_view magic = zstd_magic();
     while (true) {
         const std::string_view packed{packed_.data(), packed_.size()};
-        const std::size_t found = packed.find(magic, at_);
+        const std::size_t found = packed.find(magic, packed_offset_);
         if (found != std::string_view::npos) {
-            at_ = found;
-            frame_ = position_ - (packed_.size() - at_);
+            packed_offset_ = found;
+            frame_offset_ = position_ - (packed_.size() - packed_offset_);
             is_searching_ = false;
             return true;
         }
         // Keeps the last bytes, because they may be the start of the next frame's signature.
-        const std::size_t kept = std::min(packed.size() - at_, magic.size() - 1);
-        std::vector<char> more(kPiece);
+        const std::size_t kept = std::min(packed.size() - packed_offset_, magic.size() - 1);
+        std::vector<char> more(kBytesPerRead);
         std::copy_n(packed_.end() - static_cast<std::ptrdiff_t>(kept), kept, more.begin());
         const std::size_t read = read_file(std::span{more}.subspan(kept));
         more.resize(kept + read);
         packed_ = std::move(more);
-        at_ = 0;
+        packed_offset_ = 0;
         if (read == 0) {
             return false;
         }
@@ -276,61 +284,63 @@ bool ByteSource::find_next_frame() {
 
 bool LineReader::next_line(std::string_view& line) {
     while (true) {
-        const void* const end =
-            looked_ < held_ ? std::memchr(room_.data() + looked_, '\n', held_ - looked_) : nullptr;
+        const void* const end = searched_bytes_ < buffered_bytes_
+                                    ? std::memchr(buffer_.data() + searched_bytes_, '\n',
+                                                  buffered_bytes_ - searched_bytes_)
+                                    : nullptr;
         if (end != nullptr) {
             const auto stop =
-                static_cast<std::size_t>(static_cast<const char*>(end) - room_.data());
-            line = {room_.data() + at_, stop - at_};
-            at_ = looked_ = stop + 1;
+                static_cast<std::size_t>(static_cast<const char*>(end) - buffer_.data());
+            line = {buffer_.data() + line_start_, stop - line_start_};
+            line_start_ = searched_bytes_ = stop + 1;
             if (!is_skipping_line_) {
-                ++lines_;
+                ++num_lines_;
                 line.remove_suffix(line.ends_with('\r') ? 1 : 0); // Windows ends lines with \r\n
                 return true;
             }
-            skipped_ += line.size() + 1;
+            skipped_line_bytes_ += line.size() + 1;
             is_skipping_line_ = false;
             continue;
         }
-        looked_ = held_;
+        searched_bytes_ = buffered_bytes_;
         if (!fill_buffer()) {
             return false;
         }
     }
 }
 
-/// Reads further data into `room_`. Returns false if the file has no further data now.
+/// Reads further data into `buffer_`. Returns false if the file has no further data now.
 bool LineReader::fill_buffer() {
-    if (held_ - at_ >= sink::kMaxLineBytes) {
-        skipped_ += held_ - at_;
+    if (buffered_bytes_ - line_start_ >= sink::kMaxLineBytes) {
+        skipped_line_bytes_ += buffered_bytes_ - line_start_;
         is_skipping_line_ = true;
-        at_ = held_;
+        line_start_ = buffered_bytes_;
     }
-    if (at_ != 0) {
-        std::copy(room_.begin() + static_cast<std::ptrdiff_t>(at_),
-                  room_.begin() + static_cast<std::ptrdiff_t>(held_), room_.begin());
-        held_ -= at_;
-        at_ = 0;
-        looked_ = held_;
+    if (line_start_ != 0) {
+        std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(line_start_),
+                  buffer_.begin() + static_cast<std::ptrdiff_t>(buffered_bytes_), buffer_.begin());
+        buffered_bytes_ -= line_start_;
+        line_start_ = 0;
+        searched_bytes_ = buffered_bytes_;
     }
-    if (held_ == room_.size()) {
-        room_.resize(std::min(2 * room_.size(), 2 * sink::kMaxLineBytes));
+    if (buffered_bytes_ == buffer_.size()) {
+        buffer_.resize(std::min(2 * buffer_.size(), 2 * sink::kMaxLineBytes));
     }
-    const std::size_t more = source_.read(std::span{room_}.subspan(held_));
-    held_ += more;
+    const std::size_t more = source_.read(std::span{buffer_}.subspan(buffered_bytes_));
+    buffered_bytes_ += more;
     return more != 0;
 }
 
 namespace {
 
-/// While a pipe contains too few bytes, it is checked kLooks times, every kLook.
-constexpr int kLooks = 50;
-constexpr std::chrono::milliseconds kLook{20};
+// A pipe that contains too few bytes is checked again at this interval, at most this many times.
+constexpr int kMaxPipeChecks = 50;
+constexpr std::chrono::milliseconds kPipeCheckInterval{20};
 
 /// Returns the first bytes of a file, or the bytes that wait in a pipe or socket, without consuming
-/// them. For compressed data, these bytes usually include the first block, which is enough.
-std::string peeked_bytes(int file) {
-    std::string bytes(kPiece, '\0');
+/// them. Up to kBytesPerRead bytes are enough, because they include the first compressed block.
+std::string peek_bytes(int file) {
+    std::string bytes(kBytesPerRead, '\0');
     ssize_t size = ::pread(file, bytes.data(), bytes.size(), 0);
     if (size < 0) {
         size = ::recv(file, bytes.data(), bytes.size(), MSG_PEEK);
@@ -347,8 +357,8 @@ std::string peeked_bytes(int file) {
 }
 
 /// Returns the first bytes of a file, decompressed if necessary.
-std::string peeked_text(int file, std::size_t size) {
-    const std::string bytes = peeked_bytes(file);
+std::string peek_text(int file, std::size_t size) {
+    const std::string bytes = peek_bytes(file);
     return make_decompressor(bytes) ? decompress_start(bytes, size) : bytes.substr(0, size);
 }
 
@@ -370,7 +380,7 @@ int open_for_peeking(const std::string& path) {
     return is_named_pipe(path) ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
-bool has_hung_up(int file) {
+bool is_writer_gone(int file) {
     pollfd state{.fd = file, .events = 0, .revents = 0};
     return ::poll(&state, 1, 0) != 0;
 }
@@ -384,16 +394,17 @@ FileStartReader::FileStartReader(const std::string& path, std::size_t size)
     }
     const off_t at = ::lseek(file_, 0, SEEK_CUR);
     if (at > 0) {
-        return; // standard input whose first bytes were already read, so its type is unknown
+        return; // the first bytes of standard input were already read, so its format is unknown
     }
-    bytes_ = peeked_text(file_, size);
+    bytes_ = peek_text(file_, size);
     if (at == 0) {
         return;
     }
     for (int look = 0;
-         look < kLooks && !bytes_.empty() && bytes_.size() < size && !has_hung_up(file_); ++look) {
-        std::this_thread::sleep_for(kLook);
-        bytes_ = peeked_text(file_, size);
+         look < kMaxPipeChecks && !bytes_.empty() && bytes_.size() < size && !is_writer_gone(file_);
+         ++look) {
+        std::this_thread::sleep_for(kPipeCheckInterval);
+        bytes_ = peek_text(file_, size);
     }
 }
 

@@ -14,13 +14,13 @@
 
 namespace tw::store {
 
-/// How a file ends after the data that a reader returned.
-enum class FileEnd : std::uint8_t {
-    whole,
-    within_frame,     ///< within a compressed frame: the file is still being written, or truncated
+/// Why a reader of a file returned no further data.
+enum class ReadStopReason : std::uint8_t {
+    file_end,         ///< all data of the file was read
+    within_frame,     ///< the file ends within a compressed frame: it is truncated or still written
     damaged,          ///< the next bytes are not valid compressed data
     window_too_large, ///< the next compressed data needs a larger window than kMaxWindowLog
-    unreadable,       ///< the system reported a read error
+    read_error,       ///< the system reported a read error
 };
 
 /// Whether a reader of compressed data stops at the first damage, or skips damaged zstd frames.
@@ -43,14 +43,14 @@ class ByteSource {
     ByteSource& operator=(const ByteSource&) = delete;
 
     /// Reads up to `room.size()` bytes into `room`. Returns their number; 0 at the current end of
-    /// the file. file_end() then tells how the file ends.
+    /// the file. stop_reason() then tells why there is no further data.
     [[nodiscard]] std::size_t read(std::span<char> room);
 
-    [[nodiscard]] FileEnd file_end() const { return end_; }
+    [[nodiscard]] ReadStopReason stop_reason() const { return stop_reason_; }
 
     /// Returns the number of bytes of the file that were skipped as damaged.
     [[nodiscard]] std::uint64_t skipped_bytes() const {
-        return left_out_ + (damage_ ? position_ - *damage_ : 0);
+        return skipped_before_damage_ + (damage_start_ ? position_ - *damage_start_ : 0);
     }
 
     /// Returns whether read() has returned text of a frame that later turned out to be damaged.
@@ -67,12 +67,12 @@ class ByteSource {
     void detect_format();
 
     [[nodiscard]] std::size_t read_undamaged_text(std::span<char> room);
-    [[nodiscard]] bool unpack_frame();
-    [[nodiscard]] bool make_text_room();
+    [[nodiscard]] bool decompress_text();
+    [[nodiscard]] bool enlarge_text_buffer();
     [[nodiscard]] std::span<char> free_text_space();
-    void set_end(FileEnd end);
+    void set_stop_reason(ReadStopReason reason);
     [[nodiscard]] bool load_packed_bytes();
-    void process_result(const Decompressor::Result& result);
+    void process_decompressed_text(const Decompressor::Result& result);
     [[nodiscard]] bool contains_another_frame() const;
     void end_frame();
     void skip_damaged_frame();
@@ -81,21 +81,21 @@ class ByteSource {
     int file_;
     DamageHandling on_damage_;
     std::uint64_t position_ = 0;
-    bool has_begun_ = false;
-    FileEnd end_ = FileEnd::whole;
-    std::unique_ptr<Decompressor> unpacker_; ///< null if the file is not compressed
-    /// Bytes read from the file. The bytes from `at_` on are not decompressed yet.
+    bool is_format_known_ = false;
+    ReadStopReason stop_reason_ = ReadStopReason::file_end;
+    std::unique_ptr<Decompressor> decompressor_; ///< null if the file is not compressed
+    /// Bytes read from the file. The bytes from `packed_offset_` on are not decompressed yet.
     std::vector<char> packed_;
-    std::size_t at_ = 0;
+    std::size_t packed_offset_ = 0;
 
     // The following members are used only with DamageHandling::skip.
     std::vector<char> text_;         ///< text of the current frame
     std::size_t text_bytes_ = 0;     ///< number of bytes in `text_`
     std::size_t released_bytes_ = 0; ///< number of bytes of `text_` that may be returned
     std::size_t returned_bytes_ = 0; ///< number of bytes of `text_` that were returned
-    std::uint64_t frame_ = 0;        ///< file offset of the current frame
-    bool within_frame_ = false;      ///< true if a part of the current frame was decompressed
-    /// True if the decompressor may have further text that did not fit into `text_`.
+    std::uint64_t frame_offset_ = 0; ///< file offset of the current frame
+    bool is_within_frame_ = false;   ///< true if a part of the current frame was decompressed
+    /// True if the decompressor may have further text because `text_` was full.
     bool has_more_text_ = false;
     /// True if text of the current frame was returned before the frame's end.
     bool is_returned_early_ = false;
@@ -103,13 +103,13 @@ class ByteSource {
     /// True if data was skipped directly before the text that the next call of read() returns.
     bool has_gap_ = false;
     char last_char_ = '\n'; ///< the last character that read() returned
-    /// The file offset at which the current damage begins; nullopt if no damage was found since the
-    /// latest complete frame.
-    std::optional<std::uint64_t> damage_;
-    std::uint64_t left_out_ = 0; ///< number of bytes that were skipped before `damage_`
-    /// True if the file starts with data that needs too large a window, and no other data was
-    /// found.
-    bool too_wide_ = false;
+    /// The file offset of the first damaged frame since the latest complete frame; nullopt if no
+    /// frame since then was damaged.
+    std::optional<std::uint64_t> damage_start_;
+    std::uint64_t skipped_before_damage_ = 0; ///< number of damaged bytes before `damage_start_`
+    /// True if the file's first frame needs a larger window than kMaxWindowLog, and no complete
+    /// frame was found.
+    bool needs_larger_window_ = false;
     bool has_returned_damaged_text_ = false;
 };
 
@@ -126,14 +126,14 @@ class LineReader {
 
     /// Returns the text after the last newline. Precondition: next_line() has returned false.
     [[nodiscard]] std::string_view unfinished_line() const {
-        return std::string_view{room_.data(), held_}.substr(at_);
+        return std::string_view{buffer_.data(), buffered_bytes_}.substr(line_start_);
     }
 
-    [[nodiscard]] std::uint64_t num_lines() const { return lines_; }
+    [[nodiscard]] std::uint64_t num_lines() const { return num_lines_; }
 
-    /// Returns the number of bytes in lines that were skipped because they are longer than
-    /// sink::kMaxLineBytes.
-    [[nodiscard]] std::uint64_t skipped_bytes() const { return skipped_; }
+    /// Returns the total size of the skipped lines in bytes. Lines longer than sink::kMaxLineBytes
+    /// are skipped.
+    [[nodiscard]] std::uint64_t skipped_bytes() const { return skipped_line_bytes_; }
 
     [[nodiscard]] const ByteSource& source() const { return source_; }
 
@@ -141,17 +141,18 @@ class LineReader {
     [[nodiscard]] bool fill_buffer();
 
     ByteSource source_;
-    std::vector<char> room_ = std::vector<char>(std::size_t{1} << 20U);
-    std::size_t at_ = 0;     ///< offset in `room_` at which the next line begins
-    std::size_t held_ = 0;   ///< number of bytes in `room_`
-    std::size_t looked_ = 0; ///< offset in `room_` up to which no newline was found after `at_`
+    std::vector<char> buffer_ = std::vector<char>(std::size_t{1} << 20U);
+    std::size_t line_start_ = 0;     ///< offset in `buffer_` at which the next line begins
+    std::size_t buffered_bytes_ = 0; ///< number of bytes in `buffer_`
+    std::size_t searched_bytes_ =
+        0; ///< offset in `buffer_` up to which no newline was found after `line_start_`
     bool is_skipping_line_ = false; ///< true within a line that is longer than sink::kMaxLineBytes
-    std::uint64_t lines_ = 0;
-    std::uint64_t skipped_ = 0;
+    std::uint64_t num_lines_ = 0;
+    std::uint64_t skipped_line_bytes_ = 0;
 };
 
-/// Gets the first bytes of a file without consuming them, even from a pipe, so that a later reader
-/// gets them, too. Decompresses them if necessary. The path "-" stands for standard input.
+/// Reads the first bytes of a file or pipe without consuming them: a later reader gets them, too.
+/// Decompresses them if necessary. The path "-" stands for standard input.
 class FileStartReader {
   public:
     /// Reads up to `size` bytes. If the file is a pipe, waits until it contains data. Reads nothing

@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view kRecordStart = "{\"v\":";
 
 /// Returns whether a file contains only zeros, as may happen after a power failure.
-bool is_zeros(int file) {
+bool contains_only_zeros(int file) {
     std::array<char, 4096> piece{};
     for (off_t at = 0;;) {
         const ssize_t read = ::pread(file, piece.data(), piece.size(), at);
@@ -41,22 +41,22 @@ bool is_zeros(int file) {
 
 class RecordLineFormat final : public RecordingFormat {
   public:
-    [[nodiscard]] std::size_t size_of_first_units(std::string_view text,
-                                                  std::size_t size) const override {
+    [[nodiscard]] std::size_t size_of_first_entries(std::string_view text,
+                                                    std::size_t size) const override {
         const std::size_t end = size == 0 ? std::string_view::npos : text.find('\n', size - 1);
         return end == std::string_view::npos ? text.size() : end + 1;
     }
 
-    [[nodiscard]] std::size_t size_of_complete_units(std::string_view text) const override {
+    [[nodiscard]] std::size_t size_of_complete_entries(std::string_view text) const override {
         return text.rfind('\n') + 1; // npos + 1 is 0
     }
 
-    [[nodiscard]] std::uint64_t count_units(std::string_view text) const override {
+    [[nodiscard]] std::uint64_t count_entries(std::string_view text) const override {
         return sink::count_lines(text);
     }
 
     [[nodiscard]] std::optional<std::uint64_t>
-    find_last_unit_end(int file, std::uint64_t size) const override {
+    find_last_entry_end(int file, std::uint64_t size) const override {
         std::array<char, 4096> piece{};
         for (std::uint64_t end = size; end > 0;) {
             const std::uint64_t begin = end - std::min<std::uint64_t>(end, piece.size());
@@ -66,7 +66,7 @@ class RecordLineFormat final : public RecordingFormat {
                 return std::nullopt;
             }
             const std::string_view text{piece.data(), static_cast<std::size_t>(read)};
-            if (const std::size_t bytes = size_of_complete_units(text); bytes != 0) {
+            if (const std::size_t bytes = size_of_complete_entries(text); bytes != 0) {
                 return begin + bytes;
             }
             end = begin;
@@ -80,14 +80,14 @@ class RecordLineFormat final : public RecordingFormat {
         const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
         return is_foreign_data(
                    {piece.data(), static_cast<std::size_t>(std::max<ssize_t>(read, 0))}) &&
-               !is_zeros(file);
+               !contains_only_zeros(file);
     }
 
     [[nodiscard]] bool is_foreign_data(std::string_view begin) const override {
         return !kRecordStart.starts_with(begin.substr(0, kRecordStart.size()));
     }
 
-    [[nodiscard]] std::string_view completion_of_last_unit(std::string_view text) const override {
+    [[nodiscard]] std::string_view completion_of_last_entry(std::string_view text) const override {
         return record::is_json_object(text) ? "\n" : "";
     }
 
@@ -95,35 +95,26 @@ class RecordLineFormat final : public RecordingFormat {
                                           std::int64_t now) const override {
         const record::LossRecord record{
             .head = {.time = now}, .lost = loss.count, .since = loss.since, .cause = loss.cause};
-        return line_of(&record);
+        return sink::json_line(&record);
     }
 
     [[nodiscard]] std::string segment_header(std::string_view name, std::uint64_t number,
                                              std::int64_t now) const override {
         const record::SegmentRecord record{.head = {.time = now}, .name = name, .number = number};
-        return line_of(&record);
+        return sink::json_line(&record);
     }
 
-    [[nodiscard]] std::string_view unit_name() const override { return "records"; }
-
-  private:
-    static std::string line_of(const record::Record& record) {
-        sink::TextOutput line;
-        sink::JsonLines json{{}, line};
-        json.on_record(record);
-        json.flush();
-        return line.text;
-    }
+    [[nodiscard]] std::string_view content_name() const override { return "records"; }
 };
 
 } // namespace
 
 std::string OutputFile::error_text() const {
-    if (state.disk_scarce) {
+    if (state.is_disk_scarce) {
         return "less disk space is free than has to stay free";
     }
     const std::string text = std::generic_category().message(error());
-    // The observer may write to the folder that it saw at the start, but not to one in its place.
+    // The observer is confined to the folder that existed at its start, not to the folder's path.
     return error() == EACCES ? text + " (after its folder was replaced, restart twscope)" : text;
 }
 
@@ -134,31 +125,32 @@ const RecordingFormat& record_line_format() {
 
 namespace {
 
-constexpr std::chrono::milliseconds kRoomWait{100};
+constexpr std::chrono::milliseconds kReaderPollInterval{100};
 /// How many times a write polls for the reader after stop_waiting_for_reader().
 constexpr int kPollsAfterStop = 8;
 
-constexpr mode_t kOutputMode = 0644;
+constexpr mode_t kOutputFilePermissions = 0644;
 
-/// Opens a file without waiting for a pipe's reader. Fails with ENXIO if the file is a pipe without
-/// a reader.
-int open_at_once(const std::string& path, int how) {
-    const int file = ::open(
-        path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how, kOutputMode);
+/// Opens a file. Fails with ENXIO, instead of waiting, if the file is a pipe without a reader.
+int open_without_waiting(const std::string& path, int how) {
+    const int file =
+        ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how,
+               kOutputFilePermissions);
     if (file >= 0) {
         std::ignore = ::fcntl(file, F_SETFL, O_APPEND);
     }
     return file;
 }
 
-int open_with_reader(const std::string& path, std::chrono::milliseconds reader_time) {
+/// Empties and opens a file. If the file is a pipe, waits up to `reader_time` for a reader.
+int wait_and_open(const std::string& path, std::chrono::milliseconds reader_time) {
     constexpr std::chrono::milliseconds kPause{20};
     if (path == "-") {
         return ::dup(STDOUT_FILENO);
     }
     const auto deadline = std::chrono::steady_clock::now() + reader_time;
     while (true) {
-        const int file = open_at_once(path, O_TRUNC);
+        const int file = open_without_waiting(path, O_TRUNC);
 
         struct stat found {};
 
@@ -178,7 +170,7 @@ int open_with_reader(const std::string& path, std::chrono::milliseconds reader_t
 
 FileOutput::FileOutput(const std::string& path, const RecordingFormat& format,
                        std::chrono::milliseconds reader_time)
-    : OutputFile{path, format}, descriptor_{open_with_reader(path, reader_time)} {
+    : OutputFile{path, format}, descriptor_{wait_and_open(path, reader_time)} {
     if (descriptor_ < 0) {
         throw std::system_error{errno, std::generic_category(), path};
     }
@@ -191,11 +183,11 @@ FileOutput::~FileOutput() {
 }
 
 void FileOutput::reopen() {
-    reopening_wanted_ = false;
+    is_reopening_requested_ = false;
     if (path() == "-") {
         return;
     }
-    const int next = open_at_once(path(), 0);
+    const int next = open_without_waiting(path(), 0);
     if (next < 0) {
         state.reopening_error = errno;
         return;
@@ -220,9 +212,9 @@ void FileOutput::detect_file_kind() {
 /// Waits until data can be written. Returns false if the reader reads nothing after
 /// stop_waiting_for_reader().
 bool FileOutput::wait_for_reader() const {
-    for (int polls = 0; !waiting_stopped_ || polls < kPollsAfterStop; ++polls) {
+    for (int polls = 0; !is_waiting_stopped_ || polls < kPollsAfterStop; ++polls) {
         pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
-        if (::poll(&room, 1, static_cast<int>(kRoomWait.count())) > 0) {
+        if (::poll(&room, 1, static_cast<int>(kReaderPollInterval.count())) > 0) {
             return true; // writable, also if a pipe has no reader: the next write then fails
         }
     }
@@ -239,26 +231,26 @@ std::size_t FileOutput::writable_bytes() const {
 }
 
 void FileOutput::write(std::string_view block) {
-    if (reopening_wanted_) {
-        const std::size_t rest = ends_with_unit_ ? 0 : format().size_of_first_units(block, 1);
+    if (is_reopening_requested_) {
+        const std::size_t rest = ends_with_entry_ ? 0 : format().size_of_first_entries(block, 1);
         write_block(block.substr(0, rest));
         block.remove_prefix(rest);
-        if (ends_with_unit_) {
+        if (ends_with_entry_) {
             reopen();
         }
     }
     write_block(block);
 }
 
-void FileOutput::on_time(Clock::time_point /*now*/) {
-    if (reopening_wanted_ && ends_with_unit_) {
+void FileOutput::do_due_work(Clock::time_point /*now*/) {
+    if (is_reopening_requested_ && ends_with_entry_) {
         reopen();
     }
 }
 
 void FileOutput::write_block(std::string_view block) {
-    ends_with_unit_ =
-        block.empty() ? ends_with_unit_ : format().size_of_complete_units(block) == block.size();
+    ends_with_entry_ =
+        block.empty() ? ends_with_entry_ : format().size_of_complete_entries(block) == block.size();
     while (!block.empty() && !failed()) {
         if (waits_for_reader_ && !wait_for_reader()) {
             state.error = ETIMEDOUT;
@@ -274,20 +266,20 @@ void FileOutput::write_block(std::string_view block) {
         }
     }
     if (failed()) {
-        state.lost += format().count_units(block);
+        state.lost_entries += format().count_entries(block);
     }
 }
 
 namespace {
 
-/// The interval of calls of OutputFile::on_time() while no data is written.
+/// The interval of calls of OutputFile::do_due_work() while no data is written.
 constexpr std::chrono::milliseconds kIdleInterval{250};
-/// The number of bytes that are passed on at a time: few, so that the progress count rises
-/// steadily.
-constexpr std::size_t kQueuedPiece = 65'536;
-/// The time that is added to the current time in the last call of on_time(), so that the output
-/// file tries at once to write again.
-constexpr std::chrono::seconds kLastTry{10};
+/// The number of bytes that are passed to the output file at a time. It is low, so that the
+/// progress count rises steadily.
+constexpr std::size_t kBytesPerWrite = 65'536;
+/// The time that is added to the current time in the last call of OutputFile::do_due_work(), so
+/// that the file's next attempt to write is due.
+constexpr std::chrono::seconds kForcedRetryTime{10};
 
 std::string_view loss_cause(int error) {
     switch (error) {
@@ -307,7 +299,7 @@ std::string_view loss_cause(int error) {
 QueuedOutput::QueuedOutput(OutputFile& target, unsigned num_producers,
                            std::atomic<std::uint64_t>* progress)
     : target_{&target}, num_producers_{num_producers}, progress_{progress},
-      segment_{target.has_segments() ? 1U : 0U}, thread_{[this] { write_queued_data(); }} {}
+      current_segment_{target.has_segments() ? 1U : 0U}, thread_{[this] { write_queued_data(); }} {}
 
 QueuedOutput::~QueuedOutput() {
     finish_writing();
@@ -316,7 +308,7 @@ QueuedOutput::~QueuedOutput() {
 void QueuedOutput::finish_writing() {
     {
         const std::lock_guard lock{mutex_};
-        stop_ = true;
+        is_stopping_ = true;
     }
     wake_.notify_one();
     if (thread_.joinable()) {
@@ -333,12 +325,12 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
         // After a block was dropped, all blocks are dropped until the file accepts data again.
         // Otherwise small blocks would still fit, and be stored after the dropped one.
         if (queues_[0].size() + queues_[1].size() + block.size() > kMaxQueueBytes ||
-            (loss_ && !target_->accepts_data())) {
+            (unreported_loss_ && !target_->accepts_data())) {
             drop_block(block);
             return;
         }
         // After a segment was announced, some producers still add data for the current segment.
-        std::string& queue = queues_[is_segment_announced_ && segment == segment_ ? 1 : 0];
+        std::string& queue = queues_[is_segment_announced_ && segment == current_segment_ ? 1 : 0];
         append_loss_notice(queue);
         queue.append(block);
     }
@@ -346,50 +338,51 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
 }
 
 void QueuedOutput::drop_block(std::string_view block) {
-    const std::uint64_t count = target_->format().count_units(block);
-    dropped_ += count;
+    const std::uint64_t count = target_->format().count_entries(block);
+    dropped_entries_ += count;
     add_loss(count);
 }
 
 void QueuedOutput::add_loss(std::uint64_t count) {
-    if (!loss_) {
-        loss_ = RecordingLoss{.since = base::now_utc(), .cause = loss_cause(target_->error())};
+    if (!unreported_loss_) {
+        unreported_loss_ =
+            RecordingLoss{.since = base::now_utc(), .cause = loss_cause(target_->error())};
     }
-    loss_->count += count;
+    unreported_loss_->count += count;
 }
 
 void QueuedOutput::append_loss_notice(std::string& queue) {
-    if (!loss_ || loss_->count == 0) {
+    if (!unreported_loss_ || unreported_loss_->count == 0) {
         return;
     }
-    queue.append(target_->format().loss_notice(*loss_, base::now_utc()));
-    loss_.reset();
+    queue.append(target_->format().loss_notice(*unreported_loss_, base::now_utc()));
+    unreported_loss_.reset();
 }
 
 void QueuedOutput::advance_to_segment(std::uint32_t segment) {
     {
         const std::lock_guard lock{mutex_};
-        num_advanced_ += is_segment_announced_ && segment == segment_ ? 1U : 0U;
+        num_advanced_producers_ += is_segment_announced_ && segment == current_segment_ ? 1U : 0U;
     }
     wake_.notify_one();
 }
 
-std::uint64_t QueuedOutput::num_dropped_units() const {
+std::uint64_t QueuedOutput::num_dropped_entries() const {
     const std::lock_guard lock{mutex_};
-    return dropped_;
+    return dropped_entries_;
 }
 
 /// Announces a due segment, and starts it when all producers have called advance_to_segment().
 void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now) {
     if (!is_segment_announced_) {
         if (target_->is_segment_due(now)) {
-            num_advanced_ = 0;
+            num_advanced_producers_ = 0;
             is_segment_announced_ = true;
-            segment_.fetch_add(1, std::memory_order_release);
+            current_segment_.fetch_add(1, std::memory_order_release);
         }
         return;
     }
-    if (num_advanced_ < num_producers_ || !queues_[0].empty() || !writing_.empty()) {
+    if (num_advanced_producers_ < num_producers_ || !queues_[0].empty() || !writing_.empty()) {
         return;
     }
     lock.unlock(); // this may take long, because buffered data is synced to the disk
@@ -403,13 +396,14 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
 }
 
 /// Passes the data in `writing_` to the output file, as long as the file accepts data.
-void QueuedOutput::pass_on_data() {
+void QueuedOutput::write_accepted_data() {
     while (passed_bytes_ < writing_.size() && target_->accepts_data()) {
         const std::string_view text = std::string_view{writing_}.substr(passed_bytes_);
         // A remainder of up to half a piece is passed on together with the last piece.
-        const std::size_t size = text.size() <= kQueuedPiece + kQueuedPiece / 2
-                                     ? text.size()
-                                     : target_->format().size_of_first_units(text, kQueuedPiece);
+        const std::size_t size =
+            text.size() <= kBytesPerWrite + kBytesPerWrite / 2
+                ? text.size()
+                : target_->format().size_of_first_entries(text, kBytesPerWrite);
         target_->write(text.substr(0, size));
         passed_bytes_ += size;
         if (progress_ != nullptr) {
@@ -424,19 +418,20 @@ void QueuedOutput::pass_on_data() {
 
 void QueuedOutput::write_queued_data() {
     std::unique_lock lock{mutex_};
-    while (!stop_) {
+    while (!is_stopping_) {
         wake_.wait_for(lock, kIdleInterval, [this] {
-            const bool all_advanced = is_segment_announced_ && num_advanced_ >= num_producers_;
-            return stop_ || (target_->accepts_data() &&
-                             (!queues_[0].empty() || !writing_.empty() || all_advanced));
+            const bool all_advanced =
+                is_segment_announced_ && num_advanced_producers_ >= num_producers_;
+            return is_stopping_ || (target_->accepts_data() &&
+                                    (!queues_[0].empty() || !writing_.empty() || all_advanced));
         });
         if (writing_.empty()) {
             std::swap(queues_[0], writing_);
         }
         const auto now = Clock::now();
         lock.unlock();
-        target_->on_time(now);
-        pass_on_data();
+        target_->do_due_work(now);
+        write_accepted_data();
         failing_since_ = target_->accepts_data() ? 0
                          : failing_since_ == 0   ? base::now_utc()
                                                  : failing_since_;
@@ -451,35 +446,36 @@ void QueuedOutput::write_queued_data() {
 }
 
 /// Passes all remaining data to the output file. Data that the file does not accept now is lost;
-/// the last unit of the file then says how much that was.
+/// the last entry of the file then tells how much data was lost.
 void QueuedOutput::write_remaining_data() {
     for (std::string* const queue : {queues_.data(), queues_.data() + 1}) {
-        pass_on_or_drop_data();
+        write_or_drop_data();
         if (queue == &queues_[1] && is_segment_announced_) {
             std::ignore = target_->start_segment();
         }
         std::swap(*queue, writing_);
-        pass_on_or_drop_data();
+        write_or_drop_data();
     }
-    const std::uint64_t lost_before = target_->num_lost_units();
+    const std::uint64_t lost_before = target_->num_lost_entries();
     target_->finish_writing();
-    if (const std::uint64_t lost = target_->num_lost_units() - lost_before; lost != 0) {
+    if (const std::uint64_t lost = target_->num_lost_entries() - lost_before; lost != 0) {
         add_loss(lost);
     }
-    if (loss_ && loss_->count != 0) {
-        if (failing_since_ != 0 &&
-            !target_->accepts_data()) { // what has waited since then is lost, too
-            loss_->since = std::min(loss_->since, failing_since_);
+    if (unreported_loss_ && unreported_loss_->count != 0) {
+        // The data that has waited since failing_since_ is lost, too.
+        if (failing_since_ != 0 && !target_->accepts_data()) {
+            unreported_loss_->since = std::min(unreported_loss_->since, failing_since_);
         }
-        target_->write_loss_notice(target_->format().loss_notice(*loss_, base::now_utc()));
+        target_->write_loss_notice(
+            target_->format().loss_notice(*unreported_loss_, base::now_utc()));
     }
 }
 
-void QueuedOutput::pass_on_or_drop_data() {
+void QueuedOutput::write_or_drop_data() {
     if (!target_->accepts_data()) {
-        target_->on_time(Clock::now() + kLastTry);
+        target_->do_due_work(Clock::now() + kForcedRetryTime);
     }
-    pass_on_data();
+    write_accepted_data();
     if (!writing_.empty()) {
         const std::lock_guard lock{mutex_};
         drop_block(std::string_view{writing_}.substr(passed_bytes_));

@@ -23,122 +23,128 @@ namespace tw::store {
 struct RecordingLoss {
     std::uint64_t count = 0; ///< number of missing records or packets
     std::int64_t since = 0;  ///< UTC time in nanoseconds of the first missing record or packet
-    std::string_view cause;
+    std::string_view cause;  ///< for example "disk_full"
 };
 
-/// Finds the units of a recording: lines of records, or blocks of a capture. A recording is divided
-/// only between units. Each text that is passed to these functions must start with a unit.
+/// The file format of a recording. A recording consists of entries: lines with records, or blocks
+/// of a capture file. It is divided only between entries. Each text that is passed to these
+/// functions must start with an entry.
 class RecordingFormat : public record::InterfaceBase {
   public:
     /// Returns the bytes at the start of each file. They are also written when an existing file is
-    /// continued, before the first unit.
+    /// continued, before the first entry.
     [[nodiscard]] virtual std::string file_header() const { return {}; }
 
-    /// Returns the bytes at the start of a segment: file_header(), or a record or block with the
-    /// segment's name and number. `now`: nanoseconds since 1970-01-01 UTC.
+    /// Returns the bytes at the start of a segment: file_header(), or an entry with the segment's
+    /// name and number. `now`: nanoseconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::string segment_header(std::string_view /*name*/,
                                                      std::uint64_t /*number*/,
                                                      std::int64_t /*now*/) const {
         return file_header();
     }
 
-    /// Returns the size of the first units of a text: as many units as are needed for `size` bytes,
-    /// or all units if they have fewer bytes.
-    [[nodiscard]] virtual std::size_t size_of_first_units(std::string_view text,
-                                                          std::size_t size) const = 0;
-    [[nodiscard]] virtual std::size_t size_of_complete_units(std::string_view text) const = 0;
+    /// Returns the total size of the first entries of a text: of as many entries as contain `size`
+    /// bytes, or of all entries if they have fewer bytes.
+    [[nodiscard]] virtual std::size_t size_of_first_entries(std::string_view text,
+                                                            std::size_t size) const = 0;
+    /// Returns the total size of the entries that are complete, without an unfinished last entry.
+    [[nodiscard]] virtual std::size_t size_of_complete_entries(std::string_view text) const = 0;
     /// Returns the number of records or packets in the text.
-    [[nodiscard]] virtual std::uint64_t count_units(std::string_view text) const = 0;
+    [[nodiscard]] virtual std::uint64_t count_entries(std::string_view text) const = 0;
 
-    /// Returns the file offset at which the last complete unit ends; nullopt if the file cannot be
+    /// Returns the file offset at which the last complete entry ends; nullopt if the file cannot be
     /// read. `size`: the size of the file.
     [[nodiscard]] virtual std::optional<std::uint64_t>
-    find_last_unit_end(int file, std::uint64_t size) const = 0;
+    find_last_entry_end(int file, std::uint64_t size) const = 0;
 
-    /// Returns the bytes that complete a text's unfinished last unit, such as a newline; empty if
-    /// more of the unit is missing.
+    /// Returns the bytes that complete a text's unfinished last entry, such as a newline; empty if
+    /// the entry cannot be completed.
     [[nodiscard]] virtual std::string_view
-    completion_of_last_unit(std::string_view /*text*/) const {
+    completion_of_last_entry(std::string_view /*text*/) const {
         return {};
     }
 
-    /// Returns whether a file contains data of another kind, which appended units would damage.
+    /// Returns whether a file contains data of another format, which appended entries would damage.
     [[nodiscard]] virtual bool is_foreign_file(int /*file*/) const { return false; }
 
-    /// Returns whether data that begins with these bytes is of another kind.
+    /// Returns whether data that begins with these bytes has another format.
     [[nodiscard]] virtual bool is_foreign_data(std::string_view /*begin*/) const { return false; }
 
-    /// Returns a unit that is written in place of missing units, with their number and the cause.
+    /// Returns an entry that is written in place of lost entries. It contains their number and the
+    /// cause.
     [[nodiscard]] virtual std::string loss_notice(const RecordingLoss& loss,
                                                   std::int64_t now) const = 0;
 
-    /// Returns the name of the units in messages to users, such as "records".
-    [[nodiscard]] virtual std::string_view unit_name() const = 0;
+    /// Returns the name of such data in messages to users, such as "records" or "a pcapng capture".
+    [[nodiscard]] virtual std::string_view content_name() const = 0;
 };
 
+/// Returns the format of recordings that consist of records as JSON lines.
 [[nodiscard]] const RecordingFormat& record_line_format();
 
 /// The state of an output. Any thread may read it.
 struct OutputState {
     std::atomic<int> error{0}; ///< errno of the last failure; 0 if the output works
-    std::atomic<bool> disk_scarce{
-        false};                         ///< writing stopped: less disk is free than must stay free
-    std::atomic<std::uint64_t> lost{0}; ///< number of lost records or packets since the start
+    /// True if writing stopped because less disk space is free than must stay free.
+    std::atomic<bool> is_disk_scarce{false};
+    /// Number of lost records or packets since the start.
+    std::atomic<std::uint64_t> lost_entries{0};
     std::atomic<std::uint64_t> written_bytes{0}; ///< bytes that this process wrote to disks
 
     // A reader that reports the following values sets them to 0.
-    /// The errno of a failure to open the path again. The output continues in the file that is
-    /// open.
+    /// The errno if the path could not be opened again. The output continues in the file that is
+    /// already open.
     std::atomic<int> reopening_error{0};
-    std::atomic<std::uint64_t> cut_bytes{0}; ///< size of the unfinished ends cut off files
-    /// Number of complete records or packets that were cut off and could be read.
-    std::atomic<std::uint64_t> cut_units{0};
+    /// Total size of the unfinished data that was cut off the ends of files, in bytes.
+    std::atomic<std::uint64_t> cut_off_bytes{0};
+    /// Number of complete records or packets that were found in the data that was cut off.
+    std::atomic<std::uint64_t> cut_off_entries{0};
     /// The number of seconds by which the wall clock was set; 0 for small corrections.
     std::atomic<std::int64_t> clock_jump{0};
 };
 
 /// The destination of records or of a capture: a file, a pipe, segments in a folder, or a message
 /// bus. A single thread calls the virtual functions. Any thread may make a request, which the
-/// writing thread carries out with the next data or in on_time().
+/// writing thread carries out with the next data or in do_due_work().
 class OutputFile : public sink::Output {
   public:
     using Clock = std::chrono::steady_clock;
 
-    /// Carries out requests and work that is due at this time, such as syncing. Must be called
-    /// regularly, also without new data.
-    virtual void on_time(Clock::time_point /*now*/) {}
+    /// Carries out requests, and other work that is due at the time `now`, such as syncing. Must be
+    /// called regularly, also without new data.
+    virtual void do_due_work(Clock::time_point /*now*/) {}
 
     /// Returns whether data is accepted. Returns false while earlier data could not be written;
-    /// on_time() then tries to write it again.
+    /// do_due_work() then tries to write it again.
     [[nodiscard]] virtual bool accepts_data() const { return true; }
 
     [[nodiscard]] virtual bool has_segments() const { return false; }
 
-    /// Returns whether the next segment is due. If so, the writer must call start_segment() as soon
-    /// as the data that follows can be read without the earlier segments.
+    /// Returns whether the next segment is due. If so, the caller of write() must call
+    /// start_segment() as soon as readers of the next data do not need the earlier segments.
     [[nodiscard]] virtual bool is_segment_due(Clock::time_point /*now*/) { return false; }
 
     /// Starts the next segment. Returns false if that is impossible now; the caller must then try
     /// again later.
     virtual bool start_segment() { return true; }
 
-    /// Writes waiting data, and drops data that cannot be written. No other function than
-    /// write_loss_notice() may be called afterwards.
+    /// Writes waiting data, and drops data that cannot be written. Afterwards, only
+    /// write_loss_notice() may be called.
     virtual void finish_writing() {}
 
-    /// Writes a RecordingFormat::loss_notice() about lost data, if the disk has room for the unit.
-    virtual void write_loss_notice(std::string_view /*unit*/) {}
+    /// Writes a RecordingFormat::loss_notice() about lost data, if the disk has room for it.
+    virtual void write_loss_notice(std::string_view /*entry*/) {}
 
-    /// Requests to open the path again and continue there with the next unit; with segments, to
-    /// start the next segment. Clears the error, but not the number of lost units.
-    void request_reopening() { reopening_wanted_ = true; }
+    /// Requests to open the path again and continue there with the next entry; with segments, to
+    /// start the next segment. Clears the error, but not the number of lost entries.
+    void request_reopening() { is_reopening_requested_ = true; }
 
-    /// Requests to remove an unfinished unit from the end of the file. No other process may write
+    /// Requests to remove an unfinished entry from the end of the file. No other process may write
     /// to the file at that time.
-    void request_repair() { repair_wanted_ = true; }
+    void request_repair() { is_repair_requested_ = true; }
 
-    /// Ends the waiting for a slow reader, in current and later writes.
-    void stop_waiting_for_reader() { waiting_stopped_ = true; }
+    /// Makes the current write and later writes fail instead of waiting for a slow reader.
+    void stop_waiting_for_reader() { is_waiting_stopped_ = true; }
 
     /// Returns the path as the user gave it.
     [[nodiscard]] const std::string& path() const { return path_; }
@@ -153,7 +159,8 @@ class OutputFile : public sink::Output {
     /// Returns the cause of error() as a text for the user.
     [[nodiscard]] std::string error_text() const;
 
-    [[nodiscard]] std::uint64_t num_lost_units() const { return state.lost; }
+    /// Returns the number of lost records or packets since the start.
+    [[nodiscard]] std::uint64_t num_lost_entries() const { return state.lost_entries; }
 
     OutputState state;
 
@@ -161,9 +168,9 @@ class OutputFile : public sink::Output {
     explicit OutputFile(std::string path, const RecordingFormat& format = record_line_format())
         : path_{std::move(path)}, format_{&format} {}
 
-    std::atomic<bool> reopening_wanted_{false};
-    std::atomic<bool> repair_wanted_{false};
-    std::atomic<bool> waiting_stopped_{false};
+    std::atomic<bool> is_reopening_requested_{false};
+    std::atomic<bool> is_repair_requested_{false};
+    std::atomic<bool> is_waiting_stopped_{false};
 
   private:
     std::string path_;
@@ -171,9 +178,9 @@ class OutputFile : public sink::Output {
 };
 
 /// Appends data to a file, or to standard output if the path is "-". After the first error, only
-/// counts the lost data, until request_reopening() is called. The constructor waits some seconds
-/// until a pipe has a reader; writes wait for a slow reader. After stop_waiting_for_reader(), a
-/// reader that reads nothing for a while counts as gone.
+/// counts the lost data, until request_reopening() is called. If the file is a pipe, the
+/// constructor waits some seconds for a reader, and writes wait for a slow reader. After
+/// stop_waiting_for_reader(), a write fails if the reader reads nothing for a while.
 class FileOutput final : public OutputFile {
   public:
     /// The longest wait until a pipe has a reader.
@@ -190,7 +197,7 @@ class FileOutput final : public OutputFile {
     FileOutput& operator=(const FileOutput&) = delete;
 
     void write(std::string_view block) override;
-    void on_time(Clock::time_point now) override;
+    void do_due_work(Clock::time_point now) override;
 
   private:
     void detect_file_kind();
@@ -200,18 +207,17 @@ class FileOutput final : public OutputFile {
     void reopen();
 
     int descriptor_ = -1;
-    bool waits_for_reader_ = false; ///< true for a pipe or terminal: writes wait for the reader
+    bool waits_for_reader_ = false; ///< true for a pipe, socket or terminal
     std::size_t pipe_bytes_ = 0;    ///< size of the pipe's buffer in bytes
-    bool ends_with_unit_ = true;    ///< true if the written data ends with a complete unit
+    bool ends_with_entry_ = true;   ///< true if the written data ends with a complete entry
 };
 
 /// Writes to an output file on a separate thread, so that callers never wait. The queue is bounded.
 /// If the disk is full or too slow, blocks are dropped and counted. A
-/// RecordingFormat::loss_notice() replaces them: it is written before the next block, or at the
-/// end.
+/// RecordingFormat::loss_notice() is written in their place: before the next block, or at the end.
 ///
 /// If the output has segments, the next segment starts when all producers of records have called
-/// advance_to_segment(). Until then, the data of the two segments waits in two queues.
+/// advance_to_segment(). Until then, the next segment's data waits in a second queue.
 class QueuedOutput final : public sink::Output {
   public:
     /// The most bytes in the queue: half a minute of a busy server's records.
@@ -229,13 +235,14 @@ class QueuedOutput final : public sink::Output {
     void write(std::string_view block) override { write_to_segment(current_segment(), block); }
 
     [[nodiscard]] std::uint32_t current_segment() const override {
-        return segment_.load(std::memory_order_acquire);
+        return current_segment_.load(std::memory_order_acquire);
     }
 
     void write_to_segment(std::uint32_t segment, std::string_view block) override;
     void advance_to_segment(std::uint32_t segment) override;
+
     /// Returns the number of records or packets that were dropped because the queue was full.
-    [[nodiscard]] std::uint64_t num_dropped_units() const;
+    [[nodiscard]] std::uint64_t num_dropped_entries() const;
 
     /// Writes all queued data. No other function may be called afterwards.
     void finish_writing();
@@ -248,9 +255,9 @@ class QueuedOutput final : public sink::Output {
     void add_loss(std::uint64_t count);
     void append_loss_notice(std::string& queue);
     void switch_segment(std::unique_lock<std::mutex>& lock, Clock::time_point now);
-    void pass_on_data();
+    void write_accepted_data();
     void write_remaining_data();
-    void pass_on_or_drop_data();
+    void write_or_drop_data();
 
     OutputFile* target_;
     unsigned num_producers_;
@@ -260,18 +267,19 @@ class QueuedOutput final : public sink::Output {
     /// The data of the current segment, and of the next segment.
     std::array<std::string, 2> queues_;
     std::string writing_; ///< data that was taken from the queue and is being written
-    std::size_t passed_bytes_ =
-        0; ///< number of bytes of `writing_` that were passed to the output file
-    std::uint64_t dropped_ = 0;
-    std::optional<RecordingLoss> loss_; ///< a loss for which no loss_notice() was written yet
-    /// When the output file began to accept no data (UTC, ns); 0 while it accepts data.
+    /// Number of bytes of `writing_` that were passed to the output file.
+    std::size_t passed_bytes_ = 0;
+    std::uint64_t dropped_entries_ = 0;
+    /// The loss for which no loss_notice() was written yet.
+    std::optional<RecordingLoss> unreported_loss_;
+    /// The UTC time in nanoseconds at which the output file stopped to accept data; 0 while it
+    /// accepts data.
     std::int64_t failing_since_ = 0;
-    bool stop_ = false;
-    bool is_segment_announced_ =
-        false; ///< true if the next segment was announced but has not started
-    unsigned num_advanced_ = 0;
-    /// The segment for the data that producers make now.
-    std::atomic<std::uint32_t> segment_;
+    bool is_stopping_ = false;
+    /// True if current_segment() was increased, but the output file has not started that segment.
+    bool is_segment_announced_ = false;
+    unsigned num_advanced_producers_ = 0;
+    std::atomic<std::uint32_t> current_segment_;
     std::thread thread_;
 };
 

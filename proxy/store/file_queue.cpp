@@ -17,12 +17,12 @@ namespace tw::store {
 
 namespace {
 
-FileFacts facts_of(const struct stat& found) {
+FileStatus file_status_of(const struct stat& found) {
     return {.device = found.st_dev,
             .inode = found.st_ino,
             .size = static_cast<std::uint64_t>(found.st_size),
-            .written = found.st_mtim.tv_sec,
-            .regular = S_ISREG(found.st_mode)};
+            .modified = found.st_mtim.tv_sec,
+            .is_regular = S_ISREG(found.st_mode)};
 }
 
 } // namespace
@@ -53,16 +53,16 @@ void Disk::close(int file) {
     ::close(file);
 }
 
-std::optional<FileFacts> Disk::file_facts(int file) {
+std::optional<FileStatus> Disk::file_status(int file) {
     struct stat found {};
 
-    return ::fstat(file, &found) == 0 ? std::optional{facts_of(found)} : std::nullopt;
+    return ::fstat(file, &found) == 0 ? std::optional{file_status_of(found)} : std::nullopt;
 }
 
-std::optional<FileFacts> Disk::file_facts(const std::string& path) {
+std::optional<FileStatus> Disk::file_status(const std::string& path) {
     struct stat found {};
 
-    return ::stat(path.c_str(), &found) == 0 ? std::optional{facts_of(found)} : std::nullopt;
+    return ::stat(path.c_str(), &found) == 0 ? std::optional{file_status_of(found)} : std::nullopt;
 }
 
 std::uint64_t Disk::free_bytes(const std::string& path) {
@@ -97,9 +97,9 @@ Disk& system_disk() {
 
 namespace {
 
-/// The most texts that wait for take_error_text(), and for take_written_path(). Further texts are
-/// dropped: users would not read them all.
-constexpr std::size_t kMaxTexts = 16;
+/// The most error texts, and the most paths of written files, that are stored. Further texts are
+/// dropped, because users would not read them all.
+constexpr std::size_t kMaxWaitingTexts = 16;
 
 /// Removes and returns the first of these texts; nullopt if there is none.
 std::optional<std::string> take_first(std::vector<std::string>& texts) {
@@ -115,14 +115,16 @@ std::optional<std::string> take_first(std::vector<std::string>& texts) {
 
 struct FileQueue::OpenFile {
     std::filesystem::path path{};
-    base::UniqueFd descriptor{};    ///< used only by the queue's thread
-    bool is_closed = false;         ///< used only by the queue's thread
-    std::atomic<bool> dead = false; ///< true if no data can be appended after an error
+    base::UniqueFd descriptor{};          ///< used only by the queue's thread
+    bool is_closed = false;               ///< used only by the queue's thread
+    std::atomic<bool> has_failed = false; ///< true if no data can be appended after an error
 };
 
 FileQueue::FileQueue(FullQueuePolicy full, std::size_t max_bytes,
                      std::atomic<std::uint64_t>* progress)
-    : full_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] { run_queue(); }} {}
+    : full_queue_policy_{full}, max_bytes_{max_bytes}, progress_{progress}, thread_{[this] {
+          run_tasks();
+      }} {}
 
 FileQueue::~FileQueue() {
     finish_writing();
@@ -134,9 +136,9 @@ void FileQueue::finish_writing() {
     }
     {
         const std::lock_guard lock{mutex_};
-        stop_ = true;
+        is_stopping_ = true;
     }
-    wake_.notify_one();
+    task_added_.notify_one();
     thread_.join();
 }
 
@@ -145,17 +147,17 @@ bool FileQueue::push_task(Task task, bool may_be_refused) {
         std::unique_lock lock{mutex_};
         const std::size_t size = task.bytes.size();
         // A task that is larger than the limit is accepted if the queue is empty.
-        const auto has_room = [&] { return size == 0 || fits(size); };
-        if (full_ == FullQueuePolicy::wait) {
-            room_.wait(lock, has_room);
+        const auto has_room = [&] { return size == 0 || has_room_for(size); };
+        if (full_queue_policy_ == FullQueuePolicy::wait) {
+            room_freed_.wait(lock, has_room);
         } else if (may_be_refused && !has_room()) {
-            ++lost_;
+            ++lost_blocks_;
             return false;
         }
         queued_bytes_ += size;
         queue_.push_back(std::move(task));
     }
-    wake_.notify_one();
+    task_added_.notify_one();
     return true;
 }
 
@@ -170,15 +172,15 @@ std::optional<FileQueue::File> FileQueue::create(std::filesystem::path path, Byt
 }
 
 bool FileQueue::append(const File& file, Bytes bytes) {
-    if (file->dead) {
-        ++lost_;
+    if (file->has_failed) {
+        ++lost_blocks_;
         return false;
     }
     const auto run = [this](OpenFile& each, auto data) { write(each, data, {}); };
     return push_task({file, std::move(bytes), run});
 }
 
-void FileQueue::patch(const File& file, std::size_t at, Bytes bytes) {
+void FileQueue::overwrite_bytes(const File& file, std::size_t at, Bytes bytes) {
     const auto run = [this, at](OpenFile& each, auto data) { write(each, data, at); };
     static_cast<void>(push_task({file, std::move(bytes), run}, false));
 }
@@ -188,19 +190,19 @@ void FileQueue::close(const File& file) {
         each.descriptor = base::UniqueFd{};
         each.is_closed = true;
         const std::lock_guard lock{mutex_};
-        if (!each.dead && written_.size() < kMaxTexts) {
-            written_.push_back(each.path.string());
+        if (!each.has_failed && written_paths_.size() < kMaxWaitingTexts) {
+            written_paths_.push_back(each.path.string());
         }
     };
     static_cast<void>(push_task({file, {}, run}));
 }
 
-bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds patience) {
+bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds timeout) {
     std::unique_lock lock{mutex_};
-    while (!fits(bytes)) {
+    while (!has_room_for(bytes)) {
         const std::size_t before = queued_bytes_;
-        if (!room_.wait_for(lock, patience,
-                            [&] { return fits(bytes) || queued_bytes_ != before; })) {
+        if (!room_freed_.wait_for(lock, timeout,
+                                  [&] { return has_room_for(bytes) || queued_bytes_ != before; })) {
             return false;
         }
     }
@@ -209,18 +211,18 @@ bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds patie
 
 std::optional<std::string> FileQueue::take_error_text() {
     const std::lock_guard lock{mutex_};
-    return take_first(complaints_);
+    return take_first(error_texts_);
 }
 
 std::optional<std::string> FileQueue::take_written_path() {
     const std::lock_guard lock{mutex_};
-    return take_first(written_);
+    return take_first(written_paths_);
 }
 
-void FileQueue::run_queue() {
+void FileQueue::run_tasks() {
     std::unique_lock lock{mutex_};
     while (true) {
-        wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+        task_added_.wait(lock, [this] { return is_stopping_ || !queue_.empty(); });
         if (queue_.empty()) {
             return;
         }
@@ -234,7 +236,7 @@ void FileQueue::run_queue() {
             progress_->fetch_add(task.bytes.size(), std::memory_order_relaxed);
         }
         queue_.pop_front();
-        room_.notify_all();
+        room_freed_.notify_all();
     }
 }
 
@@ -256,22 +258,22 @@ void FileQueue::create_file(OpenFile& file, std::span<const std::byte> bytes,
         return;
     }
     write(file, bytes, {});
-    if (file.dead) {
+    if (file.has_failed) {
         ::unlink(file.path.c_str()); // the file would be incomplete
         file.descriptor = base::UniqueFd{};
     } else {
-        ++created_;
+        ++created_files_;
     }
 }
 
-/// Appends bytes, or overwrites the bytes from the offset `at` on.
+/// Appends bytes, or overwrites bytes starting at the offset `at` if it is set.
 void FileQueue::write(OpenFile& file, std::span<const std::byte> bytes,
                       std::optional<std::size_t> at) {
     if (file.is_closed) {
         return;
     }
-    if (!file.descriptor.valid() || (file.dead && !at)) {
-        ++lost_;
+    if (!file.descriptor.valid() || (file.has_failed && !at)) {
+        ++lost_blocks_;
         return;
     }
     const int descriptor = file.descriptor.get();
@@ -289,11 +291,11 @@ void FileQueue::write(OpenFile& file, std::span<const std::byte> bytes,
 }
 
 void FileQueue::mark_failed(OpenFile& file, const std::error_code& error) {
-    file.dead = true;
-    ++lost_;
+    file.has_failed = true;
+    ++lost_blocks_;
     const std::lock_guard lock{mutex_};
-    if (complaints_.size() < kMaxTexts) {
-        complaints_.push_back(fmt::format("{}: {}", file.path.string(), error.message()));
+    if (error_texts_.size() < kMaxWaitingTexts) {
+        error_texts_.push_back(fmt::format("{}: {}", file.path.string(), error.message()));
     }
 }
 

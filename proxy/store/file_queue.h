@@ -24,19 +24,21 @@
 
 namespace tw::store {
 
-struct FileFacts {
+/// The properties of a file, as fstat() returns them.
+struct FileStatus {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::uint64_t size = 0;
-    std::int64_t written = 0; ///< time of the last modification, in seconds since 1970-01-01 UTC
-    bool regular = false;     ///< true if it is a regular file, not a pipe or device
+    std::int64_t modified = 0; ///< time of the last modification, in seconds since 1970-01-01 UTC
+    bool is_regular = false;   ///< true if it is a regular file, not a pipe or device
 
-    [[nodiscard]] bool is_same_file(const FileFacts& other) const {
+    [[nodiscard]] bool is_same_file(const FileStatus& other) const {
         return device == other.device && inode == other.inode;
     }
 };
 
-/// The users who may read a file. No other user may, because records contain chat and addresses.
+/// The users who may read a file: its owner, or also its group. Other users may never read it,
+/// because records contain chat and addresses.
 enum class AllowedReaders : std::uint8_t { group, owner };
 
 /// Returns the permissions of a new file with these readers.
@@ -63,8 +65,8 @@ class Disk : public record::InterfaceBase {
     [[nodiscard]] virtual bool sync(int file);
     [[nodiscard]] virtual bool remove(const std::string& path);
     virtual void close(int file);
-    [[nodiscard]] virtual std::optional<FileFacts> file_facts(int file);
-    [[nodiscard]] virtual std::optional<FileFacts> file_facts(const std::string& path);
+    [[nodiscard]] virtual std::optional<FileStatus> file_status(int file);
+    [[nodiscard]] virtual std::optional<FileStatus> file_status(const std::string& path);
     /// Returns the free bytes on a file's or folder's disk; the largest number if unknown.
     [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
     /// Returns the wall-clock time in seconds since 1970-01-01 UTC.
@@ -112,13 +114,13 @@ class FileQueue {
     /// Appends bytes to a file. Appends nothing and returns false if the queue is full, or if an
     /// earlier write to the file failed. The file therefore has no gap.
     [[nodiscard]] bool append(const File& file, Bytes bytes);
-    /// Overwrites bytes of a file from the offset `at` on.
-    void patch(const File& file, std::size_t at, Bytes bytes);
+    /// Overwrites bytes of a file, starting at the offset `at`.
+    void overwrite_bytes(const File& file, std::size_t at, Bytes bytes);
     /// Closes the file. No further call for the file is allowed.
     void close(const File& file);
 
-    /// Waits for room in the queue. Returns false if no data was written for the time `patience`.
-    [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds patience);
+    /// Waits for room in the queue. Returns false if no data was written for the time `timeout`.
+    [[nodiscard]] bool wait_for_room(std::size_t bytes, std::chrono::milliseconds timeout);
 
     /// Writes all queued data, then ends the thread. No other function may be called afterwards.
     void finish_writing();
@@ -133,9 +135,9 @@ class FileQueue {
     [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
 
     /// Returns the number of blocks that were rejected or could not be written.
-    [[nodiscard]] std::uint64_t num_lost_blocks() const { return lost_; }
+    [[nodiscard]] std::uint64_t num_lost_blocks() const { return lost_blocks_; }
 
-    [[nodiscard]] std::uint64_t num_created_files() const { return created_; }
+    [[nodiscard]] std::uint64_t num_created_files() const { return created_files_; }
 
   private:
     /// Creates, writes or closes a file.
@@ -145,29 +147,29 @@ class FileQueue {
         std::function<void(OpenFile& file, std::span<const std::byte> bytes)> run;
     };
 
-    [[nodiscard]] bool fits(std::size_t bytes) const {
+    [[nodiscard]] bool has_room_for(std::size_t bytes) const {
         return queued_bytes_ == 0 || queued_bytes_ + bytes <= max_bytes_;
     }
 
     [[nodiscard]] bool push_task(Task task, bool may_be_refused = true);
-    void run_queue();
+    void run_tasks();
     void create_file(OpenFile& file, std::span<const std::byte> bytes, AllowedReaders readers);
     void write(OpenFile& file, std::span<const std::byte> bytes, std::optional<std::size_t> at);
     void mark_failed(OpenFile& file, const std::error_code& error);
 
-    FullQueuePolicy full_;
+    FullQueuePolicy full_queue_policy_;
     std::size_t max_bytes_;
     std::atomic<std::uint64_t>* progress_;
     std::mutex mutex_;
-    std::condition_variable wake_;
-    std::condition_variable room_;
+    std::condition_variable task_added_;
+    std::condition_variable room_freed_;
     std::deque<Task> queue_;
     std::atomic<std::size_t> queued_bytes_{0};
-    std::vector<std::string> complaints_;
-    std::vector<std::string> written_; ///< paths of complete files
-    std::atomic<std::uint64_t> lost_{0};
-    std::atomic<std::uint64_t> created_{0};
-    bool stop_ = false;
+    std::vector<std::string> error_texts_;
+    std::vector<std::string> written_paths_; ///< paths of complete files
+    std::atomic<std::uint64_t> lost_blocks_{0};
+    std::atomic<std::uint64_t> created_files_{0};
+    bool is_stopping_ = false;
     std::thread thread_;
 };
 

@@ -27,33 +27,33 @@ struct RecordingOptions {
     const RecordingFormat* format = &record_line_format(); ///< the format of the recording's data
     AllowedReaders readers = AllowedReaders::group;
     std::optional<SegmentNames> segments{};
-    /// The age and size at which a segment ends. The size is that of the file, compressed or not.
+    /// The age and the file size at which a segment ends.
     RetentionLimits rotate{};
     RetentionLimits keep{}; ///< above these limits, old segments are deleted
     /// The number of bytes that must stay free on the disk; 0: no limit. If fewer are free, old
     /// segments are deleted if `keep` has a limit; otherwise writing stops.
-    std::uint64_t least_free = 0;
+    std::uint64_t min_free_bytes = 0;
     SyncPolicy sync = SyncPolicy::none;
     /// A compressed frame ends at this many bytes of text.
-    std::uint64_t frame_text = kFrameText;
-    /// How long the constructor waits until no other process writes to the recording. The observer
-    /// of a killed twscope still writes for a moment.
-    std::chrono::milliseconds patience{3000};
+    std::uint64_t frame_text_bytes = kFrameTextBytes;
+    /// How long the constructor waits until no other process writes to the recording. If twscope is
+    /// killed, its observer process writes for another moment.
+    std::chrono::milliseconds other_writer_timeout{3000};
 };
 
 /// A recording on a disk: one file to which data is appended, or segments. Readers can read all
 /// data at any time, except the last second of compressed data.
 ///
-/// Data is written unit by unit. Compressed data is written in zstd frames, each with the data of
-/// up to a second. If a unit does not fit on the disk, its written part is removed, and the unit
-/// waits until there is room. Therefore the file always ends with a complete unit.
+/// The file always ends with a complete entry, or with a complete zstd frame of up to a second of
+/// entries. If an entry or frame does not fit on the disk, its written part is removed, and it
+/// waits until there is room.
 ///
 /// The current file stays locked, so that no second process writes to it.
 class Recording final : public OutputFile {
   public:
     enum class StartMode : std::uint8_t {
         empty,  ///< empty the file; with segments: start a new segment
-        append, ///< continue after the last complete unit
+        append, ///< continue after the last complete entry
         /// Like `append`, but first wait until the process that writes to the file has ended.
         shared,
     };
@@ -67,7 +67,7 @@ class Recording final : public OutputFile {
     Recording& operator=(const Recording&) = delete;
 
     void write(std::string_view block) override;
-    void on_time(Clock::time_point now) override;
+    void do_due_work(Clock::time_point now) override;
 
     [[nodiscard]] bool accepts_data() const override { return !failed(); }
 
@@ -76,12 +76,12 @@ class Recording final : public OutputFile {
     [[nodiscard]] bool is_segment_due(Clock::time_point now) override;
     bool start_segment() override;
     void finish_writing() override;
-    void write_loss_notice(std::string_view unit) override;
+    void write_loss_notice(std::string_view entry) override;
 
   private:
     enum class RepairResult : std::uint8_t {
-        done,    ///< the file ends with a complete unit, or it cannot be read and was not changed
-        foreign, ///< the file contains data of another kind
+        done,    ///< the file ends with a complete entry, or it cannot be read and was not changed
+        foreign, ///< the file contains data of another format
         /// The file was not changed, because it ends with more unfinished compressed data than a
         /// recording can have.
         too_much_unfinished,
@@ -90,7 +90,7 @@ class Recording final : public OutputFile {
 
     void open(StartMode mode);
     void continue_recording();
-    void count_segments();
+    void find_last_segment_number();
     [[nodiscard]] bool open_segment();
     [[nodiscard]] base::UniqueFd wait_for_other_writer() const;
     [[nodiscard]] bool lock_file();
@@ -102,13 +102,14 @@ class Recording final : public OutputFile {
     void begin_file();
     [[nodiscard]] std::string compress_frame(std::string_view text);
 
-    /// Compresses the text in `text_`, if any, and appends the frame to the current unit.
+    /// Compresses the text in `frame_text_`, if any, and appends the frame to `buffer_`.
     void end_frame();
-    /// Writes the rest of the current unit. Returns false if that is not possible now.
-    bool write_current_unit();
+    /// Writes the rest of `buffer_`, in a new segment if none is open. Returns false if that is not
+    /// possible now.
+    bool write_buffered_data();
     void set_error(int error);
     [[nodiscard]] bool was_truncated_elsewhere();
-    bool write_unit();
+    bool write_buffer_to_file();
     void remove_written_part();
     void execute_requests();
     void reopen();
@@ -124,19 +125,20 @@ class Recording final : public OutputFile {
     Disk* disk_;
     std::string file_start_; ///< the bytes that start each file
     int file_ = -1;
-    std::string current_path_;   ///< the path of file_
-    bool is_locked_ = false;     ///< true if this process has locked file_
-    bool is_path_moved_ = false; ///< true if the path no longer refers to file_
-    int reported_error_ = 0;     ///< the error that was last stored in state.reopening_error
+    std::string current_path_;     ///< the path of file_
+    bool has_locked_file_ = false; ///< true if this process has locked file_
+    bool is_path_moved_ = false;   ///< true if another file, or none, now has the path of file_
+    int reported_error_ = 0;       ///< the error that was last stored in state.reopening_error
     std::optional<ZstdFrameWriter> frame_writer_;
-    std::string text_; ///< the text of the next frame; empty if the recording is not compressed
-    Clock::time_point frame_start_{};
-    std::string unit_; ///< the current unit; the bytes before `written_` are in the file
-    std::size_t written_ = 0;
-    std::uint64_t file_bytes_ = 0; ///< size of the current file
+    std::string
+        frame_text_; ///< the text of the next frame; empty if the recording is not compressed
+    Clock::time_point frame_started_at_{};
+    std::string buffer_;            ///< entries or compressed frames that are being written
+    std::size_t written_bytes_ = 0; ///< number of bytes of `buffer_` that are in the file
+    std::uint64_t file_bytes_ = 0;  ///< size of the current file
     bool has_unsynced_data_ = false;
-    std::uint64_t number_ = 0; ///< number of the last segment
-    SegmentAges ages_;
+    std::uint64_t last_segment_number_ = 0; ///< number of the last segment
+    SegmentAges segment_ages_;
     std::int64_t clock_offset_ = 0; ///< wall clock minus steady clock at the last check
     Clock::time_point now_{};
     Clock::time_point opened_at_{};

@@ -16,12 +16,13 @@ namespace tw::store {
 
 namespace {
 
-/// The format of times in file names, such as "20261121T161530Z"; d stands for a digit.
+/// The pattern of a time in a file name, such as "20261121T161530Z"; d stands for a digit.
 constexpr std::string_view kTimePattern = "ddddddddTddddddZ";
-constexpr std::size_t kLeastDigits = 4;
+constexpr std::size_t kMinNumberDigits = 4;
 
-/// Reads a time in kTimePattern. Returns seconds since 1970-01-01 UTC; nullopt if it is no time.
-std::optional<std::int64_t> read_time(const std::string& text) {
+/// Parses a time in the format kTimePattern. Returns seconds since 1970-01-01 UTC; nullopt if the
+/// text is not a time.
+std::optional<std::int64_t> parse_segment_time(const std::string& text) {
     std::tm time{};
     const bool is_time = matches_pattern(text, kTimePattern) &&
                          ::strptime(text.c_str(), base::kFileNameTimeFormat, &time) != nullptr;
@@ -52,12 +53,12 @@ std::optional<Segment> parse_segment_name(std::string_view file) {
     Segment segment{
         .file = std::string{file}, .name = {}, .suffix = std::string{file.substr(stem.size())}};
     const auto number = base::parse_number<std::uint64_t>(digits);
-    if (digits.size() < kLeastDigits || !number || front.size() < kTimePattern.size() + 2) {
+    if (digits.size() < kMinNumberDigits || !number || front.size() < kTimePattern.size() + 2) {
         return std::nullopt;
     }
     segment.number = *number;
     const std::size_t time = front.size() - kTimePattern.size();
-    const auto begun = read_time(std::string{front.substr(time)});
+    const auto begun = parse_segment_time(std::string{front.substr(time)});
     if (front[time - 1] != '-' || !begun) {
         return std::nullopt;
     }
@@ -66,7 +67,7 @@ std::optional<Segment> parse_segment_name(std::string_view file) {
     return segment;
 }
 
-std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* names) {
+std::vector<Segment> list_segments(const std::string& folder, const SegmentNames* names) {
     std::vector<Segment> segments;
     std::error_code error;
     const std::filesystem::directory_iterator end;
@@ -89,9 +90,9 @@ std::vector<Segment> segments_in(const std::string& folder, const SegmentNames* 
 
 namespace {
 
-/// Segments that ended less than this many seconds ago are never deleted, so that a mistake in a
-/// limit does not delete the last hour.
-constexpr std::int64_t kNeverDeletedSeconds = 3600;
+/// Segments that ended less than this many seconds ago are never deleted, even if a user sets a
+/// limit much too low.
+constexpr std::int64_t kMinDeletionAgeSeconds = 3600;
 
 std::int64_t seconds_between(SegmentAges::Clock::time_point from,
                              SegmentAges::Clock::time_point to) {
@@ -99,13 +100,13 @@ std::int64_t seconds_between(SegmentAges::Clock::time_point from,
 }
 
 /// Returns the segments of a recording, the oldest first, with the times and sizes of their files.
-std::vector<Segment> find_segments(Disk& disk, const SegmentNames& names) {
+std::vector<Segment> list_segments_with_sizes(Disk& disk, const SegmentNames& names) {
     std::vector<Segment> found;
-    for (Segment& segment : segments_in(names.folder, &names)) {
-        const auto facts = disk.file_facts(names.folder + '/' + segment.file);
-        if (facts && facts->regular) {
-            segment.written = facts->written;
-            segment.size = facts->size;
+    for (Segment& segment : list_segments(names.folder, &names)) {
+        const auto status = disk.file_status(names.folder + '/' + segment.file);
+        if (status && status->is_regular) {
+            segment.modified = status->modified;
+            segment.size = status->size;
             found.push_back(std::move(segment));
         }
     }
@@ -115,13 +116,13 @@ std::vector<Segment> find_segments(Disk& disk, const SegmentNames& names) {
 } // namespace
 
 void SegmentAges::on_segment_start(std::uint64_t number, Clock::time_point now) {
-    own_.insert_or_assign(number, now);
-    if (own_.size() > kMaxOwnSegments) {
-        own_.erase(own_.begin());
+    start_times_.insert_or_assign(number, now);
+    if (start_times_.size() > kMaxOwnSegments) {
+        start_times_.erase(start_times_.begin());
     }
 }
 
-std::int64_t SegmentAges::seconds_elapsed(std::int64_t from, std::int64_t to) const {
+std::int64_t SegmentAges::plausible_seconds_between(std::int64_t from, std::int64_t to) const {
     const bool after = to >= from;
     const auto step = static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from);
     return after && step <= static_cast<std::uint64_t>(longest_pause_.count())
@@ -129,48 +130,50 @@ std::int64_t SegmentAges::seconds_elapsed(std::int64_t from, std::int64_t to) co
                : 0;
 }
 
-std::vector<std::int64_t> SegmentAges::ages_of(std::span<const Segment> segments,
-                                               Clock::time_point now) const {
+std::vector<std::int64_t> SegmentAges::compute_ages(std::span<const Segment> segments,
+                                                    Clock::time_point now) const {
     std::vector<std::int64_t> ages(segments.size(), 0);
     std::int64_t begun = 0; // time from the start of the next segment until now
     for (std::size_t i = segments.size(); i-- > 0;) {
         const Segment& each = segments[i];
         const bool last = i + 1 == segments.size();
-        const auto own = own_.find(each.number);
-        const bool of_this_run = !own_.empty() && each.number >= own_.begin()->first;
+        const auto own = start_times_.find(each.number);
+        const bool of_this_run =
+            !start_times_.empty() && each.number >= start_times_.begin()->first;
         // Copying a file may change its modification time, so impossible times are replaced.
-        const std::int64_t limit = last ? each.written : segments[i + 1].begun;
+        const std::int64_t limit = last ? each.modified : segments[i + 1].begun;
         const std::int64_t end =
-            each.written >= each.begun && each.written <= limit ? each.written : limit;
+            each.modified >= each.begun && each.modified <= limit ? each.modified : limit;
         if (!last) {
-            ages[i] = begun + (of_this_run ? 0 : seconds_elapsed(end, limit));
+            ages[i] = begun + (of_this_run ? 0 : plausible_seconds_between(end, limit));
         }
-        begun = own != own_.end() ? seconds_between(own->second, now)
-                                  : ages[i] + (of_this_run ? 0 : seconds_elapsed(each.begun, end));
+        begun = own != start_times_.end()
+                    ? seconds_between(own->second, now)
+                    : ages[i] + (of_this_run ? 0 : plausible_seconds_between(each.begun, end));
     }
     return ages;
 }
 
 std::size_t delete_old_segments(Disk& disk, const SegmentNames& names,
-                                const RetentionLimits& limits, std::uint64_t least_free,
+                                const RetentionLimits& limits, std::uint64_t min_free_bytes,
                                 const SegmentAges& ages, SegmentAges::Clock::time_point now,
                                 std::string_view current) {
     if (!limits.has_limit()) {
         return 0;
     }
-    const std::vector<Segment> found = find_segments(disk, names);
-    const std::vector<std::int64_t> seconds = ages.ages_of(found, now);
+    const std::vector<Segment> found = list_segments_with_sizes(disk, names);
+    const std::vector<std::int64_t> seconds = ages.compute_ages(found, now);
     std::uint64_t bytes =
         std::accumulate(found.begin(), found.end(), std::uint64_t{0},
                         [](std::uint64_t sum, const Segment& each) { return sum + each.size; });
-    std::uint64_t free = least_free == 0 ? 0 : disk.free_bytes(names.folder);
+    std::uint64_t free = min_free_bytes == 0 ? 0 : disk.free_bytes(names.folder);
     std::size_t deleted = 0;
     for (std::size_t i = 0; i < found.size(); ++i) {
         const bool old = limits.age.count() != 0 && seconds[i] > limits.age.count();
         const bool much = limits.bytes != 0 && bytes > limits.bytes;
-        const bool full = free < least_free;
+        const bool full = free < min_free_bytes;
         const std::string path = names.folder + '/' + found[i].file;
-        if ((old || much || full) && seconds[i] >= kNeverDeletedSeconds && path != current &&
+        if ((old || much || full) && seconds[i] >= kMinDeletionAgeSeconds && path != current &&
             disk.remove(path)) {
             bytes -= found[i].size;
             free += found[i].size;

@@ -33,15 +33,16 @@ struct SegmentNames {
     return suffix.starts_with(".pcapng");
 }
 
+/// A file of a recording that is divided into segments.
 struct Segment {
     std::string file;   ///< file name without the folder
     std::string name;   ///< SegmentNames::name of the recording
     std::string suffix; ///< for example ".jsonl.zst"
     std::uint64_t number = 0;
     // Times are of the wall clock, in seconds since 1970-01-01 UTC.
-    std::int64_t begun = 0;   ///< when the segment was started, according to its name
-    std::int64_t written = 0; ///< when the file was last modified; 0 if it was not looked up
-    std::uint64_t size = 0;   ///< size of the file in bytes; 0 if it was not looked up
+    std::int64_t begun = 0;    ///< when the segment was started, according to its name
+    std::int64_t modified = 0; ///< when the file was last modified; 0 if it was not looked up
+    std::uint64_t size = 0;    ///< size of the file in bytes; 0 if it was not looked up
 
     /// Returns true if the segment belongs to a capture; false if it contains records.
     [[nodiscard]] bool is_capture() const { return is_capture_suffix(suffix); }
@@ -50,11 +51,10 @@ struct Segment {
 /// Parses a file name; nullopt if it is not the name of a segment.
 [[nodiscard]] std::optional<Segment> parse_segment_name(std::string_view file);
 
-/// Returns the segments in a folder, grouped by recording and sorted by number; nothing if the
-/// folder cannot be read. `names`: if not null, returns only the segments of this recording,
-/// compressed or not.
-[[nodiscard]] std::vector<Segment> segments_in(const std::string& folder,
-                                               const SegmentNames* names = nullptr);
+/// Returns the segments in a folder, sorted by recording and number; none if the folder cannot be
+/// read. If `names` is not null, returns only the segments of this recording, compressed or not.
+[[nodiscard]] std::vector<Segment> list_segments(const std::string& folder,
+                                                 const SegmentNames* names = nullptr);
 
 /// Limits of a recording or of its segments; zero: no limit.
 struct RetentionLimits {
@@ -64,10 +64,10 @@ struct RetentionLimits {
     [[nodiscard]] bool has_limit() const { return age.count() != 0 || bytes != 0; }
 };
 
-/// Computes how long ago the segments of a recording ended. For segments of this run, it uses a
-/// monotonic clock. For earlier segments, it adds up the wall-clock times between segments. A time
-/// between two segments that is negative, or longer than both a month and `kept_age`, counts as
-/// zero, because the clock was set.
+/// Computes how long ago the segments of a recording ended. The ages of this run's segments come
+/// from a monotonic clock. The ages of earlier segments are sums of wall-clock times between
+/// segments. A time between two segments counts as zero if the clock was set in between: if the
+/// time is negative, or longer than both a month and `kept_age`.
 class SegmentAges {
   public:
     using Clock = std::chrono::steady_clock;
@@ -80,27 +80,28 @@ class SegmentAges {
 
     /// Returns for each segment the number of seconds since its end; 0 for the last segment, which
     /// is being written. Precondition: `segments` is sorted by number.
-    [[nodiscard]] std::vector<std::int64_t> ages_of(std::span<const Segment> segments,
-                                                    Clock::time_point now) const;
+    [[nodiscard]] std::vector<std::int64_t> compute_ages(std::span<const Segment> segments,
+                                                         Clock::time_point now) const;
 
   private:
     static constexpr std::size_t kMaxOwnSegments = 65536;
 
     /// Returns the number of seconds from the end of a segment (`from`) to the start of a later
     /// segment (`to`); 0 if the clock was set in between.
-    [[nodiscard]] std::int64_t seconds_elapsed(std::int64_t from, std::int64_t to) const;
+    [[nodiscard]] std::int64_t plausible_seconds_between(std::int64_t from, std::int64_t to) const;
 
-    std::chrono::seconds
-        longest_pause_; ///< a longer time between two segments shows that the clock was set
+    /// If the time between two segments is longer than this, the clock was set in between.
+    std::chrono::seconds longest_pause_;
     /// When the segments of this run started, by segment number.
-    std::map<std::uint64_t, Clock::time_point> own_;
+    std::map<std::uint64_t, Clock::time_point> start_times_;
 };
 
-/// Deletes the oldest segments until the recording is within the limits, and at least `least_free`
-/// bytes are free on its disk. Never deletes the file `current`, nor a segment that ended within
-/// the last hour. Deletes nothing if `limits` has no limit. Returns the number of deleted segments.
+/// Deletes the oldest segments until the recording is within the limits, and at least
+/// `min_free_bytes` bytes are free on its disk. Never deletes the file `current`, nor a segment
+/// that ended within the last hour. Deletes nothing without a limit in `limits`. Returns the number
+/// of deleted segments.
 std::size_t delete_old_segments(Disk& disk, const SegmentNames& names,
-                                const RetentionLimits& limits, std::uint64_t least_free,
+                                const RetentionLimits& limits, std::uint64_t min_free_bytes,
                                 const SegmentAges& ages, SegmentAges::Clock::time_point now,
                                 std::string_view current);
 

@@ -15,16 +15,18 @@ namespace tw::store {
 /// Decompresses data piece by piece. The data may consist of several compressed frames.
 class Decompressor : public record::InterfaceBase {
   public:
+    /// The result of one call of decompress().
     struct Result {
         std::size_t read = 0;      ///< number of bytes read from `packed`
         std::size_t written = 0;   ///< number of bytes written to `room`
         bool within_frame = false; ///< true if the current frame has not ended
         bool damaged = false;      ///< true if the data is not valid compressed data
         /// True if the data needs a larger window than kMaxWindowLog. `damaged` is then true, too.
-        bool too_wide = false;
+        bool window_too_large = false;
     };
 
-    [[nodiscard]] virtual Result unpack(std::span<const char> packed, std::span<char> room) = 0;
+    /// Reads a part of `packed` and writes its decompressed data to `room`. Returns how much.
+    [[nodiscard]] virtual Result decompress(std::span<const char> packed, std::span<char> room) = 0;
 };
 
 /// The largest zstd window that is accepted, as log2 of its bytes: 128 MiB.
@@ -64,29 +66,31 @@ class ZstdFrameWriter {
     ZstdFrameWriter(const ZstdFrameWriter&) = delete;
     ZstdFrameWriter& operator=(const ZstdFrameWriter&) = delete;
 
+    /// Compresses the text into one frame, which is appended to `out`.
     void append_frame(std::string_view text, std::string& out);
 
   private:
     std::unique_ptr<ZSTD_CCtx_s, std::size_t (*)(ZSTD_CCtx_s*)> context_;
-    /// The buffer for compressed data. Its unused parts take no physical memory.
-    std::unique_ptr<char[]> room_;
-    std::size_t room_size_ = 0;
+    /// Contains a compressed frame. The unused part of this buffer takes no physical memory.
+    std::unique_ptr<char[]> buffer_;
+    std::size_t buffer_size_ = 0;
     /// True if the previous frame was very small, because most of its text repeated earlier text.
-    bool repetitive_ = false;
+    bool was_repetitive_ = false;
 };
 
-/// A frame of a recording ends at this many bytes of text. This is the text of several ticks of a
-/// full server, for all its players. A frame stays in memory while the disk is full, and readers
-/// need memory for its text until they have verified the checksum.
-inline constexpr std::size_t kFrameText = std::size_t{12} << 20U;
+/// A frame of a recording ends at this many bytes of text, which several ticks of a full server
+/// fill. Larger frames would need more memory: in the writer while the disk is full, and in readers
+/// until they have verified the checksum.
+inline constexpr std::size_t kFrameTextBytes = std::size_t{12} << 20U;
 
+/// The result of scan_frames().
 struct FrameScan {
-    /// Size of the complete frames at the start of the file, in bytes.
+    /// Total size of the complete frames at the start of the file, in bytes.
     std::uint64_t complete_bytes = 0;
     std::uint64_t size = 0; ///< size of the file in bytes
-    /// True if the data after the complete frames does not begin like a frame, so that another
-    /// program wrote it.
-    bool foreign = false;
+    /// True if the data after the complete frames does not begin like a frame. Another program then
+    /// wrote it.
+    bool has_foreign_data = false;
 };
 
 /// Finds the complete frames of a file without decompressing them. Zeros up to the end of the file,

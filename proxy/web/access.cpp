@@ -99,8 +99,8 @@ std::optional<Response> refuse_access(const Request& request, AccessLevel level,
 
 namespace {
 
-/// Returns "localhost" for "localhost:9303" and "::1" for "[::1]:9303"; empty if the text has
-/// neither of these formats.
+/// Returns the host without the port: "localhost" for "localhost:9303", and "::1" for "[::1]:9303".
+/// Returns an empty text if the host is invalid.
 std::string_view host_name(std::string_view host) {
     std::string_view name = host;
     std::string_view port;
@@ -140,7 +140,7 @@ bool is_allowed_host(const Request& request, const AccessOptions& options) {
                                [name](const std::string& known) { return iequals(name, known); });
 }
 
-/// Returns true if the live page caused the request, or no web page.
+/// Returns true if the live page caused the request, or if no web page caused it.
 bool is_same_origin(const Request& request) {
     if (!request.fetch_site.empty() && request.fetch_site != "same-origin" &&
         request.fetch_site != "none") {

@@ -11,21 +11,21 @@
 
 namespace tw::web {
 
-/// The access level that a request needs.
+/// The access level that a request needs: which clients may send it.
 enum class AccessLevel : std::uint8_t {
-    health, ///< everyone, also on connections reserved for health checks
-    page,   ///< everyone: static files, which contain no game data
-    read,   ///< everyone if AccessOptions::network_may_read is set; otherwise as for `change`
+    health, ///< all clients, also on connections reserved for health checks
+    page,   ///< all clients, because the page's files contain no game data
+    read,   ///< as `change`, and clients on loopback; all if AccessOptions::network_may_read is set
     change, ///< clients with the token, and clients on the owner's unix socket
 };
 
 /// Who may use the page, and under which host names browsers may reach it.
 struct AccessOptions {
     std::string token{}; ///< the secret that `read` and `change` need; empty if there is none
-    /// Clients in the network may read without the token; clients on loopback always may.
+    /// True if clients in the network may read without the token, as clients on loopback may.
     bool network_may_read = false;
     std::string token_hint{}; ///< text that says how to get the token; appended to refusals
-    /// Host names that are accepted in addition to the names that are always valid.
+    /// Accepted host names, in addition to those that refuse_foreign_origin() always accepts.
     std::vector<std::string> hosts{};
     std::string unknown_host_hint{}; ///< how to add a host name, as text; appended to refusals
 };
@@ -40,21 +40,23 @@ struct AccessOptions {
 /// about the token.
 [[nodiscard]] bool authorization_has_token(std::string_view authorization, std::string_view token);
 
-/// Returns the token in a subprotocol `bearer.HEX`; empty if there is none. A page has no other way
-/// to send a token with a WebSocket request.
+/// Returns the token in a subprotocol `bearer.HEX`; empty without such a subprotocol. A web page
+/// has no other way to send a token with a WebSocket request.
 [[nodiscard]] std::string token_in_protocols(std::string_view protocols);
 
 /// Returns the refusal for a request that a web page of another site may have caused; nullopt if
 /// the request is allowed.
 ///
-/// A page of another origin can make a browser send requests here, but it cannot choose their Host
-/// (the name that the browser looked up), Origin or Sec-Fetch-Site. With DNS rebinding, the other
-/// page's host name resolves to our address. A host name is therefore valid only if it is an
-/// address, `localhost` or one of `hosts`. A name without a dot, as containers and local networks
-/// use, is valid, too, if the request did not come to loopback. A request that changes something or
-/// opens a WebSocket must come from our own page or from no page. A request with a body needs a
-/// content type that no form can send without a preflight request. Requests over a unix socket are
-/// allowed, because browsers cannot use one.
+/// A page of another origin can make a browser send requests to twscope, but it cannot choose their
+/// headers Host (the name that the browser looked up), Origin and Sec-Fetch-Site. With DNS
+/// rebinding, the other page's host name resolves to twscope's address. Therefore:
+/// - The host must be an address, `localhost`, or one of AccessOptions::hosts. If the request did
+///   not come to loopback, a name without a dot is valid, too. Containers and local networks use
+///   such names.
+/// - A request that changes something or opens a WebSocket must come from the live page, or from no
+///   page.
+/// - A request with a body needs a content type that no form can send without a preflight request.
+/// - A request over a unix socket is allowed, because browsers cannot use unix sockets.
 [[nodiscard]] std::optional<Response> refuse_foreign_origin(const Request& request,
                                                             const AccessOptions& options);
 

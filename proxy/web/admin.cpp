@@ -1,7 +1,6 @@
 #include "proxy/web/admin.h"
 
-#include "proxy/web/map_design.h"
-#include "proxy/web/page.h"
+#include "proxy/web/page_files.h"
 #include "proxy/web/page_json.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@ namespace tw::web {
 namespace {
 
 constexpr const char* kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
-constexpr unsigned kUnavailable = 503;
+constexpr unsigned kServiceUnavailable = 503;
 
 void show_page_file(RequestContext& /*context*/, const Request& request, const Respond& respond) {
     const PageFile& file = *find_page_file(request.path);
@@ -35,8 +34,8 @@ void show_sessions(RequestContext& context, const Request& request, const Respon
     if (!server && query_value(request.query, "server")) {
         return respond({.status = 400, .body = "percent-encode server: a space is %20\n"});
     }
-    respond(json_response(sessions_json(server && !server->empty() ? context.data.state_of(*server)
-                                                                   : context.state())));
+    respond(json_response(sessions_json(
+        server && !server->empty() ? context.data.state_of_server(*server) : context.state())));
 }
 
 void show_objects(RequestContext& context, const Request& /*request*/, const Respond& respond) {
@@ -44,29 +43,29 @@ void show_objects(RequestContext& context, const Request& /*request*/, const Res
 }
 
 void show_filter_keys(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond(json_response(context.data.keys_json()));
+    respond(json_response(context.data.filter_keys_json()));
 }
 
-Response response_of(const Health& health) {
-    return {.status = health.ok ? 200 : kUnavailable, .body = health.text + '\n'};
+Response health_response(const Health& health) {
+    return {.status = health.ok ? 200 : kServiceUnavailable, .body = health.text + '\n'};
 }
 
 void show_liveness(RequestContext& context, const Request& /*request*/, const Respond& respond) {
-    respond(response_of(context.data.check_liveness()));
+    respond(health_response(context.data.check_liveness()));
 }
 
 /// Answers /readyz. On a connection reserved for health checks, sends the result of the previous
 /// check without waiting for a new one.
 void show_readiness(RequestContext& context, const Request& request, const Respond& respond) {
     if (request.is_reserved) {
-        respond(response_of(
+        respond(health_response(
             context.readiness.value_or(Health{.text = "too many requests; try again"})));
     }
     context.data.check_readiness(
         [&context, respond = request.is_reserved ? Respond{} : respond](const Health& health) {
             context.readiness = health;
             if (respond) {
-                respond(response_of(health));
+                respond(health_response(health));
             }
         });
 }
@@ -120,7 +119,7 @@ void write_flight_recording(RequestContext& context, const Request& request,
             {.status = 400,
              .body = "name a session, for example /api/flight?session=1, or none for all\n"});
     }
-    if (!context.data.state().recording.has_flight) {
+    if (!context.data.state().recording.has_flight_recorder) {
         return respond({.status = kConflict, .body = "there is no flight recorder\n"});
     }
     if (!context.data.write_flight_recording(*session)) {
@@ -131,6 +130,7 @@ void write_flight_recording(RequestContext& context, const Request& request,
     respond({.body = "written\n"});
 }
 
+/// A request that the server answers: its method and path, and the function that answers it.
 struct Route {
     std::string_view method;
     std::string_view path;
@@ -189,7 +189,7 @@ WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
     if (request.path != "/api/live") {
         return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
-    // If the token changes after the check below, the viewer's number is old: it is disconnected.
+    // If the token changes after the check below, the viewer has an old number and is disconnected.
     const std::uint32_t token = token_number_;
     const std::string from_page = "Bearer " + token_in_protocols(request.protocols);
     Request authorized = request;
@@ -226,7 +226,7 @@ std::optional<Response> AdminServer::refuse_request(const Request& request, Acce
 
 void AdminServer::answer_request(const Request& request, const Respond& respond) {
     const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
-    // A load balancer checks health over HTTP/1.0 without a Host header, or with a name of its own.
+    // A load balancer's health check has no Host header (in HTTP/1.0), or any name in it.
     const bool is_health_check = std::ranges::any_of(kRoutes, [&](const Route& route) {
         return route.level == AccessLevel::health && route.method == method &&
                route.path == request.path;

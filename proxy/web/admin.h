@@ -65,7 +65,7 @@ class AdminServer {
     RequestContext context_;
     std::mutex access_mutex_; ///< guards access_.token
     AccessOptions access_;
-    /// Number of the current token; grows with each change.
+    /// Number of the current token. Each change of the token increases it.
     std::atomic<std::uint32_t> token_number_{1};
     HttpServer server_; ///< the last member, because its thread uses the others
 };

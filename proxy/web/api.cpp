@@ -7,7 +7,12 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,11 +26,11 @@ RunState RequestContext::state() const {
     state.view.limit_sessions(false);
     state.impairment_change = impairment_change;
     state.viewers = viewers.size();
-    state.viewers_lost = viewers.dropped_message_count();
+    state.dropped_viewer_messages = viewers.dropped_message_count();
     return state;
 }
 
-RunState PageData::state_of(const std::string& server) const {
+RunState PageData::state_of_server(const std::string& server) const {
     RunState of_server = state();
     std::erase_if(of_server.view.sessions,
                   [&](const SessionView& session) { return session.server_name != server; });
@@ -37,17 +42,17 @@ RunState PageData::state_of(const std::string& server) const {
 namespace {
 
 constexpr unsigned kConflict = 409;
-constexpr const char* kNoFolder =
+constexpr const char* kNoFolderText =
     "there is no folder for recordings; twscope is given one at start";
 
+/// A request to start or stop a recording.
 struct SwitchRequest {
     std::string_view name;
     RecordingKind kind;
     bool on;
 };
 
-/// Returns which recording the query starts or stops; nullopt if the query does not name exactly
-/// one.
+/// Parses a query such as "capture=on"; nullopt if the query does not name exactly one recording.
 std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
     std::optional<SwitchRequest> wanted;
     constexpr std::array<std::pair<std::string_view, RecordingKind>, 2> kSwitches{
@@ -68,14 +73,14 @@ std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
 } // namespace
 
 tl::expected<void, std::string> PageData::switch_recording(RecordingKind /*kind*/, bool /*on*/) {
-    return tl::unexpected{std::string{kNoFolder}};
+    return tl::unexpected{std::string{kNoFolderText}};
 }
 
 void send_recording_list(RequestContext& context, const Request& /*request*/,
                          const Respond& respond) {
     const auto recordings = context.data.list_recordings();
     if (!recordings) {
-        return respond({.status = kConflict, .body = std::string{kNoFolder} + '\n'});
+        return respond({.status = kConflict, .body = std::string{kNoFolderText} + '\n'});
     }
     boost::json::array files;
     for (const RecordedFile& file : *recordings) {
@@ -116,11 +121,11 @@ namespace {
 /// The maximum number of tiles of a map that is sent. A browser could not show a larger map, and
 /// converting it would take too much memory.
 constexpr std::int64_t kMaxTiles = std::int64_t{1} << 21U;
-/// The longest wait in seconds that a request may ask for. Its connection must not time out before
-/// the response (see HttpTimeouts).
-constexpr double kMaxWait = 4;
-constexpr std::size_t kUsualLimit = 1000;
-constexpr std::size_t kMaxLimit = 10000;
+/// The longest wait in seconds that a request may ask for. It is shorter than HttpTimeouts::usual,
+/// so that the connection does not time out before the response.
+constexpr double kMaxWaitSeconds = 4;
+constexpr std::size_t kDefaultRecordLimit = 1000;
+constexpr std::size_t kMaxRecordLimit = 10000;
 
 } // namespace
 
@@ -140,6 +145,39 @@ void send_map(RequestContext& context, const Request& request, const Respond& re
         request.accepts_gzip ? *context.maps.compressed_map_json(physics) : map_json(*physics));
     response.is_gzipped = request.accepts_gzip;
     respond(std::move(response));
+}
+
+namespace {
+
+/// Returns the map file of the request's session; null if there is none.
+std::shared_ptr<const std::vector<std::byte>> find_map_file(const PageData& data,
+                                                            const Request& request) {
+    const auto session = query_number<std::uint32_t>(request.query, "session");
+    return session ? data.map_of_session(*session).file_bytes : nullptr;
+}
+
+void send_if_found(std::optional<std::string> body, const char* content_type,
+                   const Respond& respond) {
+    if (!body) {
+        return respond({.status = 404,
+                        .body = "no such map or image, or it is too large; an example: "
+                                "/api/map_design?session=1\n"});
+    }
+    respond({.content_type = content_type, .body = *std::move(body)});
+}
+
+} // namespace
+
+void send_map_design(RequestContext& context, const Request& request, const Respond& respond) {
+    const auto file = find_map_file(context.data, request);
+    send_if_found(file ? map_design_json(*file) : std::nullopt, "application/json", respond);
+}
+
+void send_map_image(RequestContext& context, const Request& request, const Respond& respond) {
+    const auto file = find_map_file(context.data, request);
+    const auto number = query_number<std::uint32_t>(request.query, "image");
+    send_if_found(file && number ? image_pixels(*file, *number) : std::nullopt,
+                  "application/octet-stream", respond);
 }
 
 void send_next_snapshot(RequestContext& context, const Request& request, const Respond& respond) {
@@ -175,16 +213,17 @@ void send_records(RequestContext& context, const Request& request, const Respond
     const bool has_limit = query_value(request.query, "limit").has_value();
     const auto wait = query_number<double>(request.query, "wait");
     const auto limit = query_number<std::size_t>(request.query, "limit");
-    if ((has_wait && !(wait && *wait >= 0 && *wait <= kMaxWait)) ||
-        (has_limit && !(limit && *limit <= kMaxLimit))) {
+    if ((has_wait && !(wait && *wait >= 0 && *wait <= kMaxWaitSeconds)) ||
+        (has_limit && !(limit && *limit <= kMaxRecordLimit))) {
         return respond({.status = 400,
                         .body = fmt::format("wait is 0 to {} seconds, limit at most {} records\n",
-                                            kMaxWait, kMaxLimit)});
+                                            kMaxWaitSeconds, kMaxRecordLimit)});
     }
-    constexpr double kMs = 1000;
+    constexpr double kMsPerSecond = 1000;
     context.viewers.request_records(
-        std::move(filter), std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMs)},
-        limit.value_or(kUsualLimit), request.peer, respond);
+        std::move(filter),
+        std::chrono::milliseconds{static_cast<int>(wait.value_or(1) * kMsPerSecond)},
+        limit.value_or(kDefaultRecordLimit), request.peer, respond);
 }
 
 } // namespace tw::web

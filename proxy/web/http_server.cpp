@@ -1,7 +1,7 @@
 #include "proxy/web/http_server.h"
 
-#include "proxy/web/page.h"
 #include "proxy/web/page_data.h"
+#include "proxy/web/page_files.h"
 
 #include <algorithm>
 #include <array>
@@ -46,14 +46,14 @@ std::string_view to_std_view(beast::string_view text) {
 }
 
 /// Returns a header that may occur only once; empty if it is missing or repeated.
-std::string_view single_field(const BeastRequest& message, http::field name) {
+std::string_view single_header(const BeastRequest& message, http::field name) {
     return message.count(name) == 1 ? to_std_view(message[name]) : std::string_view{};
 }
 
 /// Returns the request that a message contains. Its views are valid while the message exists.
-Request request_from(const BeastRequest& message) {
+Request to_request(const BeastRequest& message) {
     const RequestTarget target = read_request_target(to_std_view(message.target()));
-    const std::string_view host = single_field(message, http::field::host);
+    const std::string_view host = single_header(message, http::field::host);
     return {.method = to_std_view(message.method_string()),
             .path = target.path,
             .query = target.query,
@@ -61,8 +61,8 @@ Request request_from(const BeastRequest& message) {
             .origin = to_std_view(message[http::field::origin]),
             .fetch_site = to_std_view(message["Sec-Fetch-Site"]),
             .content_type = to_std_view(message[http::field::content_type]),
-            .authorization = single_field(message, http::field::authorization),
-            .protocols = single_field(message, http::field::sec_websocket_protocol),
+            .authorization = single_header(message, http::field::authorization),
+            .protocols = single_header(message, http::field::sec_websocket_protocol),
             .body = message.body(),
             .wants_web_socket = boost::beast::websocket::is_upgrade(message),
             .accepts_gzip = accepts_gzip(to_std_view(message[http::field::accept_encoding]))};
@@ -77,7 +77,7 @@ bool expects_continue(const BeastRequest& message) {
 }
 
 /// Returns the response to a request that the parser rejected.
-Response response_to_parse_error(const boost::system::error_code& error) {
+Response parse_error_response(const boost::system::error_code& error) {
     if (error == http::error::header_limit) {
         return {.status = 431, .body = "headers too long\n"};
     }
@@ -91,7 +91,8 @@ Response response_to_parse_error(const boost::system::error_code& error) {
 
 ConnectionLimiter::ConnectionDecision
 ConnectionLimiter::admit_connection(ConnectionNumber number, const base::Network& peer) {
-    std::array<std::size_t, 2> all{}; // the usual connections, the reserved ones
+    // The numbers of unreserved and of reserved connections, of all peers and of this peer.
+    std::array<std::size_t, 2> all{};
     std::array<std::size_t, 2> of_peer{};
     for (const Connection& connection : connections_) {
         ++all.at(connection.is_reserved ? 1 : 0);
@@ -137,14 +138,14 @@ using Error = boost::system::error_code;
 /// The pause after an error of accept(), such as a lack of file descriptors.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
-/// The smallest size in bytes of a response that is compressed.
-constexpr std::size_t kWorthGzip = 1024;
+/// Responses with fewer bytes than this are not compressed.
+constexpr std::size_t kMinGzipBytes = 1024;
 
 /// The number of bytes of a file that are read at once.
-constexpr std::size_t kFilePiece = std::size_t{64} << 10U;
+constexpr std::size_t kFileReadBytes = std::size_t{64} << 10U;
 
 /// The policy that forbids loading, running and framing anything.
-constexpr const char* kClosedPolicy = "default-src 'none'; frame-ancestors 'none'";
+constexpr const char* kStrictContentPolicy = "default-src 'none'; frame-ancestors 'none'";
 
 /// Returns the status line and the headers of a response. `length`: the size of its body.
 std::string header_text(const Response& response, std::uint64_t length) {
@@ -160,7 +161,7 @@ std::string header_text(const Response& response, std::uint64_t length) {
         {"Referrer-Policy", "no-referrer"},
         {"Cross-Origin-Resource-Policy", "same-origin"},
         {"Content-Security-Policy",
-         response.content_policy.empty() ? kClosedPolicy : response.content_policy},
+         response.content_policy.empty() ? kStrictContentPolicy : response.content_policy},
         {"Vary", "Accept-Encoding"},
         {"Allow", response.allow},
         {"WWW-Authenticate", response.challenge},
@@ -177,10 +178,8 @@ std::string header_text(const Response& response, std::uint64_t length) {
 
 } // namespace
 
-// Not in an unnamed namespace, because HttpServer uses it.
-
-/// A connection: reads one request, writes one response and closes. The server owns the connection
-/// as long as ConnectionLimiter counts it.
+/// A connection, which reads one request, writes one response and closes. ConnectionLimiter counts
+/// it until it is destroyed.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
     HttpConnection(HttpSocket socket, ConnectionOrigin origin, bool is_reserved,
@@ -236,16 +235,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         Error error;
         buffer_.consume(parser_.put(buffer_.data(), error));
         if (error && error != http::error::need_more) {
-            return write_response(response_to_parse_error(error));
+            return write_response(parse_error_response(error));
         }
         if (buffer_.size() == buffer_.max_size()) {
-            return write_response(response_to_parse_error(http::error::header_limit));
+            return write_response(parse_error_response(http::error::header_limit));
         }
         if (parser_.is_done()) {
             return answer_request();
         }
         if (parser_.is_header_done() && expects_continue(parser_.get()) &&
-            !std::exchange(is_continued_, true)) {
+            !std::exchange(has_sent_continue_, true)) {
             return send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read_more);
         }
         read_more();
@@ -253,9 +252,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
     /// Sends these texts, then calls `then`.
     void send(std::string head, std::string body, void (HttpConnection::*then)()) {
-        head_ = std::move(head);
+        headers_ = std::move(head);
         body_ = std::move(body);
-        asio::async_write(socket_, std::array{asio::buffer(head_), asio::buffer(body_)},
+        asio::async_write(socket_, std::array{asio::buffer(headers_), asio::buffer(body_)},
                           [self = shared_from_this(), then](const Error& error, std::size_t) {
                               if (!error) {
                                   (self.get()->*then)();
@@ -266,15 +265,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     /// Sends the next piece of the file. Each piece has its own deadline. If the file was
     /// truncated meanwhile, the response is shorter than announced.
     void send_file() {
-        std::string piece(std::min<std::uint64_t>(kFilePiece, file_->bytes - sent_), '\0');
+        std::string piece(std::min<std::uint64_t>(kFileReadBytes, file_->bytes - sent_file_bytes_),
+                          '\0');
         const ssize_t size = piece.empty() ? 0
                                            : ::pread(file_->file.get(), piece.data(), piece.size(),
-                                                     static_cast<off_t>(sent_));
+                                                     static_cast<off_t>(sent_file_bytes_));
         if (size <= 0) {
             return shut_down();
         }
         piece.resize(static_cast<std::size_t>(size));
-        sent_ += piece.size();
+        sent_file_bytes_ += piece.size();
         restart_deadline();
         send({}, std::move(piece), &HttpConnection::send_file);
     }
@@ -282,10 +282,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     // NOLINTEND(misc-no-recursion)
 
     void answer_request() {
-        deadline_.cancel(); // the answer may take longer
+        deadline_.cancel(); // the time limit does not include the work of the handler
         server_->limiter_.mark_request_arrived(number_);
-        head_only_ = parser_.get().method() == http::verb::head;
-        Request request = request_from(parser_.get());
+        is_head_request_ = parser_.get().method() == http::verb::head;
+        Request request = to_request(parser_.get());
         accepts_gzip_ = request.accepts_gzip;
         request.connection_origin = origin_;
         request.is_reserved = is_reserved_;
@@ -318,17 +318,17 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
     void write_response(Response response) {
         const bool compresses =
-            accepts_gzip_ && !response.is_gzipped && response.body.size() >= kWorthGzip;
+            accepts_gzip_ && !response.is_gzipped && response.body.size() >= kMinGzipBytes;
         if (compresses) {
             response.body = gzip_text(response.body);
             response.is_gzipped = true;
         }
-        file_ = head_only_ ? nullptr : response.file;
+        file_ = is_head_request_ ? nullptr : response.file;
         const std::uint64_t length =
             response.file != nullptr ? response.file->bytes : response.body.size();
         std::string head = header_text(response, length);
         restart_deadline();
-        send(std::move(head), head_only_ ? std::string{} : std::move(response.body),
+        send(std::move(head), is_head_request_ ? std::string{} : std::move(response.body),
              file_ != nullptr ? &HttpConnection::send_file : &HttpConnection::shut_down);
     }
 
@@ -345,12 +345,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     HttpServer::Timer deadline_;
     beast::flat_buffer buffer_{kMaxHeaderBytes + kMaxBodyBytes};
     http::request_parser<http::string_body> parser_;
-    std::string head_;
+    std::string headers_;
     std::string body_;
     std::shared_ptr<const ServedFile> file_; ///< sent after body_; null: there is no file
-    std::uint64_t sent_ = 0;                 ///< number of bytes of the file that were sent
-    bool is_continued_ = false;              ///< "100 Continue" was sent
-    bool head_only_ = false;
+    std::uint64_t sent_file_bytes_ = 0;      ///< number of bytes of the file that were sent
+    bool has_sent_continue_ = false;         ///< true if "100 Continue" was sent
+    bool is_head_request_ = false;
     bool accepts_gzip_ = false;
 };
 
@@ -396,15 +396,16 @@ void HttpServer::add_connection(HttpSocket socket, ConnectionOrigin origin) {
         return;
     }
     if (place.evicted) {
-        if (const auto leaving = reserved_[*place.evicted].lock()) {
+        if (const auto leaving = reserved_connections_[*place.evicted].lock()) {
             leaving->close();
         }
     }
     const auto connection = std::make_shared<HttpConnection>(std::move(socket), origin,
                                                              place.is_reserved, number, *this);
     if (place.is_reserved) {
-        std::erase_if(reserved_, [](const auto& entry) { return entry.second.expired(); });
-        reserved_[number] = connection;
+        std::erase_if(reserved_connections_,
+                      [](const auto& entry) { return entry.second.expired(); });
+        reserved_connections_[number] = connection;
     }
     connection->start();
 }

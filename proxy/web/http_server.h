@@ -28,14 +28,14 @@ struct ServedFile;
 
 /// The parts of a request target. They refer to the parsed text.
 struct RequestTarget {
-    /// The host in the target, which replaces the Host header; nullopt without a host.
+    /// The host in the target, which replaces the Host header; nullopt if the target has no host.
     std::optional<std::string_view> host{};
     std::string_view path{};  ///< "/api/state"
     std::string_view query{}; ///< text after the question mark
 };
 
-/// Parses "/path?query" or "http://host/path?query". A client may send the second form through a
-/// proxy, and every HTTP/1.1 server must accept it.
+/// Parses "/path?query" or "http://host/path?query". Clients send the second form to a proxy, but
+/// every HTTP/1.1 server must accept it.
 /// Source: RFC 9112, 3.2.2.
 [[nodiscard]] RequestTarget read_request_target(std::string_view text);
 
@@ -54,19 +54,20 @@ struct Request {
     std::string_view protocols{};
     std::string_view body{};
     ConnectionOrigin connection_origin = ConnectionOrigin::loopback;
-    /// The connection is reserved for health checks (see ConnectionLimiter).
+    /// True if the connection is reserved for health checks (see ConnectionLimiter).
     bool is_reserved = false;
-    bool wants_web_socket = false; ///< the request asks for a WebSocket
-    bool accepts_gzip = false;     ///< the client accepts compressed responses
+    bool wants_web_socket = false; ///< true if the request asks for a WebSocket
+    bool accepts_gzip = false;     ///< true if the client accepts compressed responses
     std::string client_name{};     ///< for log messages: an address, or "the unix socket"
     base::Network peer{}; ///< the client's address; all clients on unix sockets count as one
 };
 
+/// An HTTP response.
 struct Response {
     unsigned status = 200;
     std::string content_type = "text/plain; charset=utf-8";
     std::string body{};
-    /// `body` is compressed with gzip. Otherwise, the server compresses long bodies.
+    /// True if `body` is compressed with gzip. If false, the server compresses long bodies.
     bool is_gzipped = false;
     std::string allow{};          ///< the allowed methods, for status 405
     std::string challenge{};      ///< WWW-Authenticate, for status 401
@@ -79,11 +80,12 @@ struct Response {
     return {.content_type = "application/json", .body = std::move(body)};
 }
 
-/// Limits the number of connections, in all and for each peer. A few more connections are reserved
-/// for health checks, which therefore work even while all other connections are in use.
+/// Limits the number of connections, of all peers and of each peer. If they are used up, a few more
+/// connections are admitted that only health checks may use.
 ///
-/// If the reserved connections are used up, a new connection replaces the oldest of them that has
-/// not sent its request. Health checks send their request at once, so they are not replaced.
+/// If these reserved connections are used up, too, a new connection replaces the oldest reserved
+/// connection that has not sent its request. Health checks send their request at once, so they are
+/// not replaced.
 class ConnectionLimiter {
   public:
     using ConnectionNumber = std::uint64_t;
@@ -99,13 +101,13 @@ class ConnectionLimiter {
     /// The decision about a new connection.
     struct ConnectionDecision {
         bool is_admitted = false;
-        bool is_reserved = false; ///< the connection is reserved for health checks
-        /// A connection that the caller must close for the new one.
+        bool is_reserved = false; ///< true if only a health check may use the connection
+        /// An earlier connection that the new one replaces. The caller must close it.
         std::optional<ConnectionNumber> evicted{};
     };
 
-    /// Decides whether to accept a new connection. `number`: unused so far, chosen by the caller.
-    /// An evicted connection no longer counts.
+    /// Decides whether to accept a new connection. `number`: a new number, which the caller
+    /// chooses.
     [[nodiscard]] ConnectionDecision admit_connection(ConnectionNumber number,
                                                       const base::Network& peer);
 
@@ -138,7 +140,7 @@ inline constexpr std::size_t kMaxBodyBytes = std::size_t{4} << 10U;
 /// server was destroyed.
 using Respond = std::function<void(Response)>;
 /// Answers a request. Called on the server's thread, for one request at a time.
-using Handler = std::function<void(const Request&, Respond)>;
+using RequestHandler = std::function<void(const Request&, Respond)>;
 
 /// The answer to a request for a WebSocket: a refusal, or the function to call when the socket is
 /// open.
@@ -149,18 +151,18 @@ struct WebSocketAnswer {
 
 /// The functions that answer requests. Called on the server's thread.
 struct HttpHandlers {
-    Handler handler{};
+    RequestHandler handler{};
     /// Answers a request for a WebSocket. If empty, `handler` answers these requests.
     std::function<WebSocketAnswer(const Request&)> answer_upgrade{};
-    /// Called every kUpdateInterval, from a request until the function returns false. In that time,
-    /// HttpServer::request_update() calls the function, too.
+    /// Called every kUpdateInterval after a request, until the function returns false. Meanwhile,
+    /// HttpServer::request_update() causes further calls.
     std::function<bool()> update{};
 };
 
 /// The interval of calls of HttpHandlers::update.
 inline constexpr std::chrono::milliseconds kUpdateInterval{50};
 
-/// The time in which a client must send its request, and the same time to receive the response.
+/// The time limit for a client to send its request, and again to receive the response.
 struct HttpTimeouts {
     std::chrono::milliseconds usual{5000};
     std::chrono::milliseconds reserved{1000}; ///< for connections reserved for health checks
@@ -184,8 +186,8 @@ class HttpServer {
 
     void start();
 
-    /// Makes the server's thread call HttpHandlers::update soon, if the calls every kUpdateInterval
-    /// are active. Callable from any thread. Does not wait.
+    /// Makes the server's thread call HttpHandlers::update soon, if the regular calls of that
+    /// function are active. Callable from any thread. Does not wait.
     void request_update();
 
     /// Closes every connection and joins the thread.
@@ -220,7 +222,7 @@ class HttpServer {
 
     void accept(Acceptor& acceptor);
     void add_connection(HttpSocket socket, ConnectionOrigin origin);
-    /// Starts the regular calls of HttpHandlers::update. Called after a request.
+    /// Starts the regular calls of HttpHandlers::update, if they are not active.
     void start_updates();
     void schedule_update();
 
@@ -233,9 +235,9 @@ class HttpServer {
     std::atomic<std::uint64_t> rejected_connections_{0};
     /// The connections that are reserved for health checks.
     std::unordered_map<ConnectionLimiter::ConnectionNumber, std::weak_ptr<HttpConnection>>
-        reserved_;
-    /// Declared here, because it must be destroyed after the timer and the acceptors, and before
-    /// the members that its handlers use.
+        reserved_connections_;
+    /// Must be destroyed after the timer and the acceptors, and before the members that its
+    /// handlers use; therefore it is declared here.
     boost::asio::io_context io_{1};
     Timer update_timer_{io_.get_executor()};
     std::vector<Acceptor> acceptors_;

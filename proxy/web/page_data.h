@@ -3,8 +3,8 @@
 #include "proxy/base/descriptors.h"
 #include "proxy/inspect/map_tracker.h"
 #include "proxy/record/interface.h"
-#include "proxy/web/feed.h"
-#include "proxy/web/state.h"
+#include "proxy/web/page_feed.h"
+#include "proxy/web/run_state.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
 
@@ -33,13 +33,13 @@ struct InputError {
     std::size_t offset = 0; ///< position in the text, in bytes
 };
 
-/// True if the filter accepts a record, given as its JSON line.
+/// A filter: returns whether it accepts the record in a JSON line.
 using LineFilter = std::function<bool(std::string_view line)>;
 
 /// The snapshots and records that viewers see.
 class ViewerData : public record::InterfaceBase {
   public:
-    /// Returns the workers' batches; null if traffic is not inspected.
+    /// Returns the feed with the workers' data; null if traffic is not inspected.
     [[nodiscard]] virtual PageFeed* page_feed() = 0;
     [[nodiscard]] virtual const snapshot::ObjectSet& objects() const = 0;
     /// Compiles a filter expression of a user.
@@ -52,6 +52,7 @@ class ViewerData : public record::InterfaceBase {
 
 enum class RecordingKind : std::uint8_t { capture, demos };
 
+/// A capture or demo in a folder for recordings.
 struct RecordedFile {
     std::string name{};
     std::uint64_t bytes = 0;
@@ -69,14 +70,14 @@ struct Health {
 class PageData : public ViewerData {
   public:
     [[nodiscard]] virtual RunState state() const = 0;
-    /// Returns the state with the sessions of this game server only; they may be more than those in
-    /// `state`.
-    [[nodiscard]] virtual RunState state_of(const std::string& server) const;
+    /// Returns the state with the sessions of this game server only. May contain sessions of the
+    /// server that state() leaves out.
+    [[nodiscard]] virtual RunState state_of_server(const std::string& server) const;
 
-    /// Checks at once whether twscope's processes work. After a failure, only a restart helps.
+    /// Checks whether twscope's processes work. After a failure, twscope must be restarted.
     [[nodiscard]] virtual Health check_liveness() const { return {.ok = true, .text = "ok"}; }
 
-    /// Tests whether players can play. Calls `done` with the result, now or later.
+    /// Checks whether players can join and play. Calls `done` with the result, now or later.
     virtual void check_readiness(std::function<void(Health)> done) = 0;
     /// Sets the impairment from a text in the format of relay::parse_impairment.
     /// Errors: one line that says what is wrong with the text.
@@ -115,8 +116,8 @@ class PageData : public ViewerData {
         return {};
     }
 
-    /// Returns the keys that filters can use, and their possible values, as JSON.
-    [[nodiscard]] virtual std::string keys_json() const = 0;
+    /// Returns the keys that filters can contain, and their possible values, as JSON.
+    [[nodiscard]] virtual std::string filter_keys_json() const = 0;
 };
 
 } // namespace tw::web

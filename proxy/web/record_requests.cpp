@@ -15,58 +15,59 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::size_t kMaxNesting = 4;
-constexpr int kMaxPace = 50;
+constexpr int kMaxFrameRate = 50;
 
 /// A setting in a viewer's message.
 struct Setting {
     std::string_view key;
     std::string_view expected; ///< the valid values, for error messages
-    /// Sets the value. Returns false if it is invalid.
-    bool (*read)(const json::value& value, ViewerMessage& message);
+    /// Writes the value into the message. Returns false if the value is invalid.
+    bool (*parse)(const json::value& value, ViewerMessage& message);
 };
 
-bool read_watch(const json::value& value, ViewerMessage& message) {
+bool parse_watched_session(const json::value& value, ViewerMessage& message) {
     const std::int64_t* const number = value.if_int64();
     const bool is_session =
         number != nullptr && *number > 0 && *number < std::int64_t{ViewerMessage::kNoSession};
-    message.watch = value.is_null() ? ViewerMessage::kNoSession
-                    : is_session    ? static_cast<std::uint32_t>(*number)
-                                    : 0;
+    message.watched_session = value.is_null() ? ViewerMessage::kNoSession
+                              : is_session    ? static_cast<std::uint32_t>(*number)
+                                              : 0;
     return value.is_null() || is_session || (value.is_string() && value.get_string() == "all");
 }
 
-bool read_pace(const json::value& value, ViewerMessage& message) {
+bool parse_frame_rate(const json::value& value, ViewerMessage& message) {
     const std::int64_t* const number = value.if_int64();
-    message.pace = number == nullptr
-                       ? 0
-                       : static_cast<int>(std::clamp<std::int64_t>(*number, 0, kMaxPace + 1));
-    return message.pace > 0 && message.pace <= kMaxPace;
+    message.frame_rate =
+        number == nullptr
+            ? 0
+            : static_cast<int>(std::clamp<std::int64_t>(*number, 0, kMaxFrameRate + 1));
+    return message.frame_rate > 0 && message.frame_rate <= kMaxFrameRate;
 }
 
-bool read_log(const json::value& value, ViewerMessage& message) {
+bool parse_log_filter(const json::value& value, ViewerMessage& message) {
     message.wants_log = value.is_string();
     message.log_filter = value.is_string() ? std::string{value.get_string()} : std::string{};
     return value.is_string() || value.is_null();
 }
 
-bool read_bytes(const json::value& value, ViewerMessage& message) {
+bool parse_wants_traffic(const json::value& value, ViewerMessage& message) {
     const bool* const wanted = value.if_bool();
     message.wants_traffic = wanted != nullptr && *wanted;
     return wanted != nullptr;
 }
 
-bool read_again(const json::value& value, ViewerMessage& message) {
+bool parse_wants_full_frame(const json::value& value, ViewerMessage& message) {
     const bool* const wanted = value.if_bool();
     message.wants_full_frame = wanted != nullptr && *wanted;
     return wanted != nullptr;
 }
 
 constexpr std::array<Setting, 5> kSettings{
-    {{"watch", "the number of a session, \"all\" or null", read_watch},
-     {"pace", "1 to 50 frames a second", read_pace},
-     {"log", "a filter or null", read_log},
-     {"bytes", "true or false", read_bytes},
-     {"again", "true or false", read_again}}};
+    {{"watch", "the number of a session, \"all\" or null", parse_watched_session},
+     {"pace", "1 to 50 frames a second", parse_frame_rate},
+     {"log", "a filter or null", parse_log_filter},
+     {"bytes", "true or false", parse_wants_traffic},
+     {"again", "true or false", parse_wants_full_frame}}};
 
 } // namespace
 
@@ -85,7 +86,7 @@ tl::expected<ViewerMessage, std::string> parse_viewer_message(std::string_view t
         if (setting == kSettings.end()) {
             return tl::unexpected{std::string{"keys are watch, pace, log, bytes, again"}};
         }
-        if (!setting->read(wanted, message)) {
+        if (!setting->parse(wanted, message)) {
             return tl::unexpected{
                 fmt::format("\"{}\": expected {}", setting->key, setting->expected)};
         }
@@ -99,8 +100,8 @@ void LogRing::add_lines(std::string_view lines) {
         lines.remove_prefix(line.size() < lines.size() ? line.size() + 1 : line.size());
         lines_.emplace_back(line);
         bytes_ += line.size() + sizeof(std::string);
-        ++last_;
-        while (bytes_ > most_bytes_) {
+        ++last_number_;
+        while (bytes_ > max_bytes_) {
             bytes_ -= lines_.front().size() + sizeof(std::string);
             lines_.pop_front();
         }
@@ -115,8 +116,8 @@ void LogRing::clear() {
 std::vector<std::string_view> LogRing::find_lines(std::uint64_t& number, const LineFilter& filter,
                                                   Clock::time_point until) const {
     std::vector<std::string_view> found;
-    const std::uint64_t first = last_ - lines_.size();
-    for (number = std::max(number, first); number < last_;) {
+    const std::uint64_t first = last_number_ - lines_.size();
+    for (number = std::max(number, first); number < last_number_;) {
         const std::string_view line = lines_[static_cast<std::size_t>(number - first)];
         if (!filter || filter(line)) {
             found.push_back(line);
@@ -129,12 +130,12 @@ std::vector<std::string_view> LogRing::find_lines(std::uint64_t& number, const L
     return found;
 }
 
-std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t most,
-                              std::size_t most_bytes) {
+std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t max_lines,
+                              std::size_t max_bytes) {
     std::size_t kept = 0;
-    for (std::size_t bytes = 0; kept < std::min(lines.size(), most); ++kept) {
+    for (std::size_t bytes = 0; kept < std::min(lines.size(), max_lines); ++kept) {
         bytes += lines[lines.size() - 1 - kept].size() + 1;
-        if (bytes > most_bytes) {
+        if (bytes > max_bytes) {
             break;
         }
     }
@@ -146,10 +147,10 @@ std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t 
 namespace {
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// How long a response waits until all lines are filtered. Then, the response is an error.
-constexpr std::chrono::milliseconds kPatience{1500};
+/// How long a response may be delayed until all lines are filtered. Then, it is an error.
+constexpr std::chrono::milliseconds kMaxFilterDelay{1500};
 
-std::string body_of(const LogRing& found, std::size_t limit) {
+std::string response_body(const LogRing& found, std::size_t limit) {
     std::uint64_t from = 0;
     auto lines = found.find_lines(from, {}, LogRing::Clock::time_point::max());
     std::ignore = keep_newest_lines(lines, limit, kMaxAnswerBytes);
@@ -159,7 +160,7 @@ std::string body_of(const LogRing& found, std::size_t limit) {
 } // namespace
 
 void RecordRequests::add_request(RecordRequest request) {
-    // Twice the size of an answer: LogRing counts an overhead for each line, less than the line.
+    // Twice the size of a response, because LogRing also counts the overhead of each line.
     waiting_.push_back({.request = std::move(request), .found = LogRing{2 * kMaxAnswerBytes}});
 }
 
@@ -171,7 +172,7 @@ std::size_t RecordRequests::count_requests_of(const base::Network& peer) const {
 void RecordRequests::filter_lines(const LogRing& log, WaitingRequest& waiting) const {
     const auto until = Clock::now() + filter_time_per_viewer(waiting_.size());
     for (const std::string_view line :
-         log.find_lines(waiting.seen, waiting.request.filter, until)) {
+         log.find_lines(waiting.last_filtered_line, waiting.request.filter, until)) {
         waiting.found.add_lines(line);
     }
 }
@@ -189,12 +190,12 @@ void RecordRequests::answer_due_requests(const LogRing& log, Clock::time_point n
             return false;
         }
         filter_lines(log, waiting);
-        if (waiting.seen == log.last_number()) {
+        if (waiting.last_filtered_line == log.last_number()) {
             request.respond({.content_type = "application/x-ndjson",
-                             .body = body_of(waiting.found, request.limit)});
+                             .body = response_body(waiting.found, request.limit)});
             return true;
         }
-        if (now < request.until + kPatience) {
+        if (now < request.until + kMaxFilterDelay) {
             return false;
         }
         request.respond(

@@ -27,14 +27,14 @@ namespace {
 using Error = boost::system::error_code;
 
 /// The maximum number of connections that wait to be accepted.
-constexpr int kBacklog = 128;
+constexpr int kMaxPendingConnections = 128;
 
 base::UniqueFd open_socket(int family) {
     return base::UniqueFd{::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
 }
 
-/// Throws a ListenError with the text of an errno value; a RetryableListenError if `is_temporary`
-/// is set and the error may disappear.
+/// Throws a ListenError with the text of an errno value. Throws a RetryableListenError instead if
+/// the address is missing or in use, and `is_temporary` is true.
 [[noreturn]] void throw_listen_error(const std::string& where, int error, bool is_temporary) {
     const std::string text =
         "cannot listen on " + where + ": " + std::generic_category().message(error);
@@ -47,11 +47,11 @@ base::UniqueFd open_socket(int family) {
                                            : "")};
 }
 
-/// Returns false and sets errno if the socket cannot listen under this name.
+/// Makes the socket listen on this address. Returns false and sets errno on failure.
 template <typename Endpoint>
 bool bind_and_listen(const base::UniqueFd& socket, const Endpoint& name) {
     return ::bind(socket.get(), name.data(), static_cast<socklen_t>(name.size())) == 0 &&
-           ::listen(socket.get(), kBacklog) == 0;
+           ::listen(socket.get(), kMaxPendingConnections) == 0;
 }
 
 bool is_socket(const std::string& path) {
@@ -163,11 +163,11 @@ namespace websocket = beast::websocket;
 
 /// A peer that sends nothing for this time is disconnected. It receives a ping after half of the
 /// time.
-constexpr std::chrono::seconds kIdle{60};
-/// The size in bytes of the system's buffer for a peer that does not read. Further data waits in
-/// queue_, which is limited.
-constexpr int kSendBuffer = 1 << 18;
-constexpr std::size_t kMaxReason = 123;
+constexpr std::chrono::seconds kIdleTimeout{60};
+/// The size in bytes of the system's buffer for sent data. If the buffer is full, further data
+/// waits in queue_, which is limited.
+constexpr int kSendBufferBytes = 1 << 18;
+constexpr std::size_t kMaxCloseReasonBytes = 123;
 
 class AcceptedWebSocket final : public WebSocket,
                                 public std::enable_shared_from_this<AcceptedWebSocket> {
@@ -178,9 +178,11 @@ class AcceptedWebSocket final : public WebSocket,
     /// because the first response of a connection fits in the system's buffer.
     bool accept(const BeastRequest& request) {
         Error error;
-        socket_.next_layer().set_option(asio::socket_base::send_buffer_size{kSendBuffer}, error);
-        socket_.set_option(websocket::stream_base::timeout{
-            .handshake_timeout = kIdle, .idle_timeout = kIdle, .keep_alive_pings = true});
+        socket_.next_layer().set_option(asio::socket_base::send_buffer_size{kSendBufferBytes},
+                                        error);
+        socket_.set_option(websocket::stream_base::timeout{.handshake_timeout = kIdleTimeout,
+                                                           .idle_timeout = kIdleTimeout,
+                                                           .keep_alive_pings = true});
         // The response must not name a subprotocol that the client did not request.
         beast::http::token_list asked{request[beast::http::field::sec_websocket_protocol]};
         if (asked.exists(kLiveProtocol)) {
@@ -193,16 +195,16 @@ class AcceptedWebSocket final : public WebSocket,
         socket_.auto_fragment(false);
         socket_.text(true);
         socket_.accept(request, error);
-        open_ = !error;
-        return open_;
+        is_open_ = !error;
+        return is_open_;
     }
 
     bool send(std::shared_ptr<const std::string> text) override {
-        if (!open_ || queue_.size() >= kMaxQueued ||
-            (!queue_.empty() && queued_ + text->size() > kMaxQueuedBytes)) {
+        if (!is_open_ || queue_.size() >= kMaxQueuedMessages ||
+            (!queue_.empty() && queued_bytes_ + text->size() > kMaxQueuedBytes)) {
             return false;
         }
-        queued_ += text->size();
+        queued_bytes_ += text->size();
         queue_.push_back(std::move(text));
         if (queue_.size() == 1) {
             write_next_text();
@@ -211,10 +213,10 @@ class AcceptedWebSocket final : public WebSocket,
     }
 
     void close(std::string_view reason) override {
-        if (!std::exchange(open_, false)) {
+        if (!std::exchange(is_open_, false)) {
             return;
         }
-        reason = reason.substr(0, kMaxReason);
+        reason = reason.substr(0, kMaxCloseReasonBytes);
         socket_.async_close(
             {websocket::close_code::policy_error, beast::string_view{reason.data(), reason.size()}},
             [self = shared_from_this()](const Error&) {});
@@ -226,18 +228,18 @@ class AcceptedWebSocket final : public WebSocket,
     void read_messages() {
         socket_.async_read_some(
             buffer_, 0, [self = shared_from_this()](const Error& error, std::size_t) {
-                self->open_ = self->open_ && !error;
-                if (self->open_ && !self->socket_.got_text()) {
+                self->is_open_ = self->is_open_ && !error;
+                if (self->is_open_ && !self->socket_.got_text()) {
                     self->close("only text is accepted");
                 }
-                if (self->open_ && self->socket_.is_message_done()) {
+                if (self->is_open_ && self->socket_.is_message_done()) {
                     if (self->on_text) {
                         const auto bytes = self->buffer_.cdata();
                         self->on_text({static_cast<const char*>(bytes.data()), bytes.size()});
                     }
                     self->buffer_.clear();
                 }
-                if (self->open_) {
+                if (self->is_open_) {
                     self->read_messages();
                 }
             });
@@ -247,11 +249,11 @@ class AcceptedWebSocket final : public WebSocket,
     void write_next_text() {
         socket_.async_write(asio::buffer(*queue_.front()),
                             [self = shared_from_this()](const Error& error, std::size_t) {
-                                self->queued_ -= self->queue_.front()->size();
+                                self->queued_bytes_ -= self->queue_.front()->size();
                                 self->queue_.pop_front();
                                 if (error) {
-                                    self->open_ = false;
-                                } else if (self->open_ && !self->queue_.empty()) {
+                                    self->is_open_ = false;
+                                } else if (self->is_open_ && !self->queue_.empty()) {
                                     self->write_next_text();
                                 }
                             });
@@ -262,8 +264,8 @@ class AcceptedWebSocket final : public WebSocket,
     websocket::stream<HttpSocket, false> socket_; ///< `false` turns compression off
     beast::flat_buffer buffer_{kMaxMessageBytes + 1};
     std::deque<std::shared_ptr<const std::string>> queue_; ///< the first text is being sent
-    std::size_t queued_ = 0;                               ///< number of bytes in queue_
-    bool open_ = false;
+    std::size_t queued_bytes_ = 0;                         ///< number of bytes in queue_
+    bool is_open_ = false;
 };
 
 } // namespace

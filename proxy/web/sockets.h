@@ -33,19 +33,21 @@ class ListenError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Thrown if a later try to listen may succeed: the address may appear, or another process may free
-/// the port or socket.
+/// Thrown if a later attempt to listen may succeed, because the address may appear, or another
+/// process may release the port or socket.
 class RetryableListenError : public ListenError {
   public:
     using ListenError::ListenError;
 };
 
+/// Where the clients of a listening socket can be.
 enum class ConnectionOrigin : std::uint8_t {
-    network,  ///< any address
-    loopback, ///< this machine: the connection was made to a loopback address
-    owner,    ///< a unix socket to which only twscope's user and root may connect
+    network,  ///< anywhere
+    loopback, ///< on this machine, because the socket has a loopback address
+    owner,    ///< on this machine, as twscope's user or root, because it is a unix socket
 };
 
+/// A socket on which the HTTP server accepts connections.
 class ListeningSocket {
   public:
     /// Listens on the address. A unix socket gets mode 0600 and replaces a socket file that no
@@ -82,6 +84,7 @@ using BeastRequest = boost::beast::http::request<boost::beast::http::string_body
 /// Returns the peer's address. All clients on unix sockets have the same address.
 [[nodiscard]] base::Network peer_network(const HttpSocket& socket);
 
+/// Returns the peer's address and port as text, or "the unix socket".
 [[nodiscard]] std::string peer_name(const HttpSocket& socket, ConnectionOrigin origin);
 
 /// Turns off Nagle's algorithm, which delays data by 40 ms while the peer sends nothing.
@@ -91,12 +94,12 @@ void disable_nagle(HttpSocket& socket);
 class WebSocket : public record::InterfaceBase {
   public:
     /// The maximum number of bytes that wait to be sent. If a client reads too slowly, further
-    /// messages are lost. A message above this limit (the state of thousands of servers) is sent
-    /// only if no other message waits.
+    /// messages are lost. A single message above this limit, such as the state of thousands of
+    /// servers, is sent only if no other message waits.
     static constexpr std::size_t kMaxQueuedBytes = std::size_t{1} << 20U;
-    static constexpr std::size_t kMaxQueued = 64;
-    /// The maximum number of bytes of a message from the client, which holds a filter and a few
-    /// words.
+    static constexpr std::size_t kMaxQueuedMessages = 64;
+    /// The maximum number of bytes of a message from the client. A message contains at most a
+    /// filter and a few words.
     static constexpr std::size_t kMaxMessageBytes = std::size_t{8} << 10U;
 
     /// Sends a text. Returns false if the text is dropped, because the queue is full or the socket
@@ -113,9 +116,9 @@ class WebSocket : public record::InterfaceBase {
 /// The name of twscope's WebSocket protocol, which the page requests as a subprotocol.
 inline constexpr const char* kLiveProtocol = "twscope.live.1";
 
-/// Sends the response to a client's first request, which asks for a WebSocket. Calls `on_open`
-/// unless the request is invalid. The WebSocket is closed if the client sends nothing, not even a
-/// reply to a ping, for a minute.
+/// Sends the response to a request for a WebSocket. Calls `on_open` with the WebSocket, unless the
+/// request is invalid. The WebSocket is closed if the client sends nothing, not even a reply to a
+/// ping, for a minute.
 void open_web_socket(HttpSocket socket, const BeastRequest& request,
                      const std::function<void(const std::shared_ptr<WebSocket>&)>& on_open);
 

@@ -13,22 +13,23 @@ namespace tw::web {
 
 namespace {
 
-constexpr std::chrono::milliseconds kStateEvery{500};
-constexpr std::chrono::milliseconds kLogEvery{100};
-/// How long a request waits for a snapshot; servers send several a second.
+constexpr std::chrono::milliseconds kStateInterval{500};
+constexpr std::chrono::milliseconds kLogInterval{100};
+/// How long a request waits for a snapshot. Servers send several snapshots a second.
 constexpr std::chrono::milliseconds kSnapshotTimeout{1500};
 /// The maximum number of bytes of log lines in one message; further lines are reported as lost.
 constexpr std::size_t kMaxLogBytes = std::size_t{256} << 10U;
 
-// Each viewer and each request may watch another session.
+// Each viewer and each request may watch a different session.
 static_assert(ViewerInterest::kMaxSessions >= Viewers::kMaxViewers + Viewers::kMaxWaitingRequests);
 
 std::shared_ptr<const std::string> make_shared_text(std::string text) {
     return std::make_shared<const std::string>(std::move(text));
 }
 
-/// Returns true if a peer that has `of_peer` of `all` waiting requests may add another request.
-bool may_wait(std::size_t all, std::size_t of_peer) {
+/// Returns whether a peer may add another waiting request. `all`: the number of waiting requests.
+/// `of_peer`: the number of the peer's waiting requests.
+bool may_add_request(std::size_t all, std::size_t of_peer) {
     return all < Viewers::kMaxWaitingRequests && of_peer < Viewers::kMaxWaitingRequestsOfPeer;
 }
 
@@ -71,10 +72,10 @@ void Viewers::handle_message(Viewer& viewer, std::string_view text) {
     if (!message) {
         return send_error(viewer, "message", {.message = message.error()});
     }
-    viewer.needs_full_frame =
-        viewer.needs_full_frame || message->wants_full_frame || message->watch || message->pace;
-    viewer.watch = message->watch.value_or(viewer.watch);
-    viewer.pace = message->pace.value_or(viewer.pace);
+    viewer.needs_full_frame = viewer.needs_full_frame || message->wants_full_frame ||
+                              message->watched_session || message->frame_rate;
+    viewer.watched_session = message->watched_session.value_or(viewer.watched_session);
+    viewer.frame_rate = message->frame_rate.value_or(viewer.frame_rate);
     viewer.wants_traffic = message->wants_traffic.value_or(viewer.wants_traffic);
     if (message->wants_log) {
         viewer.wants_log = *message->wants_log;
@@ -115,7 +116,7 @@ bool Viewers::send(Viewer& viewer, std::shared_ptr<const std::string> text) {
 void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond) {
     const auto of_peer = std::ranges::count(snapshot_requests_, peer, &SnapshotRequest::peer);
     if (data_->page_feed() == nullptr ||
-        !may_wait(snapshot_requests_.size(), static_cast<std::size_t>(of_peer))) {
+        !may_add_request(snapshot_requests_.size(), static_cast<std::size_t>(of_peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     if (data_->page_feed()->interest.wants_anything()) {
@@ -132,7 +133,7 @@ void Viewers::request_snapshot(std::uint32_t session, const base::Network& peer,
 void Viewers::request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                               const base::Network& peer, Respond respond) {
     if (data_->page_feed() == nullptr ||
-        !may_wait(record_requests_.size(), record_requests_.count_requests_of(peer))) {
+        !may_add_request(record_requests_.size(), record_requests_.count_requests_of(peer))) {
         return respond({.status = 503, .body = "nothing is inspected, or too many requests\n"});
     }
     record_requests_.add_request({.filter = std::move(filter),
@@ -152,37 +153,38 @@ void Viewers::update_interest() {
     if (!data_->page_feed()->interest.wants_anything()) {
         drop_stale_data();
     }
-    std::map<std::uint32_t, std::vector<int>> paces;
+    std::map<std::uint32_t, std::vector<int>> frame_rates;
     ViewerTopic topics = record_requests_.size() != 0 ? ViewerTopic::log : ViewerTopic::none;
     for (const auto& viewer : viewers_) {
         topics = topics | (viewer->wants_log ? ViewerTopic::log : ViewerTopic::none) |
                  (viewer->wants_traffic ? ViewerTopic::traffic_totals : ViewerTopic::none);
-        if (viewer->watch != ViewerMessage::kNoSession) {
-            paces[viewer->watch].push_back(viewer->pace);
+        if (viewer->watched_session != ViewerMessage::kNoSession) {
+            frame_rates[viewer->watched_session].push_back(viewer->frame_rate);
         }
     }
     for (const SnapshotRequest& waiting : snapshot_requests_) {
-        paces[waiting.session];
+        frame_rates[waiting.session];
         topics = topics | (waiting.session == 0 ? ViewerTopic::world_line : ViewerTopic::none);
     }
     std::vector<std::uint32_t> sessions;
-    std::erase_if(frame_makers_, [&](const auto& maker) { return !paces.contains(maker.first); });
-    for (const auto& [session, wanted] : paces) {
+    std::erase_if(frame_makers_,
+                  [&](const auto& maker) { return !frame_rates.contains(maker.first); });
+    for (const auto& [session, wanted] : frame_rates) {
         sessions.push_back(session);
         frame_makers_.try_emplace(session, session, data_->objects())
             .first->second.set_frame_rates(wanted);
     }
     ViewerInterest& interest = data_->page_feed()->interest;
-    interest.set_watched(sessions, topics);
-    if (!interest.wants(ViewerTopic::world_line)) {
+    interest.set_interest(sessions, topics);
+    if (!interest.wants_topic(ViewerTopic::world_line)) {
         world_line_.clear();
     }
-    if (!interest.wants(ViewerTopic::log)) {
+    if (!interest.wants_topic(ViewerTopic::log)) {
         log_.clear();
     }
 }
 
-/// Drops data that was collected for viewers who have left.
+/// Drops the workers' data for viewers who have disconnected.
 void Viewers::drop_stale_data() {
     for (Mailbox& box : data_->page_feed()->mailboxes) {
         batch_.clear();
@@ -218,7 +220,8 @@ void Viewers::fetch_batch(std::size_t worker) {
         state_sent_at_ = {}; // the next update sends the state
     }
     log_.add_lines(batch_.lines);
-    if (!batch_.world_line.empty() && data_->page_feed()->interest.wants(ViewerTopic::world_line)) {
+    if (!batch_.world_line.empty() &&
+        data_->page_feed()->interest.wants_topic(ViewerTopic::world_line)) {
         std::swap(world_line_, batch_.world_line);
         ++world_line_count_;
     }
@@ -229,19 +232,20 @@ void Viewers::fetch_batch(std::size_t worker) {
 
 void Viewers::send_frame(std::uint32_t source, const PageFrame& frame) {
     for (const auto& viewer : viewers_) {
-        if (viewer->watch == source && viewer->pace == frame.pace) {
-            const bool sent = send(
-                *viewer, viewer->needs_full_frame && !frame.bars_only ? frame.full() : frame.delta);
+        if (viewer->watched_session == source && viewer->frame_rate == frame.frame_rate) {
+            const bool sent =
+                send(*viewer,
+                     viewer->needs_full_frame && !frame.has_only_bars ? frame.full() : frame.delta);
             viewer->lost_frames += sent ? 0 : 1;
             // After a lost frame, the next frame must contain all items, because changes are
             // missing.
-            viewer->needs_full_frame = frame.bars_only ? viewer->needs_full_frame : !sent;
+            viewer->needs_full_frame = frame.has_only_bars ? viewer->needs_full_frame : !sent;
         }
     }
 }
 
 void Viewers::send_log() {
-    const auto end = Clock::now() + kFilterTime;
+    const auto end = Clock::now() + kMaxFilterTime;
     const auto readers =
         std::ranges::count_if(viewers_, [](const auto& viewer) { return viewer->wants_log; });
     const auto share = filter_time_per_viewer(static_cast<std::size_t>(readers));
@@ -350,7 +354,7 @@ bool Viewers::fetch_and_send(Clock::time_point now) {
         fetch_batches();
         const std::size_t waited = snapshot_requests_.size() + record_requests_.size();
         answer_snapshot_requests(now);
-        if (now - log_sent_at_ >= kLogEvery) {
+        if (now - log_sent_at_ >= kLogInterval) {
             log_sent_at_ = now;
             send_log();
             record_requests_.filter_lines(log_);
@@ -360,11 +364,11 @@ bool Viewers::fetch_and_send(Clock::time_point now) {
             update_interest();
         }
     }
-    if (now - state_sent_at_ >= kStateEvery) {
+    if (now - state_sent_at_ >= kStateInterval) {
         send_state();
         send_traffic_totals();
-        // A state of thousands of servers may take longer than the interval to make. Sockets are
-        // served until the next one.
+        // Making the state of thousands of servers may take longer than kStateInterval. The
+        // interval starts now, so that the thread also has time for its sockets.
         state_sent_at_ = Clock::now();
     }
     return true;
@@ -377,7 +381,7 @@ void Viewers::clear() {
     frame_makers_.clear();
     log_.clear();
     if (data_->page_feed() != nullptr) {
-        data_->page_feed()->interest.set_watched({}, ViewerTopic::none);
+        data_->page_feed()->interest.set_interest({}, ViewerTopic::none);
     }
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "proxy/base/keyed_hash.h"
-#include "proxy/web/feed.h"
 #include "proxy/web/http_server.h"
 #include "proxy/web/page_data.h"
+#include "proxy/web/page_feed.h"
 #include "proxy/web/record_requests.h"
 #include "proxy/web/sockets.h"
 
@@ -46,13 +46,15 @@ class Viewers {
     void add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Network& peer,
                     std::uint32_t token = 0);
 
-    /// Disconnects the viewers that used another token than the one with this number.
+    /// Disconnects the viewers that used a token with another number than `token`.
     void disconnect_viewers_with_other_token(std::uint32_t token);
 
     /// Responds with the JSON line of the session's next snapshot; of the next merged snapshot of
-    /// all sessions if `session` is 0. If no snapshot arrives in time, the response says so.
+    /// all sessions if `session` is 0. Responds with an error if no snapshot arrives in time.
     void request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond);
-    /// Collects records for the time `wait`, then responds with those that match the filter.
+
+    /// Collects records for the time `wait`, then responds with the newest records that match the
+    /// filter, at most `limit`.
     void request_records(LineFilter filter, std::chrono::milliseconds wait, std::size_t limit,
                          const base::Network& peer, Respond respond);
 
@@ -73,8 +75,8 @@ class Viewers {
         std::weak_ptr<WebSocket> socket{};
         base::Network peer{};
         std::uint32_t token = 0;
-        std::uint32_t watch = ViewerMessage::kNoSession;
-        int pace = kDefaultFrameRate;
+        std::uint32_t watched_session = ViewerMessage::kNoSession;
+        int frame_rate = kDefaultFrameRate;
         bool needs_full_frame = true;
         bool wants_traffic = false;
         bool wants_log = false;
@@ -83,7 +85,7 @@ class Viewers {
         std::uint64_t last_filtered_line = 0;
         /// Number of lost log lines that were not yet reported to the viewer.
         std::uint64_t unreported_lost_lines = 0;
-        /// How many of lines_lost_in_batches_ unreported_lost_lines already includes.
+        /// Value of lines_lost_in_batches_ when it was last added to unreported_lost_lines.
         std::uint64_t lines_lost_in_batches = 0;
         std::uint64_t lost_frames = 0; ///< number of frames dropped because the viewer was too slow
         /// Value of frames_lost_in_batches_ when the viewer connected.
@@ -124,14 +126,15 @@ class Viewers {
     /// JSON line of the latest merged snapshot that arrived while a request waited for it.
     std::string world_line_;
     std::uint64_t world_line_count_ = 0;
-    /// Name of the server whose merged snapshots are shown; empty if it has no name or no snapshot
-    /// has arrived.
+    /// Name of the server whose merged snapshots are shown; empty if the server has no name, or no
+    /// merged snapshot has arrived.
     std::string world_server_;
     std::vector<std::vector<record::ByteLedgerRow>> ledgers_; ///< traffic totals of each worker
     ViewerBatch batch_;
     std::uint64_t dropped_messages_ = 0;
-    /// Numbers of frames and lines lost because a worker's batch was full.
+    /// Number of frames that were lost because a worker's batch was full.
     std::uint64_t frames_lost_in_batches_ = 0;
+    /// Number of log lines that were lost because a worker's batch was full.
     std::uint64_t lines_lost_in_batches_ = 0;
     Clock::time_point state_sent_at_{};
     Clock::time_point log_sent_at_{};

@@ -29,11 +29,7 @@ namespace tw::test {
 /// Returns the JSON line of a record, parsed; null if it is not one valid line.
 [[nodiscard]] inline boost::json::value write_json(const record::Record& record,
                                                    const sink::JsonOptions& options = {}) {
-    sink::TextOutput output;
-    sink::JsonLines json{options, output};
-    json.on_record(record);
-    json.flush();
-    const auto lines = parse_lines(output.text);
+    const auto lines = parse_lines(sink::json_line(record, options));
     return lines.size() == 1 ? lines.front() : boost::json::value{};
 }
 

@@ -1,5 +1,5 @@
 #include "proxy/analyze/records_check.h"
-#include "tests/proxy/store/zstd_text.h"
+#include "tests/proxy/store/recording_bytes.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"
 
@@ -90,7 +90,9 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
 
     const Row rows[] = {
         {"a whole game", {{"a", game}}, ""},
-        {"compressed", {{"a.zst", checked_frame(game) + test::checked_frame(game)}}, ""},
+        {"compressed",
+         {{"a.zst", frame_with_checksum(game) + test::frame_with_checksum(game)}},
+         ""},
         {"nothing", {{"a", ""}}, ""},
         {"two runs in a file", {{"a", game + game}}, ""},
         {"broken lines",
@@ -110,10 +112,10 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          {{"a", game + "{\"v\":1"}},
          "1 file that ends in the middle of a record, or is still being written (first: a)\n"},
         {"half a frame",
-         {{"a.zst", checked_frame(game) + test::checked_frame(game).substr(0, 30)}},
+         {{"a.zst", frame_with_checksum(game) + test::frame_with_checksum(game).substr(0, 30)}},
          "1 file that ends in the middle of a record, or is still being written (first: a.zst)\n"},
         {"a damaged frame",
-         {{"a.zst", checked_frame(game) + "noise and more noise"}},
+         {{"a.zst", frame_with_checksum(game) + "noise and more noise"}},
          "1 file that cannot be read completely (first: a.zst)\n"},
         {"time goes back",
          {{"a", line(1, "open", 5) + line(1, "map", 4) + line(1, "close", 6)}},

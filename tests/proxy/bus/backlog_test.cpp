@@ -24,36 +24,36 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint64_t kLimit = SpoolFolder::kLeastBytes;
+constexpr std::uint64_t kLimit = SpoolFolder::kMinSpoolBytes;
 
 /// Returns a line of `size` bytes that contains its number.
-std::string line(std::uint64_t number, std::size_t size = 1000) {
+std::string make_line(std::uint64_t number, std::size_t size = 1000) {
     std::string text = std::to_string(number) + ' ';
     text.resize(size - 1, '.');
     return text + '\n';
 }
 
-void append(Backlog& backlog, std::uint64_t from, std::uint64_t to) {
+void append_numbered_lines(Backlog& backlog, std::uint64_t from, std::uint64_t to) {
     for (std::uint64_t number = from; number <= to; ++number) {
         REQUIRE(backlog.has_room());
-        backlog.append_lines(line(number));
+        backlog.append_lines(make_line(number));
     }
 }
 
-std::unique_ptr<Backlog> take_over(SpoolFolder& folder, const std::string& own = "") {
+std::unique_ptr<Backlog> take_over_earlier_spool(SpoolFolder& folder, const std::string& own = "") {
     auto left = Backlog::take_over_other_spool(folder, own, kDefaultStream);
     REQUIRE(left != nullptr);
     return left;
 }
 
-/// The result of read_all(): the first line's number, and the number of lines.
-struct Reading {
+/// The number of the first line that read_all() found, and the number of lines.
+struct LinesFound {
     std::uint64_t first = 0;
     std::uint64_t count = 0;
 };
 
-Reading read_all(Backlog& backlog, std::uint64_t from) {
-    Reading reading;
+LinesFound read_all(Backlog& backlog, std::uint64_t from) {
+    LinesFound reading;
     NumberedLine found;
     for (std::uint64_t next = from; backlog.find_line(next, found); next = found.number + 1) {
         REQUIRE(std::stoull(std::string{found.text.substr(0, 20)}) == found.number);
@@ -64,26 +64,26 @@ Reading read_all(Backlog& backlog, std::uint64_t from) {
 }
 
 /// Returns the text of a line; empty if there is none.
-std::string text_of(Backlog& backlog, std::uint64_t number) {
+std::string find_line_text(Backlog& backlog, std::uint64_t number) {
     NumberedLine found;
     return backlog.find_line(number, found) && found.number == number ? std::string{found.text}
                                                                       : "";
 }
 
 /// A run's spool in a new folder.
-struct OneSpool {
+struct SpoolFixture {
     const TemporaryFolder where;
     SpoolFolder folder{where.path(), kLimit};
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
 };
 
-/// The lines that an ended run left, and the folder of the next run.
-struct LeftSpool {
+/// A folder in which an earlier run has left unpublished lines.
+struct EarlierSpoolFixture {
     /// Leaves lines with the numbers 1 to `to`, of which those up to `settled` are settled.
     void leave_lines(std::uint64_t to, std::uint64_t settled = 0) const {
         SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, run, "one", kDefaultStream};
-        append(spool, 1, to);
+        append_numbered_lines(spool, 1, to);
         if (settled != 0) {
             spool.settle_lines(settled, 4711);
         }
@@ -110,14 +110,14 @@ std::uint64_t total_bytes(const SpoolFolder& folder) {
 
 } // namespace
 
-TEST_CASE_FIXTURE(OneSpool, "appended lines can be read from any line on, over many files") {
+TEST_CASE_FIXTURE(SpoolFixture, "appended lines can be read from any line on, over many files") {
     CHECK(spool.server_name() == "one");
-    append(spool, 1, 500);
+    append_numbered_lines(spool, 1, 500);
     CHECK(where.files().size() > 5);
     CHECK(total_bytes(folder) == 500'000);
     for (const std::uint64_t from : {1U, 2U, 65U, 66U, 67U, 499U, 500U, 3U}) {
         CAPTURE(from);
-        const Reading reading = read_all(spool, from);
+        const LinesFound reading = read_all(spool, from);
         CHECK(reading.first == from);
         CHECK(reading.count == 501 - from);
     }
@@ -128,8 +128,8 @@ TEST_CASE("a line may be longer than the reading buffer") {
     const TemporaryFolder where;
     SpoolFolder folder{where.path(), std::uint64_t{64} << 20U};
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
-    spool.append_lines(line(1, 3'000'000));
-    spool.append_lines(line(2));
+    spool.append_lines(make_line(1, 3'000'000));
+    spool.append_lines(make_line(2));
     CHECK(read_all(spool, 1).count == 2);
 }
 
@@ -138,31 +138,32 @@ TEST_CASE("settled lines are removed, and with the last line all files") {
     {
         SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kDefaultStream};
-        append(spool, 1, 500);
+        append_numbered_lines(spool, 1, 500);
         const std::size_t before = where.files().size();
         spool.settle_lines(400, 9000);
         CHECK(where.files().size() < before / 2);
         CHECK(total_bytes(folder) < 200'000);
-        const Reading reading = read_all(spool, 401);
+        const LinesFound reading = read_all(spool, 401);
         CHECK(reading.count == 100);
-        CHECK(spool.waiting_lines().bytes >= 100'000);
+        CHECK(spool.count_waiting_lines().bytes >= 100'000);
         spool.settle_lines(500, 9100);
-        CHECK(spool.waiting_lines().bytes == 0); // no line waits, although a file exists
+        CHECK(spool.count_waiting_lines().bytes == 0); // no line waits, although a file exists
     }
     CHECK(where.files().size() == 0);
 }
 
-TEST_CASE_FIXTURE(LeftSpool, "the next run finds an earlier run's lines under their numbers") {
+TEST_CASE_FIXTURE(EarlierSpoolFixture,
+                  "the next run finds an earlier run's lines under their numbers") {
     leave_lines(300, 100);
     const Backlog own{folder, make_run_id(), "two", kDefaultStream};
     {
-        const auto left = take_over(folder, own.run_id());
+        const auto left = take_over_earlier_spool(folder, own.run_id());
         CHECK(left->run_id() == run);
         CHECK(left->server_name() == "one");
-        CHECK(left->status().last_settled == 100);
+        CHECK(left->status().last_settled_line == 100);
         CHECK(left->status().settled_sequence == 4711);
         CHECK(left->status().last_line == 300);
-        const Reading reading = read_all(*left, 101);
+        const LinesFound reading = read_all(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
         CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kDefaultStream) ==
@@ -173,44 +174,44 @@ TEST_CASE_FIXTURE(LeftSpool, "the next run finds an earlier run's lines under th
     CHECK(total_bytes(folder) == 0);
 }
 
-TEST_CASE("waiting_lines() counts leftover lines, but not settled or dropped ones") {
+TEST_CASE("count_waiting_lines() counts leftover lines, but not settled or dropped ones") {
     const TemporaryFolder where;
     {
         SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, make_run_id(), "one", kDefaultStream};
-        append(spool, 1, 300);
+        append_numbered_lines(spool, 1, 300);
         spool.settle_lines(100, 4711);
-        CHECK(spool.waiting_lines().lines == 200);
-        append(spool, 301, 3000);
-        CHECK(spool.waiting_lines().lines == 3000 - folder.dropped_lines() - 100);
+        CHECK(spool.count_waiting_lines().lines == 200);
+        append_numbered_lines(spool, 301, 3000);
+        CHECK(spool.count_waiting_lines().lines == 3000 - folder.dropped_lines() - 100);
     }
     SpoolFolder folder{where.path(), 4 * kLimit};
     const std::uint64_t left = folder.count_unpublished_lines("", kDefaultStream).lines;
     CHECK(left > 500);
     CHECK(folder.count_unpublished_lines("", kDefaultStream).lines == left);
     Backlog spool{folder, make_run_id(), "two", kDefaultStream};
-    append(spool, 1, 7);
-    CHECK(spool.waiting_lines().lines == left + 7);
+    append_numbered_lines(spool, 1, 7);
+    CHECK(spool.count_waiting_lines().lines == left + 7);
     const Backlog other{folder, make_run_id(), "two", "another"};
     SpoolFolder again{where.path(), kLimit};
     // all lines are for the first stream
     CHECK(again.count_unpublished_lines("", "another").lines == 0);
 }
 
-TEST_CASE_FIXTURE(LeftSpool, "lines for another stream stay where they are") {
+TEST_CASE_FIXTURE(EarlierSpoolFixture, "lines for another stream stay where they are") {
     leave_lines(3);
     folder.report_unpublished_files("another");
     CHECK(Backlog::take_over_other_spool(folder, "", "another") == nullptr);
     CHECK(total_bytes(folder) == 3000);
-    CHECK(take_over(folder)->status().last_line == 3);
+    CHECK(take_over_earlier_spool(folder)->status().last_line == 3);
 }
 
-TEST_CASE_FIXTURE(LeftSpool, "damaged or missing lines of an earlier run are counted") {
+TEST_CASE_FIXTURE(EarlierSpoolFixture, "damaged or missing lines of an earlier run are counted") {
     leave_lines(1);
-    write_file(1, line(1) + line(2) + line(3));
+    write_file(1, make_line(1) + make_line(2) + make_line(3));
     write_file(10, std::string(300, '\0'));
-    write_file(20, line(20) + line(21) + "{");
-    const auto left = take_over(folder);
+    write_file(20, make_line(20) + make_line(21) + "{");
+    const auto left = take_over_earlier_spool(folder);
     CHECK(read_all(*left, 4).first == 20);
     CHECK(read_all(*left, 1).count == 5);
     CHECK(folder.missing_lines() == 16);
@@ -218,36 +219,37 @@ TEST_CASE_FIXTURE(LeftSpool, "damaged or missing lines of an earlier run are cou
 }
 
 TEST_CASE_FIXTURE(
-    OneSpool, "a removed folder accepts no more lines, and its waiting lines are counted as lost") {
-    append(spool, 1, 10);
+    SpoolFixture,
+    "a removed folder accepts no more lines, and its waiting lines are counted as lost") {
+    append_numbered_lines(spool, 1, 10);
     std::filesystem::remove_all(where.path());
-    append(spool, 11, 12); // not visible to the other process yet
+    append_numbered_lines(spool, 11, 12); // not visible to the other process yet
     CHECK(read_all(spool, 3).count == 0);
     CHECK(folder.missing_lines() == 10);
-    CHECK(spool.waiting_lines().lines == 0);
-    append(spool, 13, 14);
+    CHECK(spool.count_waiting_lines().lines == 0);
+    append_numbered_lines(spool, 13, 14);
     CHECK(spool.status().error == ENOENT);
     CHECK(spool.status().last_line == 12);
     CHECK(spool.status().lost_lines == 12);
 }
 
-TEST_CASE_FIXTURE(OneSpool, "the spool of a running process is not taken over") {
-    append(spool, 1, 10);
+TEST_CASE_FIXTURE(SpoolFixture, "the spool of a running process is not taken over") {
+    append_numbered_lines(spool, 1, 10);
     SpoolFolder other{where.path(), kLimit};
     CHECK(total_bytes(other) == 0);
     CHECK(Backlog::take_over_other_spool(other, "", kDefaultStream) == nullptr);
     CHECK(read_all(spool, 1).count == 10);
 }
 
-TEST_CASE_FIXTURE(LeftSpool, "an incomplete last line is ignored") {
+TEST_CASE_FIXTURE(EarlierSpoolFixture, "an incomplete last line is ignored") {
     leave_lines(3);
     write_file(1, "4 cut sho", std::ios::app);
-    const auto left = take_over(folder);
+    const auto left = take_over_earlier_spool(folder);
     CHECK(left->status().last_line == 3);
     CHECK(read_all(*left, 1).count == 3);
 }
 
-TEST_CASE_FIXTURE(LeftSpool,
+TEST_CASE_FIXTURE(EarlierSpoolFixture,
                   "an invalid state file stays where it is, and its lines are not published") {
     std::ofstream{where.file(spool_state_file_name(run))} << "rubbish";
     write_file(1, "1 line\n");
@@ -259,59 +261,60 @@ TEST_CASE_FIXTURE(LeftSpool,
     CHECK(where.files().size() == 4);
 }
 
-TEST_CASE_FIXTURE(OneSpool,
+TEST_CASE_FIXTURE(SpoolFixture,
                   "a full spool drops and counts its oldest lines, no more than necessary") {
-    append(spool, 1, 3000);
+    append_numbered_lines(spool, 1, 3000);
     CHECK(total_bytes(folder) <= kLimit);
     CHECK(total_bytes(folder) > kLimit - kLimit / 8);
-    const Reading reading = read_all(spool, 1);
+    const LinesFound reading = read_all(spool, 1);
     CHECK(reading.first == folder.dropped_lines() + 1);
     CHECK(reading.count == 3000 - folder.dropped_lines());
     CHECK(spool.status().error == 0);
 }
 
-TEST_CASE_FIXTURE(OneSpool, "dropped lines that are settled do not count as lost") {
-    append(spool, 1, 1000);
+TEST_CASE_FIXTURE(SpoolFixture, "dropped lines that are settled do not count as lost") {
+    append_numbered_lines(spool, 1, 1000);
     spool.settle_lines(1000, 1);
-    append(spool, 1001, 1900);
+    append_numbered_lines(spool, 1001, 1900);
     CHECK(folder.dropped_lines() == 0);
 }
 
-TEST_CASE_FIXTURE(LeftSpool, "lines of ended runs are dropped first") {
+TEST_CASE_FIXTURE(EarlierSpoolFixture, "lines of ended runs are dropped first") {
     leave_lines(900, 10);
     CHECK(total_bytes(folder) == 900'000);
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
-    append(spool, 1, 500);
+    append_numbered_lines(spool, 1, 500);
     CHECK(total_bytes(folder) <= kLimit);
-    const Reading own = read_all(spool, 1);
+    const LinesFound own = read_all(spool, 1);
     CHECK(own.count == 500);
-    const auto left = take_over(folder, spool.run_id());
-    const Reading reading = read_all(*left, 11);
+    const auto left = take_over_earlier_spool(folder, spool.run_id());
+    const LinesFound reading = read_all(*left, 11);
     CHECK(reading.count == 900 - 10 - folder.dropped_lines());
     CHECK(reading.first == 11 + folder.dropped_lines());
 }
 
-TEST_CASE_FIXTURE(LeftSpool, "lines of an ended run that are being published are not dropped") {
+TEST_CASE_FIXTURE(EarlierSpoolFixture,
+                  "lines of an ended run that are being published are not dropped") {
     leave_lines(500);
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     {
-        const auto left = take_over(folder, spool.run_id());
-        append(spool, 1, 800);
+        const auto left = take_over_earlier_spool(folder, spool.run_id());
+        append_numbered_lines(spool, 1, 800);
         CHECK(read_all(*left, 1).count == 500);
         CHECK(read_all(spool, 1).first == 1 + folder.dropped_lines());
-        CHECK(spool.status().last_dropped == folder.dropped_lines());
+        CHECK(spool.status().last_dropped_line == folder.dropped_lines());
         CHECK(total_bytes(folder) <= kLimit);
     }
-    const std::uint64_t before = spool.status().last_dropped;
-    append(spool, 801, 900);
-    CHECK(spool.status().last_dropped == before); // the other run's lines are older
+    const std::uint64_t before = spool.status().last_dropped_line;
+    append_numbered_lines(spool, 801, 900);
+    CHECK(spool.status().last_dropped_line == before); // the other run's lines are older
     CHECK(folder.dropped_lines() > before);
     CHECK(folder.missing_lines() == 0);
 }
 
-TEST_CASE_FIXTURE(OneSpool,
+TEST_CASE_FIXTURE(SpoolFixture,
                   "lines in a file that somebody removed are missing, and later lines are read") {
-    append(spool, 1, 200);
+    append_numbered_lines(spool, 1, 200);
     const auto files = folder.list_files();
     REQUIRE(files.size() > 2);
     const std::uint64_t gone = files[2].first - files[1].first;
@@ -322,29 +325,29 @@ TEST_CASE_FIXTURE(OneSpool,
     CHECK(spool.status().lost_lines == gone);
 }
 
-TEST_CASE_FIXTURE(LeftSpool,
+TEST_CASE_FIXTURE(EarlierSpoolFixture,
                   "files that another process published no longer count for the folder's size") {
     leave_lines(900);
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
-    append(spool, 1, 100);
+    append_numbered_lines(spool, 1, 100);
     CHECK(total_bytes(folder) == 1'000'000);
     {
         SpoolFolder theirs{where.path(), kLimit};
-        const auto left = take_over(theirs);
+        const auto left = take_over_earlier_spool(theirs);
         left->settle_lines(900, 1);
     }
-    append(spool, 101, 1000);
+    append_numbered_lines(spool, 101, 1000);
     CHECK(folder.dropped_lines() == 0);
     CHECK(total_bytes(folder) == 1'000'000);
     CHECK(read_all(spool, 1).count == 1000);
 }
 
-TEST_CASE_FIXTURE(OneSpool,
+TEST_CASE_FIXTURE(SpoolFixture,
                   "lines dropped while being read are lost, and reading continues after them") {
-    append(spool, 1, 900);
-    CHECK(text_of(spool, 1).starts_with("1 "));
-    append(spool, 901, 1800);
-    const Reading reading = read_all(spool, 67);
+    append_numbered_lines(spool, 1, 900);
+    CHECK(find_line_text(spool, 1).starts_with("1 "));
+    append_numbered_lines(spool, 901, 1800);
+    const LinesFound reading = read_all(spool, 67);
     CHECK(reading.first == folder.dropped_lines() + 1);
     CHECK(reading.count == 1800 - folder.dropped_lines());
 }
@@ -355,25 +358,25 @@ TEST_CASE(
     tw::test::FaultyDisk disk;
     SpoolFolder folder{where.path(), kLimit, disk};
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
-    append(spool, 1, 10);
+    append_numbered_lines(spool, 1, 10);
     disk.room = 500;
-    spool.append_lines(line(11));
+    spool.append_lines(make_line(11));
     CHECK(spool.status().error == ENOSPC);
     CHECK_FALSE(spool.has_room());
     CHECK(spool.status().last_line == 10);
-    CHECK(spool.waiting_lines().lines == 11);
+    CHECK(spool.count_waiting_lines().lines == 11);
     CHECK(spool.status().unsaved_lines == 1);
     spool.retry_writing();
     CHECK_FALSE(spool.has_room());
-    disk.truncates = false; // partly written data stays in the file and is ignored
+    disk.can_truncate = false; // partly written data stays in the file and is ignored
     spool.retry_writing();
     CHECK_FALSE(spool.has_room());
-    disk.truncates = true;
+    disk.can_truncate = true;
     disk.room = UINT64_MAX;
-    disk.interrupted = 1;
+    disk.interrupted_writes = 1;
     spool.retry_writing();
     CHECK(spool.status().unsaved_lines == 0);
-    append(spool, 12, 20);
+    append_numbered_lines(spool, 12, 20);
     CHECK(spool.status().error == 0);
     CHECK(read_all(spool, 1).count == 20);
 }
@@ -393,60 +396,60 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
         SpoolFolder folder{where.path(), kLimit};
         auto full = std::make_optional<tw::test::FullDisk>();
         Backlog spool{folder, run, "one", kDefaultStream};
-        spool.append_lines(line(1));
+        spool.append_lines(make_line(1));
         CHECK_FALSE(spool.has_room());
         CHECK(spool.status().error == EFBIG);
         CHECK(spool.status().last_line == 0);
         full.reset();
         spool.retry_writing();
-        append(spool, 2, 10);
+        append_numbered_lines(spool, 2, 10);
         CHECK(spool.status().error == 0);
     }
     SpoolFolder folder{where.path(), kLimit};
-    const auto left = take_over(folder);
+    const auto left = take_over_earlier_spool(folder);
     CHECK(left->run_id() == run);
     CHECK(left->server_name() == "one");
     CHECK(read_all(*left, 1).count == 10);
 }
 
-TEST_CASE("a spool in a folder that cannot be created is an error") {
+TEST_CASE("a spool whose folder cannot be created is an error") {
     CHECK_THROWS_AS((SpoolFolder{"/nowhere/at/all", kLimit}), std::system_error);
 }
 
 TEST_CASE("lines in memory are numbered from 1 and can be read from any number on") {
     Backlog backlog{"run", "server"};
-    CHECK(text_of(backlog, 1).empty());
+    CHECK(find_line_text(backlog, 1).empty());
     backlog.append_lines("a\nb\n");
     backlog.append_lines("");
     backlog.append_lines("c\n");
     CHECK(backlog.status().last_line == 3);
-    CHECK(text_of(backlog, 3) == "c");
-    CHECK(text_of(backlog, 1) == "a");
-    CHECK(text_of(backlog, 2) == "b");
-    CHECK(text_of(backlog, 4).empty());
+    CHECK(find_line_text(backlog, 3) == "c");
+    CHECK(find_line_text(backlog, 1) == "a");
+    CHECK(find_line_text(backlog, 2) == "b");
+    CHECK(find_line_text(backlog, 4).empty());
     backlog.append_lines("d\n");
-    CHECK(text_of(backlog, 4) == "d");
+    CHECK(find_line_text(backlog, 4) == "d");
 }
 
 TEST_CASE("settled lines in memory are removed in whole blocks") {
     constexpr std::size_t kLine = 300'000; // one block
     Backlog backlog{"run", "server"};
     CHECK_FALSE(backlog.status().settled_sequence);
-    append(backlog, 1, 1);
-    backlog.append_lines(line(2, kLine));
-    append(backlog, 3, 3);
+    append_numbered_lines(backlog, 1, 1);
+    backlog.append_lines(make_line(2, kLine));
+    append_numbered_lines(backlog, 3, 3);
     backlog.settle_lines(1, 7);
     CHECK(backlog.status().settled_sequence == 7);
-    CHECK(backlog.waiting_lines().lines == 2);
-    CHECK(backlog.waiting_lines().bytes == 1000 + kLine + 1000);
+    CHECK(backlog.count_waiting_lines().lines == 2);
+    CHECK(backlog.count_waiting_lines().bytes == 1000 + kLine + 1000);
     backlog.settle_lines(2, 8);
-    CHECK(backlog.waiting_lines().bytes == 1000);
-    CHECK(text_of(backlog, 3).starts_with("3 "));
+    CHECK(backlog.count_waiting_lines().bytes == 1000);
+    CHECK(find_line_text(backlog, 3).starts_with("3 "));
     backlog.settle_lines(3, 9);
-    CHECK(backlog.waiting_lines().bytes == 0);
-    CHECK(backlog.status().last_settled == 3);
-    append(backlog, 4, 4);
-    CHECK(text_of(backlog, 4).starts_with("4 "));
+    CHECK(backlog.count_waiting_lines().bytes == 0);
+    CHECK(backlog.status().last_settled_line == 3);
+    append_numbered_lines(backlog, 4, 4);
+    CHECK(find_line_text(backlog, 4).starts_with("4 "));
 }
 
 TEST_CASE("memory is limited; settling lines makes room") {
@@ -475,16 +478,16 @@ TEST_CASE("reading a state reverses writing it, and its length never changes") {
         const std::string text = spool_state_text(state);
         CAPTURE(text);
         CHECK(text.size() == spool_state_text(states[0]).size());
-        CHECK(read_spool_state(text) == state);
+        CHECK(parse_spool_state(text) == state);
     }
 }
 
 TEST_CASE("waiting lines belong to the stream in the state, or to any stream if it names none") {
     const auto old =
-        read_spool_state("settled=00000000000000000001 place=-------------------- server=one\n");
+        parse_spool_state("settled=00000000000000000001 place=-------------------- server=one\n");
     REQUIRE(old);
     CHECK(old->belongs_to_stream("games"));
-    const auto named = read_spool_state(
+    const auto named = parse_spool_state(
         "settled=00000000000000000001 place=-------------------- server=one stream=games\n");
     REQUIRE(named);
     CHECK(named->server == "one");
@@ -497,7 +500,7 @@ TEST_CASE("an invalid or incomplete state is rejected") {
         spool_state_text({.settled = 1, .sequence = 2, .server = "one", .stream = "games"});
     for (std::size_t size = 0; size < whole.size(); ++size) {
         CAPTURE(size);
-        CHECK_FALSE(read_spool_state(whole.substr(0, size)));
+        CHECK_FALSE(parse_spool_state(whole.substr(0, size)));
     }
     const std::string none = " place=-------------------- server=a";
     for (const std::string& text :
@@ -505,15 +508,15 @@ TEST_CASE("an invalid or incomplete state is rejected") {
           "settled=00000000000000000001" + none + ".*\n",
           "settled=00000000000000000001" + none + " stream=b c\n", whole + "more\n"}) {
         CAPTURE(text);
-        CHECK_FALSE(read_spool_state(text));
+        CHECK_FALSE(parse_spool_state(text));
     }
 }
 
 TEST_CASE("the name of a spool file contains run and first line; other names are rejected") {
     const std::string name = spool_file_name(kRun, 12);
     CHECK(name == "019ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl");
-    CHECK(read_spool_file_name(name) == SpoolFile{.run = std::string{kRun}, .first = 12});
-    CHECK(run_of_state_file_name(spool_state_file_name(kRun)) == kRun);
+    CHECK(parse_spool_file_name(name) == SpoolFile{.run = std::string{kRun}, .first = 12});
+    CHECK(parse_state_file_name(spool_state_file_name(kRun)) == kRun);
     for (const std::string_view other :
          {"", "game.jsonl", "019ab000-1111-7222-8333-444455556666.jsonl",
           "019ab000-1111-7222-8333-444455556666-0000000000000000001x.jsonl",
@@ -521,7 +524,7 @@ TEST_CASE("the name of a spool file contains run and first line; other names are
           "019ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl.zst",
           "../ab000-1111-7222-8333-444455556666-00000000000000000012.jsonl"}) {
         CAPTURE(other);
-        CHECK_FALSE(read_spool_file_name(other));
-        CHECK_FALSE(run_of_state_file_name(other));
+        CHECK_FALSE(parse_spool_file_name(other));
+        CHECK_FALSE(parse_state_file_name(other));
     }
 }

@@ -46,15 +46,15 @@ class SilentServer {
 constexpr tw::bus::BusTimeouts kNoPatience{.write = std::chrono::milliseconds{0},
                                            .finish_writing = std::chrono::milliseconds{0}};
 
-PublishOptions with_spool(const SilentServer& server, const tw::test::TemporaryFolder& where) {
+PublishOptions spool_options(const SilentServer& server, const tw::test::TemporaryFolder& where) {
     return {.access = {.urls = {server.url()}},
             .server = "one",
             .spool = where.path(),
-            .spool_bytes = tw::bus::SpoolFolder::kLeastBytes};
+            .spool_bytes = tw::bus::SpoolFolder::kMinSpoolBytes};
 }
 
 /// Returns all lines in the files of a spool, in order.
-std::string left_in(const tw::test::TemporaryFolder& where) {
+std::string read_spool_lines(const tw::test::TemporaryFolder& where) {
     std::string text;
     for (const auto& path : where.files()) {
         if (path.extension() == ".jsonl") {
@@ -73,14 +73,14 @@ TEST_CASE("a bus that never answers does not keep a run from ending") {
     const auto begun = std::chrono::steady_clock::now();
     output.finish_writing();
     CHECK(std::chrono::steady_clock::now() - begun < 3s); // the library's timeout
-    CHECK(output.num_lost_units() == 2);
+    CHECK(output.num_lost_entries() == 2);
 }
 
-TEST_CASE("after a full disk has room again, records are stored, with or without on_time()") {
+TEST_CASE("after a full disk has room again, records are stored, with or without do_due_work()") {
     const SilentServer server;
     const tw::test::TemporaryFolder where;
     {
-        BusOutput output{with_spool(server, where), kNoPatience};
+        BusOutput output{spool_options(server, where), kNoPatience};
         {
             const tw::test::FullDisk full;
             output.write("{\"type\":\"a\"}\n");
@@ -89,40 +89,40 @@ TEST_CASE("after a full disk has room again, records are stored, with or without
         output.write("{\"type\":\"b\"}\n");
         CHECK(output.accepts_data());
         output.finish_writing();
-        CHECK(output.num_lost_units() == 0);
+        CHECK(output.num_lost_entries() == 0);
     }
-    CHECK(left_in(where) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
+    CHECK(read_spool_lines(where) == "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
 }
 
-TEST_CASE("dropped lines of a spool are reported, with or without on_time()") {
+TEST_CASE("dropped lines of a spool are reported, with or without do_due_work()") {
     const SilentServer server;
     const tw::test::TemporaryFolder where;
-    BusOutput output{with_spool(server, where), kNoPatience};
+    BusOutput output{spool_options(server, where), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
-    for (std::size_t bytes = 0; bytes < 2 * tw::bus::SpoolFolder::kLeastBytes;
+    for (std::size_t bytes = 0; bytes < 2 * tw::bus::SpoolFolder::kMinSpoolBytes;
          bytes += line.size()) {
         output.write(line);
     }
     output.finish_writing();
-    CHECK(output.num_lost_units() > 500);
-    const std::string left = left_in(where);
+    CHECK(output.num_lost_entries() > 500);
+    const std::string left = read_spool_lines(where);
     CHECK(left.find(fmt::format(R"("type":"records_lost","session":0,"lost":{})",
-                                output.num_lost_units())) != std::string::npos);
+                                output.num_lost_entries())) != std::string::npos);
 }
 
-TEST_CASE("records after the spool was removed are lost and counted") {
+TEST_CASE("records that are written after the spool was removed are lost and counted") {
     const SilentServer server;
     const tw::test::TemporaryFolder where;
-    BusOutput output{with_spool(server, where), kNoPatience};
+    BusOutput output{spool_options(server, where), kNoPatience};
     output.write("{\"type\":\"a\"}\n");
     std::filesystem::remove_all(where.path());
     const std::string block = fmt::format("{{\"type\":\"{:040000}\"}}\n", 0);
     output.write(block); // is still written to the open file
-    CHECK(output.num_lost_units() == 0);
+    CHECK(output.num_lost_entries() == 0);
     for (std::uint64_t i = 0; i < 5; ++i) {
         output.write(block);
     }
-    CHECK(output.num_lost_units() == 5);
+    CHECK(output.num_lost_entries() == 5);
     CHECK(output.totals().dropped == 5);
     CHECK(output.accepts_data()); // callers need not keep lines for it
     CHECK(output.error() == ENOENT);
@@ -131,17 +131,17 @@ TEST_CASE("records after the spool was removed are lost and counted") {
 TEST_CASE("a dropped line that reported a loss is reported again with that loss") {
     const SilentServer server;
     const tw::test::TemporaryFolder where;
-    BusOutput output{with_spool(server, where), kNoPatience};
+    BusOutput output{spool_options(server, where), kNoPatience};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     auto now = std::chrono::steady_clock::now();
     for (int i = 0; i < 5'000; ++i) {
         output.write(line);
         if (i % 50 == 0) {
-            output.on_time(now += std::chrono::seconds{2});
+            output.do_due_work(now += std::chrono::seconds{2});
         }
     }
     output.finish_writing();
-    std::istringstream left{left_in(where)};
+    std::istringstream left{read_spool_lines(where)};
     std::uint64_t kept = 0;
     std::uint64_t tells = 0;
     std::uint64_t reported = 0;
@@ -152,8 +152,8 @@ TEST_CASE("a dropped line that reported a loss is reported again with that loss"
         reported += loss ? tw::filter::JsonLine{each}.object().find_count("lost") : 0;
     }
     CHECK(tells > 1);
-    CHECK(reported == output.num_lost_units());
-    CHECK(output.num_lost_units() > 5'000 - kept); // lines that reported losses are counted, too
+    CHECK(reported == output.num_lost_entries());
+    CHECK(output.num_lost_entries() > 5'000 - kept); // lines that reported losses are counted, too
 }
 
 } // namespace

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Appends a batch with one text and confirms it.
-void append_first(CollectedFiles& files, const std::string& name, const std::string& text) {
+void append_and_confirm(CollectedFiles& files, const std::string& name, const std::string& text) {
     CHECK(files.append_batch("first", {{name, text}}) == 0);
     files.confirm_batch();
 }
@@ -40,7 +40,7 @@ TEST_CASE("batches are appended to their files") {
 TEST_CASE("a batch that is rolled back leaves nothing in the files") {
     const TemporaryFolder folder;
     CollectedFiles files{folder.path()};
-    append_first(files, "a/x", "1\n");
+    append_and_confirm(files, "a/x", "1\n");
     CHECK(files.append_batch("second", {{"a/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     CHECK(files.roll_back_batch() == 0);
     CHECK(read_text(folder.file("a/x")) == "1\n");
@@ -53,12 +53,12 @@ TEST_CASE("a batch that cannot be rolled back stays unconfirmed, also for the ne
     tw::test::FaultyDisk disk;
     {
         CollectedFiles files{folder.path(), disk};
-        append_first(files, "a", "1\n");
+        append_and_confirm(files, "a", "1\n");
         CHECK(files.append_batch("second", {{"a", "2\n"}, {"b", "3\n"}}) == 0);
-        disk.truncates = false;
+        disk.can_truncate = false;
         CHECK(files.roll_back_batch() == EIO);
         CHECK(files.unconfirmed_batch() == "second");
-        disk.truncates = true;
+        disk.can_truncate = true;
         disk.open_error = EMFILE;
         CHECK(files.roll_back_batch() == EMFILE);
         CHECK(files.unconfirmed_batch() == "second");
@@ -76,12 +76,12 @@ TEST_CASE("a batch that is partly written and cannot be rolled back is unconfirm
     const TemporaryFolder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path(), disk};
-    append_first(files, "a", "1234\n");
+    append_and_confirm(files, "a", "1234\n");
     disk.room = 2;
-    disk.truncates = false;
+    disk.can_truncate = false;
     CHECK(files.append_batch("second", {{"a", "5678\n"}}) == ENOSPC);
     CHECK(files.unconfirmed_batch() == "second");
-    disk.truncates = true;
+    disk.can_truncate = true;
     CHECK(files.roll_back_batch() == 0);
     CHECK(read_text(folder.file("a")) == "1234\n");
 }
@@ -90,7 +90,7 @@ TEST_CASE("the process after a killed one finds the unconfirmed batch") {
     const TemporaryFolder folder;
     {
         CollectedFiles files{folder.path()};
-        append_first(files, "a b/x", "1\n");
+        append_and_confirm(files, "a b/x", "1\n");
         CHECK(files.append_batch("second", {{"a b/x", "2\n"}, {"b/x", "3\n"}}) == 0);
     }
     {
@@ -111,11 +111,11 @@ TEST_CASE("the process after a killed one finds the unconfirmed batch") {
     CHECK(again.unconfirmed_batch().empty());
 }
 
-TEST_CASE("an incomplete journal means that nothing was appended") {
+TEST_CASE("after an incomplete journal, no batch is unconfirmed") {
     const TemporaryFolder folder;
     {
         CollectedFiles files{folder.path()};
-        append_first(files, "x", "1\n");
+        append_and_confirm(files, "x", "1\n");
         CHECK(files.append_batch("second", {{"x", "2\n"}}) == 0);
     }
     const auto journal = folder.file(".collect-journal");
@@ -129,25 +129,25 @@ TEST_CASE("an incomplete journal means that nothing was appended") {
     CHECK(read_text(folder.file("x")) == "1\n2\n");
 }
 
-TEST_CASE("a folder has one collector at a time") {
+TEST_CASE("only one collector at a time can use a folder") {
     const TemporaryFolder folder;
     const CollectedFiles files{folder.path()};
     CHECK_THROWS_AS(CollectedFiles{folder.path()}, std::system_error);
 }
 
-TEST_CASE("a full disk takes a batch whole or not at all") {
+TEST_CASE("on a full disk, a batch is written completely or not at all") {
     const TemporaryFolder folder;
     tw::test::FaultyDisk disk;
     CollectedFiles files{folder.path(), disk};
-    append_first(files, "a", "1234\n");
+    append_and_confirm(files, "a", "1234\n");
     disk.room = 7;
     CHECK(files.append_batch("second", {{"a", "5678\n"}, {"b", "9012\n"}}) == ENOSPC);
     CHECK(files.unconfirmed_batch().empty());
     CHECK(read_text(folder.file("a")) == "1234\n");
     CHECK_FALSE(fs::exists(folder.file("b")));
     disk.room = UINT64_MAX;
-    disk.interrupted = 1;
-    disk.at_once = 2;
+    disk.interrupted_writes = 1;
+    disk.max_write_bytes = 2;
     CHECK(files.append_batch("third", {{"a", "5678\n"}}) == 0);
     CHECK(read_text(folder.file("a")) == "1234\n5678\n");
 }

@@ -9,23 +9,23 @@ using namespace tw::bus;
 TEST_CASE(
     "a slow connection gets smaller requests, a fast one larger ones, and a long message arrives") {
     AdaptiveFetchSize size;
-    CHECK(size.request_bytes() == AdaptiveFetchSize::kMost);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMaxBytes);
     size.adapt_size(100, false); // the stream had no more data
-    CHECK(size.request_bytes() == AdaptiveFetchSize::kMost);
-    size.adapt_size(AdaptiveFetchSize::kMost / 4, true);
-    CHECK(size.request_bytes() == AdaptiveFetchSize::kMost / 2);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMaxBytes);
+    size.adapt_size(AdaptiveFetchSize::kMaxBytes / 4, true);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMaxBytes / 2);
     for (int i = 0; i < 20; ++i) {
         size.adapt_size(1, true);
     }
-    CHECK(size.request_bytes() == AdaptiveFetchSize::kLeast);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMinBytes);
     size.limit_to_single_message();
     CHECK(size.request_bytes() == AdaptiveFetchSize::kSingleMessageBytes);
     CHECK(size.is_limited_to_single_message());
-    size.adapt_size(AdaptiveFetchSize::kMost, true);
+    size.adapt_size(AdaptiveFetchSize::kMaxBytes, true);
     CHECK_FALSE(size.is_limited_to_single_message());
     size.limit_to_single_message();
-    size.adapt_size(AdaptiveFetchSize::kMost, false);
-    CHECK(size.request_bytes() == AdaptiveFetchSize::kMost);
+    size.adapt_size(AdaptiveFetchSize::kMaxBytes, false);
+    CHECK(size.request_bytes() == AdaptiveFetchSize::kMaxBytes);
 }
 
 TEST_CASE("a batch's name contains its stream and consumer") {
@@ -44,7 +44,7 @@ TEST_CASE("a position contains the stream's creation time, the last record, and 
     const StreamPosition position{
         .created = 1'795'277'730'000'000'001, .last = 42, .batch = "s.c.id"};
     CHECK(position_text(position) == "1795277730000000001 42 s.c.id");
-    CHECK(read_position(position_text(position)) == position);
+    CHECK(parse_position(position_text(position)) == position);
 }
 
 TEST_CASE("an invalid position, or one of an earlier version, is rejected") {
@@ -53,6 +53,6 @@ TEST_CASE("an invalid position, or one of an earlier version, is rejected") {
           "99999999999999999999 2 id", "1 99999999999999999999 id",
           "s.c.id 1795277730000000001 1-9", "01a6-b 1795277730000000001 3-5,9"}) {
         CAPTURE(text);
-        CHECK_FALSE(read_position(text));
+        CHECK_FALSE(parse_position(text));
     }
 }

@@ -13,7 +13,7 @@ using tw::bus::SecretsFile;
 
 namespace {
 
-std::string pem(std::string_view label, std::string_view body) {
+std::string make_pem_block(std::string_view label, std::string_view body) {
     const std::string name{label};
     return "-----BEGIN " + name + "-----\n" + std::string{body} + "\n-----END " + name + "-----\n";
 }
@@ -26,11 +26,11 @@ const std::string kCreds = "-----BEGIN NATS USER JWT-----\neyJ0\n------END NATS 
 } // namespace
 
 TEST_CASE("a file with secrets of the bus has credentials, then certificates and a key") {
-    const std::string client = pem("CERTIFICATE", "client");
-    const std::string ca = pem("CERTIFICATE", "ca");
-    const std::string other = pem("CERTIFICATE", "other");
-    const std::string key = pem("PRIVATE KEY", "key");
-    const std::string ec = pem("EC PRIVATE KEY", "key");
+    const std::string client = make_pem_block("CERTIFICATE", "client");
+    const std::string ca = make_pem_block("CERTIFICATE", "ca");
+    const std::string other = make_pem_block("CERTIFICATE", "other");
+    const std::string key = make_pem_block("PRIVATE KEY", "key");
+    const std::string ec = make_pem_block("EC PRIVATE KEY", "key");
 
     struct Row {
         const char* name;
@@ -44,7 +44,8 @@ TEST_CASE("a file with secrets of the bus has credentials, then certificates and
         {"our certificate", client + key, {.certificate = client, .key = key}},
         {"the key first", ec + client, {.certificate = client, .key = ec}},
         {"with what openssl says about it",
-         "subject=CN = client\n" + client + pem("EC PARAMETERS", "p") + ec + "issuer\n" + ca,
+         "subject=CN = client\n" + client + make_pem_block("EC PARAMETERS", "p") + ec + "issuer\n" +
+             ca,
          {.certificate = client, .key = ec, .authorities = ca}},
         {"all of it",
          kCreds + client + key + ca + other,
@@ -65,8 +66,8 @@ TEST_CASE("a file without secrets, or with an incomplete one, is an error that s
         std::string_view error;
     };
 
-    const std::string certificate = pem("CERTIFICATE", "c");
-    const std::string key = pem("PRIVATE KEY", "k");
+    const std::string certificate = make_pem_block("CERTIFICATE", "c");
+    const std::string key = make_pem_block("PRIVATE KEY", "k");
     const Row rows[] = {
         {"", "contains neither"},
         {"password", "contains neither"},

@@ -101,7 +101,7 @@ TEST_CASE("a stream's answers are parsed") {
         std::string_view name;
         std::string_view json;
         std::uint64_t sequence;
-        bool too_long;
+        bool is_too_long;
         std::string_view error;
     };
 
@@ -124,9 +124,9 @@ TEST_CASE("a stream's answers are parsed") {
         {"nothing", "", 0, false, "its answer is invalid"}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const PublishAnswer answer = read_publish_answer(row.json);
+        const PublishAnswer answer = parse_publish_answer(row.json);
         CHECK(answer.sequence == row.sequence);
-        CHECK(answer.too_long == row.too_long);
+        CHECK(answer.is_too_long == row.is_too_long);
         CHECK(answer.error == row.error);
     }
 }

@@ -44,13 +44,13 @@ TEST_CASE("a subject's server is its second part") {
 }
 
 TEST_CASE("a line's subject ends with its type") {
-    CHECK(subject_type(
+    CHECK(subject_type_of_line(
               R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"snapshot","session":1})") ==
           "snapshot");
-    CHECK(subject_type(R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"a.>","session":1})") ==
-          "other");
-    CHECK(subject_type("no record") == "other");
-    CHECK(subject_type("") == "other");
+    CHECK(subject_type_of_line(
+              R"({"v":1,"t":"2026-11-21T20:15:00.000000Z","type":"a.>","session":1})") == "other");
+    CHECK(subject_type_of_line("no record") == "other");
+    CHECK(subject_type_of_line("") == "other");
 }
 
 TEST_CASE("with several servers, a line's subject has the server name in the line") {
@@ -87,7 +87,7 @@ TEST_CASE("with several servers, a line's subject has the server name in the lin
     }
 }
 
-TEST_CASE("user and password in a URL are not shown") {
+TEST_CASE("url_without_password() removes user and password") {
     CHECK(url_without_password("nats://127.0.0.1:4222") == "nats://127.0.0.1:4222");
     CHECK(url_without_password("tls://me:secret@bus:4222") == "tls://bus:4222");
     CHECK(url_without_password("tls://me:se@cret@bus:4222") == "tls://bus:4222");

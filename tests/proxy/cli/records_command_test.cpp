@@ -5,7 +5,7 @@
 #include "proxy/store/zstd_frames.h"
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
-#include "tests/proxy/store/zstd_text.h"
+#include "tests/proxy/store/recording_bytes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -470,19 +470,19 @@ TEST_CASE("a truncated recording is read as far as possible, and reported once")
     const std::string lines = all.substr(0, last);
     const std::string rest = all.substr(last);
     const std::string number = std::to_string(std::count(lines.begin(), lines.end(), '\n'));
-    const std::string frame = packed(rest);
+    const std::string frame = frame_without_checksum(rest);
     const std::string gzip = gzipped(rest);
     const TruncatedRecording cuts[] = {
         {"plain.jsonl", lines + rest.substr(0, rest.size() / 2),
          "ends in the middle of a line: truncated, or still being written; {} lines were "
          "read"},
-        {"zstd.jsonl.zst", packed(lines) + frame.substr(0, frame.size() / 2),
+        {"zstd.jsonl.zst", frame_without_checksum(lines) + frame.substr(0, frame.size() / 2),
          "ends in the middle of compressed data: truncated, or still being written; {} lines "
          "were read"},
         {"gzip.jsonl.gz", gzipped(lines) + gzip.substr(0, 12),
          "ends in the middle of compressed data: truncated, or still being written; {} lines "
          "were read"},
-        {"damaged.jsonl.zst", packed(lines) + "this is no frame",
+        {"damaged.jsonl.zst", frame_without_checksum(lines) + "this is no frame",
          "damaged: skipped 16 bytes of compressed data; {} lines were read", 3},
     };
     for (const TruncatedRecording& cut : cuts) {

@@ -34,11 +34,8 @@ Filter filter_of(std::string_view text) {
 }
 
 json::object json_of(const Record& record) {
-    tw::sink::TextOutput text;
-    tw::sink::JsonLines lines{{.items = tw::sink::ItemChoice::all}, text};
-    lines.on_record(record);
-    lines.flush();
-    return json::parse(text.text).as_object();
+    return json::parse(tw::sink::json_line(record, {.items = tw::sink::ItemChoice::all}))
+        .as_object();
 }
 
 /// Appends a condition "key == literal" for every scalar in a JSON value.

@@ -16,18 +16,15 @@
 
 using namespace std::string_view_literals;
 using namespace tw::filter;
-using tw::sink::TextOutput;
 using tw::test::SampleRecords;
 
 namespace {
 
 std::string line_of(const tw::record::Record& record) {
-    TextOutput text;
-    tw::sink::JsonLines lines{{.items = tw::sink::ItemChoice::all, .raw = true}, text};
-    lines.on_record(record);
-    lines.flush();
-    text.text.pop_back();
-    return text.text;
+    std::string line =
+        tw::sink::json_line(record, {.items = tw::sink::ItemChoice::all, .raw = true});
+    line.pop_back();
+    return line;
 }
 
 /// Returns every filter in FILTERS.md.

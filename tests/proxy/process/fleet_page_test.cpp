@@ -68,7 +68,7 @@ TEST_CASE("servers, players and their names are taken from the records") {
     CHECK(state.servers[0].collected->page == "https://ctf.example.org/?ctf");
     CHECK(state.servers[1].collected->page == "http://10.0.0.5:9303/");
     CHECK(state.servers[0].collected->records == 5);
-    CHECK(state.servers[0].collected->last_ms == 1795226687124);
+    CHECK(state.servers[0].collected->last_record_ms == 1795226687124);
     CHECK(state.view.servers.at("ctf").players == 1);
     CHECK(state.view.servers.at("race").players == 1);
     CHECK(state.servers[1].relay.sessions_open == 2);
@@ -81,7 +81,7 @@ TEST_CASE("servers, players and their names are taken from the records") {
     CHECK(anna.client == "10.0.0.1:5000");
     CHECK(anna.protocol == "0.6+ddnet");
     CHECK(state.view.sessions[1].server_name == "race");
-    CHECK_FALSE(state.view.sessions[2].connected); // sessions of players come first
+    CHECK_FALSE(state.view.sessions[2].has_player); // sessions of players come first
 }
 
 TEST_CASE("a session ends with its close record, or with the next run if its own run was killed") {
@@ -168,23 +168,23 @@ TEST_CASE("findings, also those left out by the limit, are counted in total and 
 
 TEST_CASE("a server is silent from the finding that begins the silence to the one that ends it") {
     const auto silence = [](std::string_view detail) {
-        return fmt::format(R"(,"id":"session.server_silent","severity":"warning","detail":"{}",)"
+        return fmt::format(R"(,"id":"session.server_silence","severity":"warning","detail":"{}",)"
                            R"("value":3000,"lost":12)",
                            detail);
     };
     FleetOverview board;
     add_player(board, "ctf", 1);
     add_player(board, "ctf", 2);
-    CHECK_FALSE(state_of(board).servers[0].silent);
+    CHECK_FALSE(state_of(board).servers[0].is_silent);
     add(board, {"ctf"}, line("finding", 1, silence("began")));
     const web::RunState state = state_of(board);
-    CHECK(state.servers[0].silent);
-    REQUIRE(state.server_silent);
-    CHECK(state.server_silent->since_ms == 1795226684124);
-    CHECK(state.server_silent->unanswered == 12);
+    CHECK(state.servers[0].is_silent);
+    REQUIRE(state.server_silence);
+    CHECK(state.server_silence->since_ms == 1795226684124);
+    CHECK(state.server_silence->unanswered == 12);
     add(board, {"ctf"}, line("finding", 2, silence("ended")));
-    CHECK_FALSE(state_of(board).servers[0].silent);
-    CHECK_FALSE(state_of(board).server_silent);
+    CHECK_FALSE(state_of(board).servers[0].is_silent);
+    CHECK_FALSE(state_of(board).server_silence);
     CHECK(state_of(board).view.findings.size() == 1);
     CHECK(state_of(board).view.totals.findings[static_cast<std::size_t>(
               record::FindingId::session_server_silent)] == 1);
@@ -233,7 +233,7 @@ TEST_CASE("the time of the latest record is never in the future") {
         CAPTURE(row.name);
         add(board, {"ctf"}, line("session", 1, "", row.time), 1'795'226'688'000);
         REQUIRE(state_of(board).servers.size() == 1);
-        CHECK(state_of(board).servers[0].collected->last_ms == row.last_ms);
+        CHECK(state_of(board).servers[0].collected->last_record_ms == row.last_ms);
     }
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("servers and sessions are bounded, and the rest is counted") {
         add(board, {fmt::format("s{}", i)}, session(1, "open"));
     }
     CHECK(state_of(board).servers.size() == FleetOverview::kMaxServers);
-    CHECK(state_of(board).stream->left_out == 1);
+    CHECK(state_of(board).stream->ignored_records == 1);
     CHECK(state_of(board).view.sessions.size() == web::StatusView::kMaxSessions);
     CHECK(state_of(board).view.sessions_open == FleetOverview::kMaxServers);
     for (int i = 2; i < static_cast<int>(FleetOverview::kMaxSessions) + 10; ++i) {

@@ -1,7 +1,5 @@
-// Data that a worker collects for the page, and the page's filters.
-// The records that the live page keeps around a finding, and that analyze::Explanation can read
-// them.
-// Snapshots of a 0.7 server as the page gets them.
+// The data that a worker collects for the live page: snapshots (also of 0.7 servers), log lines,
+// traffic totals and the records around findings. Also the page's filters.
 // Covers: proxy/pipeline/page_recordings.cpp, proxy/pipeline/live_feed.cpp
 #include "proxy/pipeline/live_feed.h"
 #include "proxy/pipeline/page_recordings.h"
@@ -28,8 +26,8 @@ namespace {
 constexpr std::array<std::uint32_t, 1> kFirst{1};
 
 /// The data of a page without traffic and maps.
-struct Page final : pipeline::RecordPageData {
-    Page() : RecordPageData{wire::ModDescription::standard()} {}
+struct TestPageData final : pipeline::RecordPageData {
+    TestPageData() : RecordPageData{wire::ModDescription::standard()} {}
 
     web::PageFeed* page_feed() override { return nullptr; }
 
@@ -46,10 +44,10 @@ Items world_at(std::int32_t x) {
     return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
 }
 
-/// A session in the game. `Sink`: has the member `sink`, which receives the session's records.
+/// A session in the game, whose records the member `sink` of the base class receives.
 template <typename Sink>
-struct Play : Sink {
-    Play() {
+struct PlayedSession : Sink {
+    PlayedSession() {
         script.join_ddnet();
         script.enter_game();
     }
@@ -67,7 +65,7 @@ struct Play : Sink {
     SessionScript script{{.observers = &this->observers}, this->sink};
 };
 
-struct LiveSink {
+struct LiveFeedFixture {
     web::ViewerBatch fetch() {
         now += std::chrono::seconds{2};
         sink.flush_to_page(now);
@@ -86,18 +84,18 @@ struct LiveSink {
     }();
 };
 
-using ViewedPlay = Play<LiveSink>;
+using ViewedSession = PlayedSession<LiveFeedFixture>;
 
 } // namespace
 
-TEST_CASE_FIXTURE(ViewedPlay, "nothing is collected while the page has no viewers") {
+TEST_CASE_FIXTURE(ViewedSession, "nothing is collected while the page has no viewers") {
     send_valid_snapshot(10, kNoBase);
     CHECK(fetch().empty());
 }
 
-TEST_CASE_FIXTURE(ViewedPlay,
+TEST_CASE_FIXTURE(ViewedSession,
                   "all snapshots, valid or not, of a viewed session are passed to the page") {
-    feed.interest.set_watched(kFirst, tw::web::ViewerTopic::none);
+    feed.interest.set_interest(kFirst, tw::web::ViewerTopic::none);
     send_valid_snapshot(10, kNoBase);
     send_valid_snapshot(12, 10);
     send_invalid_snapshot(14, 12);
@@ -109,18 +107,18 @@ TEST_CASE_FIXTURE(ViewedPlay,
     CHECK_FALSE(batch.snapshots[2].rebuilt);
     CHECK(batch.lines.empty());
     const std::array<std::uint32_t, 1> another{2};
-    feed.interest.set_watched(another, tw::web::ViewerTopic::none);
+    feed.interest.set_interest(another, tw::web::ViewerTopic::none);
     send_valid_snapshot(16, 12);
     CHECK(fetch().empty());
 }
 
-TEST_CASE_FIXTURE(ViewedPlay, "the log has a line for each record, and filters apply to lines") {
-    feed.interest.set_watched({}, tw::web::ViewerTopic::log);
+TEST_CASE_FIXTURE(ViewedSession, "the log has a line for each record, and filters apply to lines") {
+    feed.interest.set_interest({}, tw::web::ViewerTopic::log);
     send_valid_snapshot(10, kNoBase);
     send_valid_snapshot(12, 10);
     const web::ViewerBatch batch = fetch();
     CHECK(batch.snapshots.empty());
-    const auto filter = Page{}.make_filter("snapshot and tick == 12");
+    const auto filter = TestPageData{}.make_filter("snapshot and tick == 12");
     REQUIRE(filter.has_value());
     std::size_t lines = 0;
     std::size_t fitting = 0;
@@ -136,9 +134,9 @@ TEST_CASE_FIXTURE(ViewedPlay, "the log has a line for each record, and filters a
 }
 
 TEST_CASE_FIXTURE(
-    ViewedPlay,
+    ViewedSession,
     "data that the page does not fetch takes bounded memory, and lost data is counted") {
-    feed.interest.set_watched(kFirst, tw::web::ViewerTopic::log);
+    feed.interest.set_interest(kFirst, tw::web::ViewerTopic::log);
     send_valid_snapshot(10, kNoBase);
     sink.flush_to_page(now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
@@ -152,9 +150,10 @@ TEST_CASE_FIXTURE(
     CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
 }
 
-TEST_CASE_FIXTURE(ViewedPlay, "bytes are counted from when a viewer opens their view") {
+TEST_CASE_FIXTURE(ViewedSession,
+                  "traffic is counted only while a viewer looks at the traffic totals") {
     send_valid_snapshot(10, kNoBase);
-    feed.interest.set_watched({}, tw::web::ViewerTopic::traffic_totals);
+    feed.interest.set_interest({}, tw::web::ViewerTopic::traffic_totals);
     send_valid_snapshot(12, 10);
     const web::ViewerBatch batch = fetch();
     const bool has_pickup = std::ranges::any_of(batch.ledger, [](const record::ByteLedgerRow& row) {
@@ -164,7 +163,7 @@ TEST_CASE_FIXTURE(ViewedPlay, "bytes are counted from when a viewer opens their 
 }
 
 TEST_CASE("a filter with a key that the log does not have is rejected with its position") {
-    const Page page;
+    const TestPageData page;
     CHECK(page.make_filter("finding").has_value());
     const auto wrong = page.make_filter("session == 1 and nmae == x");
     REQUIRE_FALSE(wrong.has_value());
@@ -174,8 +173,8 @@ TEST_CASE("a filter with a key that the log does not have is rejected with its p
     CHECK_FALSE(page.make_filter(std::string(100'000, 'x')).has_value());
 }
 
-TEST_CASE("completion has the keys and their enumerated values") {
-    const auto keys = boost::json::parse(Page{}.keys_json()).as_object();
+TEST_CASE("the completion data contains the keys and their possible values") {
+    const auto keys = boost::json::parse(TestPageData{}.filter_keys_json()).as_object();
     CHECK(keys.at("keys").as_array().size() > 100);
     CHECK(keys.at("item_types").as_array().size() > 20);
     const auto& types = keys.at("words").at("type").as_array();
@@ -184,7 +183,7 @@ TEST_CASE("completion has the keys and their enumerated values") {
 
 TEST_CASE("a snapshot for scripts is a record line with all its items") {
     const snapshot::Snapshot items = to_snapshot(world_at(5));
-    const std::string line = Page{}.snapshot_line(
+    const std::string line = TestPageData{}.snapshot_line(
         {.session = 3, .time = 1'000'000'000, .tick = 12, .bytes = 9, .parts = 1, .rebuilt = true},
         items.view());
     const auto record = boost::json::parse(line).as_object();
@@ -196,7 +195,7 @@ TEST_CASE("a snapshot for scripts is a record line with all its items") {
 
 namespace {
 
-struct FindingSink {
+struct ContextFixture {
     [[nodiscard]] std::vector<web::FindingContext> contexts() const {
         web::StatusView view;
         sink.copy_contexts_to(view);
@@ -207,17 +206,17 @@ struct FindingSink {
     pipeline::FindingContextCollector sink{snapshot::ObjectSet::standard()};
 };
 
-using InvalidPlay = Play<FindingSink>;
+using SessionWithFindings = PlayedSession<ContextFixture>;
 
 } // namespace
 
-TEST_CASE_FIXTURE(InvalidPlay, "valid snapshots leave no context") {
+TEST_CASE_FIXTURE(SessionWithFindings, "valid snapshots leave no context") {
     send_valid_snapshot(10, kNoBase);
     send_valid_snapshot(12, 10);
     CHECK(contexts().empty());
 }
 
-TEST_CASE_FIXTURE(InvalidPlay,
+TEST_CASE_FIXTURE(SessionWithFindings,
                   "a context has the records from the last valid snapshot to the next one") {
     send_valid_snapshot(10, kNoBase);
     send_valid_snapshot(12, 10);
@@ -244,7 +243,7 @@ TEST_CASE_FIXTURE(InvalidPlay,
     CHECK(count_of(lines, R"("type":"snapshot")") == 3);
 }
 
-TEST_CASE_FIXTURE(InvalidPlay,
+TEST_CASE_FIXTURE(SessionWithFindings,
                   "continuous findings keep a limited number of contexts, the latest ones") {
     send_valid_snapshot(10, kNoBase);
     constexpr snapshot::Tick kTicks = 100;
@@ -264,7 +263,7 @@ TEST_CASE_FIXTURE(InvalidPlay,
     }
 }
 
-TEST_CASE_FIXTURE(InvalidPlay, "a context remains after its session has ended") {
+TEST_CASE_FIXTURE(SessionWithFindings, "a context remains after its session has ended") {
     send_valid_snapshot(10, kNoBase);
     send_invalid_snapshot(12, 10);
     script.close("idle");
@@ -278,7 +277,7 @@ namespace {
 
 using snapshot::Dialect;
 
-std::size_t count_of(const snapshot::SnapshotView& items, std::uint16_t type) {
+std::size_t count_items(const snapshot::SnapshotView& items, std::uint16_t type) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < items.size(); ++i) {
         count += items[i].key.type == type ? 1U : 0U;
@@ -286,8 +285,8 @@ std::size_t count_of(const snapshot::SnapshotView& items, std::uint16_t type) {
     return count;
 }
 
-/// Compares each snapshot with its conversion for the page.
-class Page final : public test::TypedRecordSink<Page> {
+/// Checks that each snapshot is converted correctly for the page, and counts its contents.
+class ConversionCheck final : public test::TypedRecordSink<ConversionCheck> {
   public:
     void on(const record::SnapshotRecord& seen) {
         if (!seen.rebuilt) {
@@ -296,12 +295,12 @@ class Page final : public test::TypedRecordSink<Page> {
         const snapshot::SnapshotView shown = items_.convert_items(seen);
         ++snapshots;
         if (record::dialect_of(seen) == Dialect::six) {
-            ++same;
+            ++unconverted;
             CHECK(shown.keys().data() == seen.items.keys().data());
             return;
         }
         const std::uint16_t from = snapshot::character_type(Dialect::seven);
-        CHECK(count_of(shown, snapshot::kCharacterType) == count_of(seen.items, from));
+        CHECK(count_items(shown, snapshot::kCharacterType) == count_items(seen.items, from));
         for (std::size_t i = 0; i < seen.items.size(); ++i) {
             const auto tee = seen.items[i];
             if (tee.key.type == from) {
@@ -316,23 +315,23 @@ class Page final : public test::TypedRecordSink<Page> {
             const auto item = shown[i];
             if (item.key.type == snapshot::kPlayerInfoType && item.data[0] != 0) {
                 CHECK(seen.roster->own_id() == item.key.id);
-                ++local;
+                ++own_players;
             }
         }
-        names += count_of(shown, snapshot::kClientInfoType);
+        names += count_items(shown, snapshot::kClientInfoType);
     }
 
     std::size_t snapshots = 0;
-    std::size_t same = 0;
+    std::size_t unconverted = 0; ///< number of snapshots of 0.6
     std::size_t tees = 0;
-    std::size_t local = 0;
+    std::size_t own_players = 0;
     std::size_t names = 0;
 
   private:
     pipeline::PageItemConverter items_{snapshot::ObjectSet::standard()};
 };
 
-void play(const std::string& capture, Page& page) {
+void check_conversion(const std::string& capture, ConversionCheck& page) {
     TrafficInspector inspector{{}, page};
     inspector.play(read_traffic(capture));
 }
@@ -340,13 +339,13 @@ void play(const std::string& capture, Page& page) {
 } // namespace
 
 TEST_CASE("the page shows each tee of 0.7 with its position and name, and marks the viewer") {
-    Page page;
-    play("teeworlds-0.7.5.pcap.gz", page);
+    ConversionCheck page;
+    check_conversion("teeworlds-0.7.5.pcap.gz", page);
     CHECK(page.snapshots > 1000);
-    CHECK(page.same == 0);
+    CHECK(page.unconverted == 0);
     CHECK(page.tees > page.snapshots / 2);
     CHECK(page.names >= page.tees);
-    CHECK(page.local > page.snapshots / 2);
+    CHECK(page.own_players > page.snapshots / 2);
 }
 
 } // namespace tw::test

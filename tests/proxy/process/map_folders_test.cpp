@@ -38,12 +38,12 @@ MapAnnouncement announce(const std::string& name, const Bytes& bytes, bool with_
     return announcement;
 }
 
-void save(const std::string& path, const Bytes& bytes) {
+void write_map_file(const std::string& path, const Bytes& bytes) {
     std::filesystem::create_directories(std::filesystem::path{path}.parent_path());
     write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-std::size_t files_in(const std::string& folder) {
+std::size_t count_files_in(const std::string& folder) {
     const std::filesystem::recursive_directory_iterator all{folder};
     return static_cast<std::size_t>(std::count_if(
         begin(all), end(all), [](const auto& entry) { return entry.is_regular_file(); }));
@@ -72,7 +72,7 @@ TEST_CASE("a map is found by its checksum, under each possible file name") {
         CAPTURE(row.file);
         const TemporaryFolder folder;
         const TemporaryFolder empty;
-        save(folder.file(row.file), bytes);
+        write_map_file(folder.file(row.file), bytes);
         MapFolders maps{{empty.path(), folder.path()}};
         const MapSearchResult found = maps.find_map(announce("dm1", bytes, row.with_sha256));
         CHECK(found.status == MapStatus::found);
@@ -89,9 +89,9 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
     Bytes cut = good;
     cut.resize(cut.size() / 2);
     const TemporaryFolder folder;
-    save(folder.file("other.map"), map_with(2));
-    save(folder.file("nonsense.map"), no_map);
-    save(folder.file("cut.map"), cut);
+    write_map_file(folder.file("other.map"), map_with(2));
+    write_map_file(folder.file("nonsense.map"), no_map);
+    write_map_file(folder.file("cut.map"), cut);
     std::filesystem::create_directory(folder.file("folder.map"));
 
     struct Row {
@@ -128,7 +128,7 @@ TEST_CASE("a map of another version is found by the checksum announced to a 0.7 
     MapAnnouncement announcement = announce("dm1", map_with(2));
     announcement.fits_any_version = true;
     const TemporaryFolder folder;
-    save(folder.file("dm1.map"), bytes);
+    write_map_file(folder.file("dm1.map"), bytes);
     MapFolders maps{{folder.path()}};
     const MapSearchResult found = maps.find_map(announcement);
     REQUIRE(found.physics != nullptr);
@@ -144,7 +144,7 @@ TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") 
     const TemporaryFolder folder;
     MapFolders maps{{folder.path()}};
     for (std::size_t i = 0; i <= kKept; ++i) {
-        save(folder.file(name(i) + ".map"), bytes);
+        write_map_file(folder.file(name(i) + ".map"), bytes);
         REQUIRE(maps.find_map(announce(name(i), bytes)).status == MapStatus::found);
     }
     for (std::size_t i = 0; i <= kKept; ++i) {
@@ -161,15 +161,15 @@ TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") 
 TEST_CASE("a loaded map is found by its file's checksum, with the file if that is kept") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;
-    save(folder.file("one.map"), bytes);
-    for (const bool with_files : {false, true}) {
-        MapFolders maps{{folder.path()}, {.with_files = with_files}};
+    write_map_file(folder.file("one.map"), bytes);
+    for (const bool includes_file_bytes : {false, true}) {
+        MapFolders maps{{folder.path()}, {.includes_file_bytes = includes_file_bytes}};
         const auto sha256 = map::identify(bytes).sha256;
         CHECK(maps.find_loaded_map(sha256).physics == nullptr);
         const MapSearchResult found = maps.find_map(announce("one", bytes));
         CHECK(maps.find_loaded_map(sha256).physics == found.physics);
         const auto file = maps.find_loaded_map(sha256).file_bytes;
-        CHECK((file != nullptr) == with_files);
+        CHECK((file != nullptr) == includes_file_bytes);
         CHECK((file == nullptr || *file == bytes));
     }
 }
@@ -179,7 +179,7 @@ TEST_CASE("a missing map is searched for again") {
     const TemporaryFolder folder;
     MapFolders maps{{folder.path()}};
     CHECK(maps.find_map(announce("dm1", bytes)).status == MapStatus::not_found);
-    save(folder.file("dm1.map"), bytes);
+    write_map_file(folder.file("dm1.map"), bytes);
     CHECK(maps.find_map(announce("dm1", bytes)).status == MapStatus::found);
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
             with_sha256 ? map::to_hex(identity.sha256) : map::to_hex(identity.crc);
         CHECK(read_text(cache.file("dm1_" + id + ".map")) ==
               std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-        CHECK(files_in(cache.path()) == 1);
+        CHECK(count_files_in(cache.path()) == 1);
         CHECK(MapFolders{{cache.path()}}.find_map(announcement).status == MapStatus::found);
         MapFolders without_cache{{}};
         CHECK(without_cache.find_map(announcement).status == MapStatus::not_found);
@@ -242,7 +242,7 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
         CHECK(maps.find_map(row.announcement).status != MapStatus::found);
         CHECK(maps.find_stored_map(row.announcement).status == MapStatus::not_found);
         CHECK(maps.num_stored_maps() == 0);
-        CHECK(files_in(outside.path()) == 0);
+        CHECK(count_files_in(outside.path()) == 0);
     }
 }
 
@@ -263,14 +263,14 @@ TEST_CASE("an unwritable cache is reported, and the map is still used") {
         CHECK(kept.detail.find("could not be cached in " + cache) != std::string::npos);
         CHECK(maps.find_map(announcement).status == MapStatus::found);
     }
-    CHECK(files_in(folder.path()) == 1); // no partial file remains
+    CHECK(count_files_in(folder.path()) == 1); // no partial file remains
 }
 
-TEST_CASE("a map with several names is in memory once") {
+TEST_CASE("a map with several names is loaded only once") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;
-    save(folder.file("dm1.map"), bytes);
-    save(folder.file("copy.map"), bytes);
+    write_map_file(folder.file("dm1.map"), bytes);
+    write_map_file(folder.file("copy.map"), bytes);
     inspect::MemoryBudget memory;
     {
         MapFolders maps{{folder.path()}, {.memory = &memory}};
@@ -305,18 +305,18 @@ TEST_CASE("unused maps are dropped when memory is needed") {
 TEST_CASE("a cache stores only valid maps, and no more than its quota") {
     const Bytes bytes = map_with(1);
     const TemporaryFolder cache;
-    MapFolders maps{{}, {.cache = cache.path(), .cache_quota = bytes.size() + 10}};
+    MapFolders maps{{}, {.cache = cache.path(), .max_cache_bytes = bytes.size() + 10}};
 
     const Bytes broken{std::byte{'D'}, std::byte{'A'}, std::byte{'T'}, std::byte{'A'}};
     CHECK(maps.store_map(announce("broken", broken), broken).status == MapStatus::unreadable);
-    CHECK(files_in(cache.path()) == 0);
+    CHECK(count_files_in(cache.path()) == 0);
 
     CHECK(maps.store_map(announce("dm1", bytes), bytes).detail.empty());
-    CHECK(files_in(cache.path()) == 1);
+    CHECK(count_files_in(cache.path()) == 1);
     const MapSearchResult second = maps.store_map(announce("dm2", map_with(2)), map_with(2));
     CHECK(second.status == MapStatus::found);
     CHECK(second.detail.find("was not cached in " + cache.path()) != std::string::npos);
-    CHECK(files_in(cache.path()) == 1);
+    CHECK(count_files_in(cache.path()) == 1);
     // A stored map can be received again.
     CHECK(maps.store_map(announce("dm1", bytes), bytes).detail.empty());
 }
@@ -325,7 +325,7 @@ TEST_CASE("several workers can search for maps at the same time") {
     constexpr std::size_t kThreads = 4;
     const Bytes bytes = map_with(1);
     const TemporaryFolder folder;
-    save(folder.file("dm1.map"), bytes);
+    write_map_file(folder.file("dm1.map"), bytes);
     MapFolders maps{{folder.path()}};
     std::vector<MapSearchResult> found(kThreads);
     std::vector<std::thread> threads;

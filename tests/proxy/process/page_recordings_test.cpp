@@ -26,18 +26,18 @@ namespace {
 
 /// A worker with a session, and the folder of its recordings.
 template <bool AllowsCaptures = true, std::uint64_t MaxFolderBytes = 1 << 20>
-struct Worker {
-    Worker() {
+struct RecordingWorker {
+    RecordingWorker() {
         script.join_ddnet();
         script.enter_game("dm1");
     }
 
     void switch_recording(RecordingKind kind, bool on) {
         CHECK(recordings.switch_recording(kind, on).has_value());
-        recorder.apply_current_recording_task(0);
+        recorder.update_recordings(0);
     }
 
-    std::vector<std::filesystem::path> end() {
+    std::vector<std::filesystem::path> finish_and_list_files() {
         recorder.end_recordings(0);
         recordings.write_queued_data();
         return folder.files();
@@ -45,7 +45,7 @@ struct Worker {
 
     test::TemporaryFolder folder;
     pipeline::PageRecordings recordings{
-        {.demos = {.folder = folder.path()}, .captures = AllowsCaptures}, MaxFolderBytes};
+        {.demos = {.folder = folder.path()}, .allows_captures = AllowsCaptures}, MaxFolderBytes};
     pipeline::PageRecorder recorder{recordings};
     inspect::Observers observers = [this] {
         inspect::Observers all;
@@ -55,7 +55,7 @@ struct Worker {
     test::SessionScript script{{.observers = &observers}, recorder};
 };
 
-std::vector<std::string> snapshots_of(const std::filesystem::path& file) {
+std::vector<std::string> read_snapshots(const std::filesystem::path& file) {
     test::RecordLog log;
     test::inspect_file(file, log);
     return log.lines({"snapshot"});
@@ -63,7 +63,7 @@ std::vector<std::string> snapshots_of(const std::filesystem::path& file) {
 
 } // namespace
 
-TEST_CASE_FIXTURE(Worker<>,
+TEST_CASE_FIXTURE(RecordingWorker<>,
                   "a capture from the page has the traffic between its start and its end") {
     script.snap(10, kNoBase, kOnePickup);
     switch_recording(RecordingKind::capture, true);
@@ -75,7 +75,7 @@ TEST_CASE_FIXTURE(Worker<>,
     script.snap(16, kNoBase, kOnePickup);
     switch_recording(RecordingKind::capture, true);
     script.snap(18, kNoBase, kOnePickup);
-    const auto files = end();
+    const auto files = finish_and_list_files();
     REQUIRE(files.size() == 2);
     std::vector<std::vector<std::string>> captured;
     for (const auto& file : files) {
@@ -85,7 +85,7 @@ TEST_CASE_FIXTURE(Worker<>,
 
         CHECK(::stat(file.c_str(), &found) == 0);
         CHECK((found.st_mode & 0777U) == 0600U);
-        captured.push_back(snapshots_of(file));
+        captured.push_back(read_snapshots(file));
     }
     std::ranges::sort(captured);
     CHECK(captured[0] == std::vector<std::string>{"snapshot 12<--1 ok 1", "snapshot 14<-12 ok 1"});
@@ -93,7 +93,7 @@ TEST_CASE_FIXTURE(Worker<>,
     CHECK(recordings.state().lost == 0);
 }
 
-TEST_CASE_FIXTURE(Worker<false>,
+TEST_CASE_FIXTURE(RecordingWorker<false>,
                   "demos from the page can begin in the middle of a game and end on request") {
     script.snap(10, kNoBase, kOnePickup);
     script.snap(12, 10, kMovedPickup);
@@ -103,73 +103,73 @@ TEST_CASE_FIXTURE(Worker<false>,
     switch_recording(RecordingKind::demos, false);
     script.snap(18, 16, kOnePickup);
     script.snap(20, 18, kMovedPickup);
-    const auto files = end();
+    const auto files = finish_and_list_files();
     REQUIRE(files.size() == 1);
     CHECK(files[0].filename().string().ends_with("-s1-dm1.demo"));
-    const auto seen = snapshots_of(files[0]);
+    const auto seen = read_snapshots(files[0]);
     REQUIRE(seen.size() == 2);
     CHECK(seen[0].starts_with("snapshot 14<-"));
     CHECK(seen[1].starts_with("snapshot 16<-"));
 }
 
 TEST_CASE_FIXTURE(
-    Worker<false>,
+    RecordingWorker<false>,
     "without a recording there is no file, and captures need the permission to contain secrets") {
     script.snap(10, kNoBase, kOnePickup);
     const auto refused = recordings.switch_recording(RecordingKind::capture, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("show secrets") != std::string::npos);
     CHECK(recordings.switch_recording(RecordingKind::capture, false).has_value());
-    recorder.apply_current_recording_task(0);
-    CHECK(end().empty());
+    recorder.update_recordings(0);
+    CHECK(finish_and_list_files().empty());
 }
 
-TEST_CASE_FIXTURE(Worker<>,
+TEST_CASE_FIXTURE(RecordingWorker<>,
                   "the next capture may begin while a worker still writes to the previous one") {
     pipeline::PageRecorder slow{recordings};
     switch_recording(RecordingKind::capture, true);
-    slow.apply_current_recording_task(0);
+    slow.update_recordings(0);
     switch_recording(RecordingKind::capture, false);
     switch_recording(RecordingKind::capture, true);
     script.snap(10, kNoBase, kOnePickup);
     slow.end_recordings(0);
-    const auto files = end();
+    const auto files = finish_and_list_files();
     REQUIRE(files.size() == 2);
-    CHECK(snapshots_of(files[0]).size() + snapshots_of(files[1]).size() == 1);
+    CHECK(read_snapshots(files[0]).size() + read_snapshots(files[1]).size() == 1);
 }
 
-using WorkerWithSmallFolder = Worker<true, 4096>;
+using WorkerWithSmallFolder = RecordingWorker<true, 4096>;
 
 TEST_CASE_FIXTURE(WorkerWithSmallFolder,
                   "a full folder stops recordings with a reason, and new ones are rejected") {
     switch_recording(RecordingKind::capture, true);
     switch_recording(RecordingKind::demos, true);
     recordings.stop_if_failed_or_full();
-    CHECK(recordings.state().stopped.empty());
+    CHECK(recordings.state().stop_reason.empty());
     test::write_text(folder.file("old.pcapng"), std::string(5000, 'x'));
     recordings.stop_if_failed_or_full();
     const auto state = recordings.state();
-    CHECK(state.stopped.find("take") != std::string::npos);
+    CHECK(state.stop_reason.find("take") != std::string::npos);
     CHECK_FALSE(state.capture_since_ms.has_value());
     CHECK_FALSE(state.demos_since_ms.has_value());
-    recorder.apply_current_recording_task(0);
+    recorder.update_recordings(0);
     const auto refused = recordings.switch_recording(RecordingKind::demos, true);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().find("move some away") != std::string::npos);
     std::filesystem::remove(folder.file("old.pcapng"));
     CHECK(recordings.switch_recording(RecordingKind::demos, true).has_value());
-    CHECK(recordings.state().stopped.empty());
+    CHECK(recordings.state().stop_reason.empty());
 }
 
-TEST_CASE_FIXTURE(Worker<>, "a write error stops recordings with a reason") {
+TEST_CASE_FIXTURE(RecordingWorker<>, "a write error stops recordings with a reason") {
     std::filesystem::remove_all(folder.path());
     switch_recording(RecordingKind::capture, true);
-    for (int i = 0; i < 1000 && recordings.state().stopped.empty(); ++i) {
+    for (int i = 0; i < 1000 && recordings.state().stop_reason.empty(); ++i) {
         std::this_thread::sleep_for(
             std::chrono::milliseconds{10}); // the writing thread notices the error
         recordings.stop_if_failed_or_full();
     }
-    CHECK(recordings.state().stopped.find("No such file") != std::string::npos);
+    CHECK(recordings.state().stop_reason.find("No such file") != std::string::npos);
     CHECK_FALSE(recordings.state().capture_since_ms.has_value());
 }
 

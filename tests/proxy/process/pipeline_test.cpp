@@ -21,9 +21,9 @@ using namespace tw;
 
 namespace {
 
-/// The outputs of a pipeline for a capture.
-struct Written {
-    explicit Written(const pipeline::Config& config) {
+/// Reads a capture with a pipeline, and stores the outputs.
+struct PipelineOutputs {
+    explicit PipelineOutputs(const pipeline::Config& config) {
         tw::test::NoMaps maps;
         std::atomic<std::uint32_t> numbers{0};
         pipeline::Outputs outputs{.records = &lines, .capture = &datagrams};
@@ -41,9 +41,9 @@ struct Written {
     pipeline::WorkerResult result;
 };
 
-/// The number of lines of a type.
-std::size_t count_lines_of(const Written& written, std::string_view type) {
-    const auto all = tw::test::parse_lines(written.lines.text);
+/// Returns the number of records of a type in the written lines.
+std::size_t count_lines_of_type(const PipelineOutputs& outputs, std::string_view type) {
+    const auto all = tw::test::parse_lines(outputs.lines.text);
     return static_cast<std::size_t>(std::ranges::count_if(
         all, [&](const auto& line) { return line.as_object().at("type").as_string() == type; }));
 }
@@ -51,46 +51,46 @@ std::size_t count_lines_of(const Written& written, std::string_view type) {
 } // namespace
 
 TEST_CASE("a capture read once fills every sink, and the filter applies to lines only") {
-    pipeline::Config config{.stats = true};
-    const Written all{config};
+    pipeline::Config config{.counts_traffic = true};
+    const PipelineOutputs all{config};
     CHECK(all.result.totals.snapshots > 100);
-    CHECK(count_lines_of(all, "snapshot") == all.result.totals.snapshots);
-    CHECK(count_lines_of(all, "message") > 0);
+    CHECK(count_lines_of_type(all, "snapshot") == all.result.totals.snapshots);
+    CHECK(count_lines_of_type(all, "message") > 0);
     CHECK(all.datagrams.text.size() > all.result.totals.snapshots);
 
     config.filter = filter::Filter::parse("message").value();
     config.expectations = {filter::Expectation::parse("snapshot").value()};
-    const Written filtered{config};
-    CHECK(count_lines_of(filtered, "snapshot") == 0);
-    CHECK(count_lines_of(filtered, "message") == count_lines_of(all, "message"));
+    const PipelineOutputs filtered{config};
+    CHECK(count_lines_of_type(filtered, "snapshot") == 0);
+    CHECK(count_lines_of_type(filtered, "message") == count_lines_of_type(all, "message"));
     CHECK(filtered.result.totals.snapshots == all.result.totals.snapshots);
     CHECK(filtered.datagrams.text == all.datagrams.text);
     CHECK(filtered.findings.shown() == all.findings.shown());
     CHECK(filtered.result.expectations.front().is_met());
 }
 
-TEST_CASE("if worlds are written, snapshots of sessions are not") {
-    const Written written{pipeline::Config{.views = pipeline::ViewChoice::world}};
-    CHECK(written.result.totals.snapshots > 100);
-    CHECK(count_lines_of(written, "snapshot") == 0);
-    CHECK(count_lines_of(written, "message") > 0);
-    CHECK(written.lines.text.find(R"("name":"snap)") == std::string::npos);
+TEST_CASE("if merged snapshots are written, the snapshots of sessions are not written") {
+    const PipelineOutputs outputs{pipeline::Config{.views = pipeline::ViewChoice::world}};
+    CHECK(outputs.result.totals.snapshots > 100);
+    CHECK(count_lines_of_type(outputs, "snapshot") == 0);
+    CHECK(count_lines_of_type(outputs, "message") > 0);
+    CHECK(outputs.lines.text.find(R"("name":"snap)") == std::string::npos);
 }
 
 using pipeline::WorkerResult;
 
 namespace {
 
-const std::vector<filter::Expectation>& expected() {
+const std::vector<filter::Expectation>& test_expectations() {
     static const std::vector<filter::Expectation> expectations{
         filter::Expectation::parse("message").value(),
         filter::Expectation::parse("snapshot").value()};
     return expectations;
 }
 
-/// The result of a worker that inspected the session with this number at the relay.
-WorkerResult worker(std::uint32_t number) {
-    WorkerResult result{.expectations = expected()};
+/// Returns the result of a worker that inspected one session, with this session number.
+WorkerResult make_worker_result(std::uint32_t number) {
+    WorkerResult result{.expectations = test_expectations()};
     result.totals.snapshots = number;
     result.sessions = 1;
     result.ledger.add_bytes(wire::Direction::s2c, record::ByteGroup::packet,
@@ -105,9 +105,9 @@ WorkerResult worker(std::uint32_t number) {
 } // namespace
 
 TEST_CASE("the results of workers add up in any order") {
-    WorkerResult all{.expectations = expected()};
-    all.merge(worker(2));
-    WorkerResult other = worker(5);
+    WorkerResult all{.expectations = test_expectations()};
+    all.merge(make_worker_result(2));
+    WorkerResult other = make_worker_result(5);
     const record::MessageRecord message{};
     other.expectations.front().evaluate_record(&message);
     all.merge(std::move(other));

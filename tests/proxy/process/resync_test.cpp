@@ -22,8 +22,8 @@ using test::kSecond;
 
 /// Returns the chunks of a packet as one text, without the ticks that inputs acknowledge; those are
 /// added to `acked`.
-std::string without_acknowledgements(std::span<const std::byte> datagram,
-                                     std::vector<std::int32_t>& acked) {
+std::string chunks_without_acks(std::span<const std::byte> datagram,
+                                std::vector<std::int32_t>& acked) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
     REQUIRE(packet);
@@ -52,17 +52,18 @@ std::string without_acknowledgements(std::span<const std::byte> datagram,
 }
 
 struct RewriteCounts {
-    std::size_t written = 0;
+    std::size_t rewritten_packets = 0;
     std::size_t inputs = 0;
-    std::size_t whole = 0;
+    std::size_t full_snapshots = 0;
 };
 
-RewriteCounts rewrite_all(const std::string& capture) {
+/// Rewrites the acknowledgements in all packets of a capture, and checks that nothing else changes.
+RewriteCounts rewrite_capture(const std::string& capture) {
     const relay::ResyncFunctions resync = pipeline::make_snapshot_resync_functions();
-    RewriteCounts sum;
+    RewriteCounts counts;
     for (const auto& datagram : tw::test::read_traffic(capture)) {
         if (datagram.direction == wire::Direction::s2c) {
-            sum.whole += resync.find_full_snapshot(datagram.bytes) ? 1U : 0U;
+            counts.full_snapshots += resync.find_full_snapshot(datagram.bytes) ? 1U : 0U;
             continue;
         }
         std::array<std::byte, wire::kMaxDatagramSize> out{};
@@ -71,17 +72,17 @@ RewriteCounts rewrite_all(const std::string& capture) {
         if (size == 0) {
             continue;
         }
-        ++sum.written;
+        ++counts.rewritten_packets;
         std::vector<std::int32_t> before;
         std::vector<std::int32_t> after;
-        const std::string rest = without_acknowledgements(datagram.bytes, before);
-        CHECK(without_acknowledgements(std::span{out}.first(size), after) == rest);
-        sum.inputs += before.size();
+        const std::string rest = chunks_without_acks(datagram.bytes, before);
+        CHECK(chunks_without_acks(std::span{out}.first(size), after) == rest);
+        counts.inputs += before.size();
         REQUIRE_FALSE(before.empty());
         before.back() = -1;
         CHECK(before == after);
     }
-    return sum;
+    return counts;
 }
 
 TEST_CASE(
@@ -89,15 +90,15 @@ TEST_CASE(
     for (const char* const capture :
          {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
         CAPTURE(capture);
-        const RewriteCounts sum = rewrite_all(capture);
-        CHECK(sum.written > 100);
-        CHECK(sum.inputs >= sum.written);
-        CHECK(sum.whole > 0);
+        const RewriteCounts counts = rewrite_capture(capture);
+        CHECK(counts.rewritten_packets > 100);
+        CHECK(counts.inputs >= counts.rewritten_packets);
+        CHECK(counts.full_snapshots > 0);
     }
 }
 
 TEST_CASE("packets of 0.7 are not rewritten, although their chunks look like those of 0.6") {
-    CHECK(rewrite_all("teeworlds-0.7.5.pcap.gz").written == 0);
+    CHECK(rewrite_capture("teeworlds-0.7.5.pcap.gz").rewritten_packets == 0);
 }
 
 TEST_CASE("a resync of an undecodable session is requested at once, and again after five seconds") {
@@ -134,16 +135,16 @@ TEST_CASE("resync requests of a misbehaving observer are limited per second, and
     ResyncLimiter limiter;
     for (const char* const request : {"", "0", "-1", "x", "1x", " 1", "4294967296", "1 "}) {
         CAPTURE(request);
-        CHECK_FALSE(limiter.session_of_request(request));
+        CHECK_FALSE(limiter.accept_request(request));
     }
-    CHECK(limiter.session_of_request("4294967295") == 4294967295U);
+    CHECK(limiter.accept_request("4294967295") == 4294967295U);
     unsigned granted = 1;
-    while (limiter.session_of_request("7")) {
+    while (limiter.accept_request("7")) {
         ++granted;
     }
     CHECK(granted == ResyncLimiter::kMaxPerSecond);
     limiter.refill();
-    CHECK(limiter.session_of_request("7") == 7U);
+    CHECK(limiter.accept_request("7") == 7U);
 }
 
 } // namespace

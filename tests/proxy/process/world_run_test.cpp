@@ -28,9 +28,9 @@ world::MergerInput make_input(Kind kind, record::Timestamp time, std::uint32_t s
             .items = items};
 }
 
-/// Passes on the inputs of some seconds of a game, up to the tick `last`.
-void play(world::WorldInputSink& to, std::uint32_t session, snapshot::Tick first,
-          snapshot::Tick last) {
+/// Sends the inputs of a session from the tick `first` to the tick `last`.
+void send_game_inputs(world::WorldInputSink& to, std::uint32_t session, snapshot::Tick first,
+                      snapshot::Tick last) {
     to.on_input(make_input(Kind::open, first * kTick, session));
     for (snapshot::Tick tick = first; tick < last; tick += 2) {
         const auto x = static_cast<std::int32_t>(session) * 100 + tick;
@@ -43,7 +43,7 @@ void play(world::WorldInputSink& to, std::uint32_t session, snapshot::Tick first
     to.on_input(make_input(Kind::close, last * kTick, session));
 }
 
-std::string worlds_of(unsigned workers) {
+std::string merge_with_workers(unsigned workers) {
     sink::TextOutput lines;
     const pipeline::Config config{.json = {.items = sink::ItemChoice::all},
                                   .views = pipeline::ViewChoice::world};
@@ -59,7 +59,7 @@ std::string worlds_of(unsigned workers) {
                 }
             }
             for (const std::uint32_t session : sessions) {
-                play(worlds.queue(worker), session, 100, 160);
+                send_game_inputs(worlds.queue(worker), session, 100, 160);
             }
         });
     }
@@ -72,17 +72,17 @@ std::string worlds_of(unsigned workers) {
 
 } // namespace
 
-TEST_CASE("worlds do not depend on the number of decoding threads") {
-    const std::string all = worlds_of(4);
+TEST_CASE("merged snapshots do not depend on the number of workers") {
+    const std::string all = merge_with_workers(4);
     CHECK(std::ranges::count(all, '\n') == 30);
     CHECK(all.find(R"("tick":158)") != std::string::npos);
     CHECK(all.find(R"("views":4)") != std::string::npos);
     for (int i = 0; i < 5; ++i) {
-        CHECK(worlds_of(4) == all);
+        CHECK(merge_with_workers(4) == all);
     }
 }
 
-TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
+TEST_CASE("all repeated findings of merged snapshots are counted, also the last ones") {
     sink::TextOutput lines;
     const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
     pipeline::WorldThread worlds{config, {.records = &lines}};
@@ -121,13 +121,13 @@ TEST_CASE("all repeated findings of worlds are counted, also the last ones") {
     CHECK(written < found);
 }
 
-TEST_CASE("worlds for the page only are made while it has viewers") {
+TEST_CASE("if only the page shows merged snapshots, they are made only while it has viewers") {
     web::PageFeed feed{1};
     pipeline::WorldThread worlds{{}, {.feed = &feed}};
-    play(worlds.queue(0), 1, 100, 160);
+    send_game_inputs(worlds.queue(0), 1, 100, 160);
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set_watched(all, tw::web::ViewerTopic::world_line);
-    play(worlds.queue(0), 2, 200, 260);
+    feed.interest.set_interest(all, tw::web::ViewerTopic::world_line);
+    send_game_inputs(worlds.queue(0), 2, 200, 260);
     worlds.finish_and_join();
     CHECK(worlds.take_result().totals.findings == record::SessionStats{}.findings);
     web::ViewerBatch batch;
@@ -143,7 +143,7 @@ TEST_CASE("worlds for the page only are made while it has viewers") {
 TEST_CASE("the page shows the server with the most sessions, or another if that is silent") {
     web::PageFeed feed{1};
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set_watched(all, tw::web::ViewerTopic::none);
+    feed.interest.set_interest(all, tw::web::ViewerTopic::none);
     pipeline::PageWorldFeed page{feed, snapshot::ObjectSet::standard()};
     const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
     const auto make = [&](std::string_view server, std::uint32_t views, snapshot::Tick tick) {
@@ -186,10 +186,10 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     CHECK(batch.world_server == "b");
 }
 
-TEST_CASE("worlds that the page does not fetch take bounded memory") {
+TEST_CASE("merged snapshots that the page does not fetch take bounded memory") {
     web::PageFeed feed{1};
     const std::vector<std::uint32_t> all{0};
-    feed.interest.set_watched(all, tw::web::ViewerTopic::none);
+    feed.interest.set_interest(all, tw::web::ViewerTopic::none);
     pipeline::PageWorldFeed page{feed, snapshot::ObjectSet::standard()};
     test::Items large;
     for (std::uint16_t i = 0; i < 500; ++i) {
@@ -244,7 +244,7 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
         queue.on_input(message);
     }
 
-    struct Log final : world::WorldInputSink {
+    struct InputLog final : world::WorldInputSink {
         void on_input(const world::MergerInput& input) override {
             if (input.kind == Kind::snapshot) {
                 lines.push_back("snapshot " + std::to_string(input.items.size()));
@@ -261,7 +261,7 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
 
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == time);
-    for (const pipeline::QueuedInput& input : batch) {
+    for (const pipeline::QueuedMergerInput& input : batch) {
         input.send_to(log);
     }
     CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",

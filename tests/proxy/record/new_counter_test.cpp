@@ -33,11 +33,8 @@ TEST_CASE("one line declares a counter for JSON, filters, stats and merging") {
     stats.scratched = 7;
     const record::SummaryRecord summary{.stats = &stats};
 
-    sink::TextOutput output;
-    sink::JsonLines lines{{}, output};
-    lines.on_record(&summary);
-    lines.flush();
-    CHECK(test::contains(output.text, R"("verified":0,"scratched":7,"mismatched":0)"));
+    CHECK(
+        test::contains(sink::json_line(&summary), R"("verified":0,"scratched":7,"mismatched":0)"));
 
     const auto key = filter::find_key(filter::KeyScope::record, "snapshots.scratched");
     REQUIRE(key);

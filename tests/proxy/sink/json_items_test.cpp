@@ -60,12 +60,9 @@ class WriterComparison {
     /// Returns the line that a new writer writes.
     const std::string& write(const record::Record& record) {
         json_.on_record(record);
-        sink::TextOutput one;
-        sink::JsonLines fresh{kAll, one};
-        fresh.on_record(record);
-        fresh.flush();
-        alone_ += one.text;
-        return line_ = one.text;
+        line_ = sink::json_line(record, kAll);
+        alone_ += line_;
+        return line_;
     }
 
     void check() {

@@ -1,6 +1,6 @@
 // Covers: proxy/store/byte_source.cpp, proxy/store/zstd_frames.cpp
 #include "proxy/store/byte_source.h"
-#include "tests/proxy/store/zstd_text.h"
+#include "tests/proxy/store/recording_bytes.h"
 #include "tests/support/program.h"
 
 #include <array>
@@ -19,26 +19,26 @@ using namespace tw::test;
 
 namespace {
 
-struct Read {
+struct LinesAndState {
     std::vector<std::string> lines;
     std::string rest;
-    FileEnd end = FileEnd::whole;
-    std::uint64_t left_out = 0;
-    bool doubtful = false;
+    ReadStopReason end = ReadStopReason::file_end;
+    std::uint64_t skipped_bytes = 0;
+    bool has_damaged_text = false;
 };
 
-Read read(const std::string& bytes) {
+LinesAndState read_lines(const std::string& bytes) {
     const TemporaryFolder folder;
     write_text(folder.file("a"), bytes);
     LineReader reader{folder.file("a")};
-    Read result;
+    LinesAndState result;
     for (std::string_view line; reader.next_line(line);) {
         result.lines.emplace_back(line);
     }
     result.rest = reader.unfinished_line();
-    result.end = reader.source().file_end();
-    result.left_out = reader.source().skipped_bytes();
-    result.doubtful = reader.source().has_returned_damaged_text();
+    result.end = reader.source().stop_reason();
+    result.skipped_bytes = reader.source().skipped_bytes();
+    result.has_damaged_text = reader.source().has_returned_damaged_text();
     return result;
 }
 
@@ -48,10 +48,10 @@ void append_to_file(const std::string& path, const std::string& bytes) {
 
 } // namespace
 
-TEST_CASE("lines are read from files of any form and damage") {
-    const std::string one = packed("one\n");
-    const std::string two = packed("two\nthr");
-    const std::string three = packed("ee\n");
+TEST_CASE("lines are read from plain, compressed, truncated and damaged files") {
+    const std::string one = frame_without_checksum("one\n");
+    const std::string two = frame_without_checksum("two\nthr");
+    const std::string three = frame_without_checksum("ee\n");
     const std::string long_line(3'000'000, 'x');
     using Lines = std::vector<std::string>;
 
@@ -60,7 +60,7 @@ TEST_CASE("lines are read from files of any form and damage") {
         std::string bytes;
         Lines lines;
         std::string rest;
-        FileEnd end = FileEnd::whole;
+        ReadStopReason end = ReadStopReason::file_end;
     };
 
     const Row rows[] = {
@@ -71,44 +71,47 @@ TEST_CASE("lines are read from files of any form and damage") {
         {"half a line", "one\ntw", {"one"}, "tw"},
         {"a long line", long_line + "\ntwo\n", {long_line, "two"}, ""},
         {"frames", one + two + three, {"one", "two", "three"}, ""},
-        {"an empty frame first", packed("") + one, {"one"}, ""},
+        {"an empty frame first", frame_without_checksum("") + one, {"one"}, ""},
         {"a skippable frame first",
          std::string{"\x50\x2A\x4D\x18\x01\x00\x00\x00x", 9} + one,
          {"one"},
          ""},
-        {"frames that compress well", packed(long_line + "\n") + one, {long_line, "one"}, ""},
-        {"half a frame", one + three.substr(0, 8), {"one"}, "", FileEnd::within_frame},
+        {"frames that compress well",
+         frame_without_checksum(long_line + "\n") + one,
+         {long_line, "one"},
+         ""},
+        {"half a frame", one + three.substr(0, 8), {"one"}, "", ReadStopReason::within_frame},
         {"half a line in a frame", one + two, {"one", "two"}, "thr"},
-        {"text behind a frame", one + "two\n", {"one"}, "", FileEnd::damaged},
-        {"a magic number", one.substr(0, 4), {}, "", FileEnd::within_frame},
+        {"text behind a frame", one + "two\n", {"one"}, "", ReadStopReason::damaged},
+        {"a magic number", one.substr(0, 4), {}, "", ReadStopReason::within_frame},
         {"gzip", gzipped("one\ntwo\nthr"), {"one", "two"}, "thr"},
         {"gzip behind gzip", gzipped("one\ntw") + gzipped("o\n"), {"one", "two"}, ""},
         {"gzip of what compresses well", gzipped(long_line + "\n"), {long_line}, ""},
-        {"half of gzip", gzipped("one\n").substr(0, 14), {}, "one", FileEnd::within_frame},
+        {"half of gzip", gzipped("one\n").substr(0, 14), {}, "one", ReadStopReason::within_frame},
         {"gzip without its checksum",
          gzipped("one\n").substr(0, gzipped("one\n").size() - 8),
          {"one"},
          "",
-         FileEnd::within_frame},
+         ReadStopReason::within_frame},
         {"a wrong checksum in gzip",
          gzipped("one\n").substr(0, gzipped("one\n").size() - 8) + std::string(8, 'x'),
          {"one"},
          "",
-         FileEnd::damaged},
-        {"text behind gzip", gzipped("one\n") + "two\n", {"one"}, "", FileEnd::damaged},
-        {"gzip's magic number", "\x1f\x8b\x08", {}, "", FileEnd::within_frame},
+         ReadStopReason::damaged},
+        {"text behind gzip", gzipped("one\n") + "two\n", {"one"}, "", ReadStopReason::damaged},
+        {"gzip's magic number", "\x1f\x8b\x08", {}, "", ReadStopReason::within_frame},
         {"not quite gzip's", "\x1f\x8b\x09\n", {"\x1f\x8b\x09"}, ""},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Read found = read(row.bytes);
+        const LinesAndState found = read_lines(row.bytes);
         CHECK(found.lines == row.lines);
         CHECK(found.rest == row.rest);
         CHECK(found.end == row.end);
     }
 }
 
-TEST_CASE("a line that is too long is left out, and the next one is read") {
+TEST_CASE("a line that is too long is skipped, and the next line is read") {
     const std::string too_long(tw::sink::kMaxLineBytes + 5'000'000, 'x');
     const TemporaryFolder folder;
     write_text(folder.file("a"), "one\n" + too_long + "\ntwo\n");
@@ -122,12 +125,14 @@ TEST_CASE("a line that is too long is left out, and the next one is read") {
     CHECK_FALSE(reader.next_line(line));
 }
 
-TEST_CASE("a file that grows is read on, line by line and frame by frame") {
+TEST_CASE("lines and frames that are appended to a file are read later") {
     const TemporaryFolder folder;
     for (const bool zst : {false, true}) {
         CAPTURE(zst);
         const std::string path = folder.file(zst ? "b" : "a");
-        const auto form = [&](const std::string& text) { return zst ? packed(text) : text; };
+        const auto form = [&](const std::string& text) {
+            return zst ? frame_without_checksum(text) : text;
+        };
         write_text(path, form("one\n"));
         LineReader reader{path};
         std::string_view line;
@@ -141,25 +146,25 @@ TEST_CASE("a file that grows is read on, line by line and frame by frame") {
         REQUIRE(reader.next_line(line));
         CHECK(line == "two");
         CHECK_FALSE(reader.next_line(line));
-        CHECK(reader.source().file_end() == FileEnd::whole);
+        CHECK(reader.source().stop_reason() == ReadStopReason::file_end);
     }
 }
 
-TEST_CASE("a frame that is damaged anywhere is left out, and those around it are read") {
+TEST_CASE("a damaged frame is skipped, and the frames around it are read") {
     std::string lines;
     for (int i = 0; i < 40; ++i) {
         lines += std::to_string(i * i * i) + "\n";
     }
-    const std::string first = checked_frame("first\n");
-    const std::string second = checked_frame(lines);
-    const std::string third = checked_frame("third\n");
+    const std::string first = frame_with_checksum("first\n");
+    const std::string second = frame_with_checksum(lines);
+    const std::string third = frame_with_checksum("third\n");
     std::vector<std::string> with{"first"};
     for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1) {
         with.push_back(lines.substr(at, lines.find('\n', at) - at));
     }
     with.emplace_back("third");
     const std::vector<std::string> without{"first", "third"};
-    std::size_t left_out = 0;
+    std::size_t skipped_bytes = 0;
     constexpr unsigned kBits = 8;
     for (std::size_t at = 0; at < second.size(); ++at) {
         for (const std::size_t bit : {at % kBits, (at + 3) % kBits}) {
@@ -167,37 +172,37 @@ TEST_CASE("a frame that is damaged anywhere is left out, and those around it are
             CAPTURE(bit);
             std::string bytes = second;
             bytes[at] = static_cast<char>(static_cast<unsigned char>(bytes[at]) ^ (1U << bit));
-            const Read found = read(first + bytes + third);
+            const LinesAndState found = read_lines(first + bytes + third);
             CHECK((found.lines == without || found.lines == with));
-            CHECK(found.end == FileEnd::whole);
-            left_out += found.lines == without ? 1U : 0U;
-            CHECK((found.lines == with || found.left_out == bytes.size()));
+            CHECK(found.end == ReadStopReason::file_end);
+            skipped_bytes += found.lines == without ? 1U : 0U;
+            CHECK((found.lines == with || found.skipped_bytes == bytes.size()));
         }
     }
-    CHECK(left_out > second.size()); // some bits say nothing
-    CHECK(read(first + second.substr(0, 50) + third).lines == without);
-    CHECK(read(first + second.substr(3) + third).left_out == second.size() - 3);
-    CHECK(read(first + std::string(100'000, 'x') + third).lines == without);
+    CHECK(skipped_bytes > second.size()); // changes of a few bits do not matter
+    CHECK(read_lines(first + second.substr(0, 50) + third).lines == without);
+    CHECK(read_lines(first + second.substr(3) + third).skipped_bytes == second.size() - 3);
+    CHECK(read_lines(first + std::string(100'000, 'x') + third).lines == without);
 }
 
-TEST_CASE("a line that lost its end with a damaged frame is none") {
-    const std::string broken = checked_frame("lost\n").replace(9, 1, "x");
-    const Read found =
-        read(checked_frame("one\n{\"a\":{}") + broken + broken + checked_frame("}\ntwo\n"));
+TEST_CASE("the parts of a line around a damaged frame are not joined") {
+    const std::string broken = frame_with_checksum("lost\n").replace(9, 1, "x");
+    const LinesAndState found = read_lines(frame_with_checksum("one\n{\"a\":{}") + broken + broken +
+                                           frame_with_checksum("}\ntwo\n"));
     CHECK(found.lines == std::vector<std::string>{"one", "{\"a\":{}\x18", "}", "two"});
-    CHECK(found.left_out == 2 * broken.size());
-    CHECK_FALSE(found.doubtful);
+    CHECK(found.skipped_bytes == 2 * broken.size());
+    CHECK_FALSE(found.has_damaged_text);
 }
 
-TEST_CASE("of a frame too large to be held back it is said that what was read may be wrong") {
+TEST_CASE("a reader reports that it returned text of a large damaged frame") {
     std::string text;
     while (text.size() <= std::size_t{100} << 20U) {
         text += "a line\n";
     }
-    std::string frame = checked_frame(text);
+    std::string frame = frame_with_checksum(text);
     frame.back() = static_cast<char>(frame.back() ^ 1);
     const TemporaryFolder folder;
-    write_text(folder.file("a"), frame + checked_frame("next\n"));
+    write_text(folder.file("a"), frame + frame_with_checksum("next\n"));
     LineReader reader{folder.file("a")};
     std::string last;
     for (std::string_view line; reader.next_line(line);) {
@@ -208,23 +213,23 @@ TEST_CASE("of a frame too large to be held back it is said that what was read ma
     CHECK(reader.source().skipped_bytes() == frame.size());
 }
 
-TEST_CASE("behind damage a file that grows is read on") {
+TEST_CASE("frames that are appended after damaged data are read") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a");
-    const std::string frame = checked_frame("two\n");
-    write_text(path, checked_frame("one\n") + "no frame" + frame.substr(0, 2));
+    const std::string frame = frame_with_checksum("two\n");
+    write_text(path, frame_with_checksum("one\n") + "no frame" + frame.substr(0, 2));
     LineReader reader{path};
     std::string_view line;
     REQUIRE(reader.next_line(line));
     CHECK_FALSE(reader.next_line(line));
-    CHECK(reader.source().file_end() == FileEnd::damaged);
+    CHECK(reader.source().stop_reason() == ReadStopReason::damaged);
     append_to_file(path, frame.substr(2));
     REQUIRE(reader.next_line(line));
     CHECK(line == "two");
     CHECK(reader.source().skipped_bytes() == 8);
 }
 
-TEST_CASE("a frame that needs too much memory is told apart from a damaged one") {
+TEST_CASE("a frame that needs too large a window is not reported as damaged") {
     ZSTD_CCtx* const context = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, 28);
     ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
@@ -234,24 +239,24 @@ TEST_CASE("a frame that needs too much memory is told apart from a damaged one")
     REQUIRE(ZSTD_compressStream2(context, &out, &in, ZSTD_e_flush) == 0);
     REQUIRE(ZSTD_compressStream2(context, &out, &in, ZSTD_e_end) == 0);
     ZSTD_freeCCtx(context);
-    const Read found = read(frame.substr(0, out.pos));
+    const LinesAndState found = read_lines(frame.substr(0, out.pos));
     CHECK(found.lines.empty());
-    CHECK(found.end == FileEnd::window_too_large);
+    CHECK(found.end == ReadStopReason::window_too_large);
 }
 
-TEST_CASE("what cannot be opened or read says so") {
+TEST_CASE("a file that cannot be opened or read is an error") {
     const TemporaryFolder folder;
     CHECK_THROWS_AS(LineReader{folder.file("nothing")}, std::system_error);
     LineReader reader{folder.path()};
     std::string_view line;
     CHECK_FALSE(reader.next_line(line));
-    CHECK(reader.source().file_end() == FileEnd::unreadable);
+    CHECK(reader.source().stop_reason() == ReadStopReason::read_error);
 }
 
 using namespace tw;
 using namespace tw::test;
 
-TEST_CASE("the begin of a file is unpacked, and of a pipe nothing is taken") {
+TEST_CASE("the start of a file is decompressed, and the data of a pipe is not consumed") {
     const TemporaryFolder folder;
     const std::string file = folder.file("file");
     write_text(file, "some text\n");

@@ -9,18 +9,18 @@
 
 namespace tw::test {
 
-/// The machine's disk, with faults and a clock of its own.
+/// The real disk, but with faults and a clock that tests control.
 class FaultyDisk final : public store::Disk {
   public:
-    std::uint64_t room = UINT64_MAX;    ///< bytes that still fit
-    std::uint64_t at_once = UINT64_MAX; ///< bytes that one write takes at most
-    int write_error = 0;                ///< of every write
-    bool truncates = true;
+    std::uint64_t room = UINT64_MAX;            ///< number of further bytes that fit on the disk
+    std::uint64_t max_write_bytes = UINT64_MAX; ///< the most bytes that one call of write() writes
+    int write_error = 0;                        ///< errno of every write; 0: no error
+    bool can_truncate = true;
     int open_error = 0;
     int sync_error = 0;
-    int syncs = 0;
-    int interrupted = 0;               ///< writes to come that a signal interrupts
-    std::uint64_t free = UINT64_MAX;   ///< bytes that others may write
+    int sync_count = 0;
+    int interrupted_writes = 0;        ///< number of next writes that fail with EINTR
+    std::uint64_t free = UINT64_MAX;   ///< the result of free_bytes()
     std::int64_t time = 1'795'277'730; ///< 2026-11-21T16:15:30Z
 
     [[nodiscard]] int open(const std::string& path, OpenMode how,
@@ -33,8 +33,8 @@ class FaultyDisk final : public store::Disk {
     }
 
     [[nodiscard]] ssize_t write(int file, std::string_view bytes) override {
-        if (interrupted > 0) {
-            --interrupted;
+        if (interrupted_writes > 0) {
+            --interrupted_writes;
             errno = EINTR;
             return -1;
         }
@@ -42,14 +42,14 @@ class FaultyDisk final : public store::Disk {
             errno = write_error != 0 ? write_error : ENOSPC;
             return -1;
         }
-        const std::string_view some = bytes.substr(0, std::min(room, at_once));
+        const std::string_view some = bytes.substr(0, std::min(room, max_write_bytes));
         room -= some.size();
         return Disk::write(file, some);
     }
 
     [[nodiscard]] bool truncate(int file, std::uint64_t size) override {
-        const auto before = file_facts(file);
-        if (!truncates || !Disk::truncate(file, size)) {
+        const auto before = file_status(file);
+        if (!can_truncate || !Disk::truncate(file, size)) {
             errno = EIO;
             return false;
         }
@@ -60,7 +60,7 @@ class FaultyDisk final : public store::Disk {
     }
 
     [[nodiscard]] bool sync(int file) override {
-        ++syncs;
+        ++sync_count;
         errno = sync_error;
         return sync_error == 0 && Disk::sync(file);
     }

@@ -1,9 +1,9 @@
 #include "proxy/base/clock.h"
 #include "proxy/store/file_output.h"
 #include "proxy/store/recording.h"
-#include "tests/proxy/store/capture_text.h"
 #include "tests/proxy/store/faulty_disk.h"
-#include "tests/proxy/store/kept_target.h"
+#include "tests/proxy/store/recording_bytes.h"
+#include "tests/proxy/store/storing_output.h"
 #include "tests/support/full_disk.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"
@@ -32,7 +32,7 @@ using namespace tw::store;
 using namespace tw::test;
 using tw::capture::capture_format;
 
-TEST_CASE("a file holds what was written, in order, and nothing of what it held before") {
+TEST_CASE("a file contains the written data in order, and none of its earlier data") {
     const TemporaryFolder folder;
     const std::string path = folder.file("records.jsonl");
     write_text(path, "a longer text of an earlier run\n");
@@ -44,7 +44,7 @@ TEST_CASE("a file holds what was written, in order, and nothing of what it held 
         file.write("two\nthree\n");
         CHECK_FALSE(file.failed());
         CHECK(file.error() == 0);
-        CHECK(file.num_lost_units() == 0);
+        CHECK(file.num_lost_entries() == 0);
     }
     CHECK(read_text(path) == "one\ntwo\nthree\n");
 }
@@ -64,7 +64,7 @@ TEST_CASE("- is standard output, which stays open") {
     CHECK(read_text(path) == "one\n");
 }
 
-TEST_CASE("what cannot be opened says why") {
+TEST_CASE("an output file that cannot be opened is an error with the cause") {
     const TemporaryFolder folder;
     write_text(folder.file("plain"), "");
 
@@ -92,8 +92,7 @@ TEST_CASE("what cannot be opened says why") {
     }
 }
 
-TEST_CASE(
-    "a pipe's reader is waited for, but not for ever, and not at all when it is opened again") {
+TEST_CASE("opening a pipe waits for a reader for a limited time, and reopening does not wait") {
     const TemporaryFolder folder;
     const std::string path = folder.file("pipe");
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -115,20 +114,20 @@ TEST_CASE(
     ::close(reader);
 }
 
-TEST_CASE("a full disk ends the writing for good, and the lines are counted") {
+TEST_CASE("after a full disk, nothing is written, and the lost lines are counted") {
     FileOutput file{"/dev/full"};
     CHECK_FALSE(file.failed());
     file.write("one\ntwo\n");
     CHECK(file.failed());
     CHECK(file.error() == ENOSPC);
-    CHECK(file.num_lost_units() == 2);
+    CHECK(file.num_lost_entries() == 2);
     file.write("three\n");
     file.write("the rest of a line");
     CHECK(file.error() == ENOSPC);
-    CHECK(file.num_lost_units() == 3);
+    CHECK(file.num_lost_entries() == 3);
 }
 
-TEST_CASE("a block that fits in part counts as lost") {
+TEST_CASE("a line of which only a part fits counts as lost") {
     const TemporaryFolder folder;
     const std::string path = folder.file("records.jsonl");
     constexpr rlim_t kLimit = 4096;
@@ -136,17 +135,16 @@ TEST_CASE("a block that fits in part counts as lost") {
         FileOutput file{path};
         const FullDisk disk{kLimit};
         file.write(std::string(kLimit - 2, 'a') + '\n');
-        CHECK(file.num_lost_units() == 0);
+        CHECK(file.num_lost_entries() == 0);
         file.write("b\nc\n");
         CHECK(file.error() == EFBIG);
-        // Of the first line one byte fitted: it is as lost as the second.
-        CHECK(file.num_lost_units() == 2);
+        // Only one byte of the first line fits. Therefore both lines are lost.
+        CHECK(file.num_lost_entries() == 2);
     }
     CHECK(std::filesystem::file_size(path) == kLimit);
 }
 
-TEST_CASE(
-    "a reader that stalls is given up after stop_waiting_for_reader(), and its lines are counted") {
+TEST_CASE("after stop_waiting_for_reader(), lines that a slow reader does not read are lost") {
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
     FileOutput file{"/proc/self/fd/" + std::to_string(ends[1])};
@@ -162,12 +160,12 @@ TEST_CASE(
     taken.resize(static_cast<std::size_t>(::read(ends[0], taken.data(), taken.size())));
     const auto whole = static_cast<std::uint64_t>(std::ranges::count(taken, '\n'));
     CHECK(whole > 0);
-    CHECK(file.num_lost_units() + whole == kLines);
+    CHECK(file.num_lost_entries() + whole == kLines);
     ::close(ends[0]);
     ::close(ends[1]);
 }
 
-TEST_CASE("a reader that left costs lines and no signal") {
+TEST_CASE("if the reader of a pipe ends, lines are lost, but no signal ends the process") {
     const auto handler = std::signal(SIGPIPE, SIG_IGN);
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
@@ -175,12 +173,12 @@ TEST_CASE("a reader that left costs lines and no signal") {
     ::close(ends[0]);
     file.write("one\ntwo\n");
     CHECK(file.error() == EPIPE);
-    CHECK(file.num_lost_units() == 2);
+    CHECK(file.num_lost_entries() == 2);
     ::close(ends[1]);
     std::signal(SIGPIPE, handler);
 }
 
-TEST_CASE("a file that is changed for another ends with a whole line, and so does the next begin") {
+TEST_CASE("when the output switches to another file, no line is divided") {
     struct Row {
         const char* name;
         std::vector<std::string> before;
@@ -216,7 +214,7 @@ TEST_CASE("a file that is changed for another ends with a whole line, and so doe
     }
 }
 
-TEST_CASE("after a failure it goes on in another file, and what was lost stays counted") {
+TEST_CASE("after a failure, writing continues in another file, and the loss count stays") {
     const TemporaryFolder folder;
     const std::string path = folder.file("records");
     std::filesystem::create_symlink("/dev/full", path);
@@ -225,16 +223,16 @@ TEST_CASE("after a failure it goes on in another file, and what was lost stays c
     CHECK(file.failed());
     file.write("ee\n");
     file.write("four\nfi");
-    CHECK(file.num_lost_units() == 4);
+    CHECK(file.num_lost_entries() == 4);
     std::filesystem::remove(path);
     file.request_reopening();
     file.write("ve\nsix\n");
     CHECK_FALSE(file.failed());
-    CHECK(file.num_lost_units() == 5);
+    CHECK(file.num_lost_entries() == 5);
     CHECK(read_text(path) == "six\n");
 }
 
-TEST_CASE("a path that cannot be opened again is reported, and the open file goes on") {
+TEST_CASE("a path that cannot be opened again is reported, and the open file is still used") {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder.file("there"));
     FileOutput file{folder.file("there/records")};
@@ -246,11 +244,11 @@ TEST_CASE("a path that cannot be opened again is reported, and the open file goe
     CHECK(file.state.reopening_error.exchange(0) == 0);
     CHECK(read_text(folder.file("elsewhere/records")) == "one\ntwo\n");
     file.request_reopening();
-    file.on_time({}); // also without new data
+    file.do_due_work({}); // also without new data
     CHECK(file.state.reopening_error.exchange(0) == ENOENT);
 }
 
-TEST_CASE("who empties the file while it is open finds what comes at its beginning") {
+TEST_CASE("if the file is emptied while it is open, further data is written at its start") {
     const TemporaryFolder folder;
     FileOutput file{folder.file("records")};
     file.write("one\n");
@@ -259,10 +257,10 @@ TEST_CASE("who empties the file while it is open finds what comes at its beginni
     CHECK(read_text(folder.file("records")) == "two\n");
 }
 
-TEST_CASE("a capture that goes on in another pipe has its head there, and whole blocks in both") {
+TEST_CASE("a capture that continues in another pipe has a file header and complete blocks there") {
     const TemporaryFolder folder;
     const std::string head = capture_format().file_header();
-    // A section's head is a block, and of many bytes that look like a line's end.
+    // The file header of a capture is a block; some of its bytes look like ends of lines.
     const std::string block{"\x06\0\0\0\x14\0\0\0a\nb\n\n\n\nc\x14\0\0\0", 20};
     const std::string path = folder.file("pipe");
     std::array<int, 2> readers{};
@@ -295,86 +293,86 @@ using tw::store::QueuedOutput;
 
 namespace {
 
-/// Keeps what it gets, and holds up whoever writes while it is shut.
-class Gate final : public KeptTarget {
+/// Stores the written data. Each call of write() waits until open() was called.
+class BlockingOutput final : public StoringOutput {
   public:
-    explicit Gate(bool open) : open_{open} {}
+    explicit BlockingOutput(bool open) : is_open_{open} {}
 
     void write(std::string_view block) override {
         std::unique_lock lock{mutex_};
-        ++entered_;
+        ++write_count_;
         changed_.notify_all();
-        changed_.wait(lock, [this] { return open_; });
-        KeptTarget::write(block);
+        changed_.wait(lock, [this] { return is_open_; });
+        StoringOutput::write(block);
     }
 
     void open() {
         const std::scoped_lock lock{mutex_};
-        open_ = true;
+        is_open_ = true;
         changed_.notify_all();
     }
 
-    /// Until somebody stands before the gate.
-    void await_writer() {
+    /// Waits until write() was called.
+    void await_write() {
         std::unique_lock lock{mutex_};
-        changed_.wait(lock, [this] { return entered_ != 0; });
+        changed_.wait(lock, [this] { return write_count_ != 0; });
     }
 
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    bool open_;
-    int entered_ = 0;
+    bool is_open_;
+    int write_count_ = 0;
 };
 
 } // namespace
 
-TEST_CASE("what is queued is written in order, all of it, before the end") {
-    Gate gate{true};
+TEST_CASE("all queued data is written in order before the queue ends") {
+    BlockingOutput blocking{true};
     std::string expected;
     {
-        QueuedOutput queue{gate};
+        QueuedOutput queue{blocking};
         for (int i = 0; i < 1000; ++i) {
             const std::string line = std::to_string(i) + '\n';
             expected += line;
             queue.write(line);
         }
     }
-    CHECK(gate.text() == expected);
+    CHECK(blocking.text() == expected);
 }
 
-TEST_CASE("a queue that nothing is written to ends") {
-    Gate gate{false};
-    const QueuedOutput queue{gate};
-    CHECK(queue.num_dropped_units() == 0);
+TEST_CASE("a queue without data ends") {
+    BlockingOutput blocking{false};
+    const QueuedOutput queue{blocking};
+    CHECK(queue.num_dropped_entries() == 0);
 }
 
-TEST_CASE(
-    "while the target is stuck, nobody waits: blocks that do not fit are dropped and counted") {
+TEST_CASE("while the output blocks, callers do not wait, and blocks that do not fit are dropped "
+          "and counted") {
     constexpr std::size_t kBlocks = 8;
-    Gate gate{false};
+    BlockingOutput blocking{false};
     std::size_t queued = 0;
     {
-        QueuedOutput queue{gate};
+        QueuedOutput queue{blocking};
         queue.write("first\n");
-        gate.await_writer(); // from here on all stays in the queue
+        blocking.await_write(); // all further data stays in the queue
         std::string block(QueuedOutput::kMaxQueueBytes / kBlocks, 'x');
         block.back() = '\n';
         for (std::size_t i = 0; i < kBlocks; ++i) {
             queue.write(block);
             queued += block.size();
         }
-        CHECK(queue.num_dropped_units() == 0);
+        CHECK(queue.num_dropped_entries() == 0);
         queue.write("a\nb\n");
-        CHECK(queue.num_dropped_units() == 2);
+        CHECK(queue.num_dropped_entries() == 2);
         queue.write("");
-        CHECK(queue.num_dropped_units() == 2);
+        CHECK(queue.num_dropped_entries() == 2);
         queue.write(block);
-        CHECK(queue.num_dropped_units() == 3);
-        gate.open();
+        CHECK(queue.num_dropped_entries() == 3);
+        blocking.open();
     }
-    // Behind all that was queued stands what is missing.
-    const std::string& text = gate.text();
+    // The notice about lost data follows after the queued data.
+    const std::string& text = blocking.text();
     const std::size_t end = std::string_view{"first\n"}.size() + queued;
     REQUIRE(text.size() > end);
     CHECK_FALSE(contains(text, "a\n"));
@@ -383,25 +381,25 @@ TEST_CASE(
     CHECK(text.ends_with("\"cause\":\"too_slow\"}\n"));
 }
 
-TEST_CASE("a block longer than the queue is dropped, and what follows is written") {
-    Gate gate{true};
+TEST_CASE("a block longer than the queue is dropped, and the next block is written") {
+    BlockingOutput blocking{true};
     {
-        QueuedOutput queue{gate};
+        QueuedOutput queue{blocking};
         queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
-        CHECK(queue.num_dropped_units() == 1);
+        CHECK(queue.num_dropped_entries() == 1);
         queue.write("small\n");
     }
-    CHECK(gate.text().find(R"("lost":1,)") < gate.text().find("small\n"));
-    CHECK(gate.text().ends_with("\nsmall\n"));
+    CHECK(blocking.text().find(R"("lost":1,)") < blocking.text().find("small\n"));
+    CHECK(blocking.text().ends_with("\nsmall\n"));
 }
 
-TEST_CASE("blocks of several threads stay whole") {
+TEST_CASE("blocks of several threads are not mixed") {
     constexpr std::size_t kThreads = 4;
     constexpr std::size_t kBlocks = 500;
     constexpr std::size_t kLength = 60;
-    Gate gate{true};
+    BlockingOutput blocking{true};
     {
-        QueuedOutput queue{gate};
+        QueuedOutput queue{blocking};
         std::vector<std::thread> threads;
         for (std::size_t i = 0; i < kThreads; ++i) {
             threads.emplace_back([&queue, i] {
@@ -414,9 +412,9 @@ TEST_CASE("blocks of several threads stay whole") {
         for (std::thread& thread : threads) {
             thread.join();
         }
-        CHECK(queue.num_dropped_units() == 0);
+        CHECK(queue.num_dropped_entries() == 0);
     }
-    const std::string& text = gate.text();
+    const std::string& text = blocking.text();
     REQUIRE(text.size() == kThreads * kBlocks * (kLength + 1));
     bool whole = true;
     for (std::size_t at = 0; at < text.size(); at += kLength + 1) {
@@ -425,71 +423,72 @@ TEST_CASE("blocks of several threads stay whole") {
     CHECK(whole);
 }
 
-TEST_CASE("a target that is busy is handed nothing, loses nothing, and is asked again") {
-    KeptTarget target;
-    target.set_ready(false);
+TEST_CASE("data waits while the output accepts none, and is written later") {
+    StoringOutput target;
+    target.set_accepts_data(false);
     {
         QueuedOutput queue{target};
         queue.write("one\n");
-        target.await_turns(2);
+        target.await_due_work(2);
         CHECK(target.text().empty());
-        target.set_ready(true);
+        target.set_accepts_data(true);
         target.await_text("one\n");
         queue.write("two\n");
     }
     CHECK(target.text() == "one\ntwo\n");
 }
 
-TEST_CASE("what a target does not take at the end is lost, and counted") {
-    KeptTarget target;
+TEST_CASE("data that the output does not accept at the end is lost and counted") {
+    StoringOutput target;
     std::atomic<std::uint64_t> progress{0};
     QueuedOutput queue{target, 0, &progress};
     queue.write("one\n");
     target.await_text("one\n");
-    target.set_ready(false);
+    target.set_accepts_data(false);
     queue.write("two\nthree\n");
     queue.finish_writing();
-    CHECK(queue.num_dropped_units() == 2);
+    CHECK(queue.num_dropped_entries() == 2);
     CHECK(target.text() == "one\n");
-    CHECK(target.finished());
-    CHECK(contains(target.last(), R"("type":"records_lost","session":0,"lost":2,"since":")"));
+    CHECK(target.is_finished());
+    CHECK(
+        contains(target.loss_notice(), R"("type":"records_lost","session":0,"lost":2,"since":")"));
     CHECK(progress == 4);
 }
 
-TEST_CASE("while nothing can be written, what is dropped is one gap, which is counted at the end") {
-    KeptTarget target;
+TEST_CASE("while nothing can be written, all dropped data counts as one loss") {
+    StoringOutput target;
     QueuedOutput queue{target};
-    target.set_ready(false);
+    target.set_accepts_data(false);
     queue.write("one\n");
-    target.await_turns(2); // it waits with "one"
+    target.await_due_work(2); // the queue's thread now waits to write "one"
     const std::int64_t waits = tw::base::now_utc();
     queue.write(std::string(QueuedOutput::kMaxQueueBytes, 'x') + '\n');
     queue.write("small, but later\n");
-    CHECK(queue.num_dropped_units() == 2);
+    CHECK(queue.num_dropped_entries() == 2);
     queue.finish_writing();
-    CHECK(queue.num_dropped_units() == 3);
+    CHECK(queue.num_dropped_entries() == 3);
     CHECK(target.text().empty());
-    CHECK(contains(target.last(), R"("lost":3,)"));
+    CHECK(contains(target.loss_notice(), R"("lost":3,)"));
     const auto since = [](const std::string& mark) { return mark.substr(mark.find("since")); };
     const RecordingLoss from_then{.since = waits, .cause = "too_slow"};
-    CHECK(since(target.last()) <= since(record_line_format().loss_notice(from_then, 0)));
+    CHECK(since(target.loss_notice()) <= since(record_line_format().loss_notice(from_then, 0)));
 }
 
-TEST_CASE("the next segment begins when all who make records have arrived there") {
-    KeptTarget target{true};
+TEST_CASE("the next segment starts when all producers have advanced to it") {
+    StoringOutput target{true};
     {
         QueuedOutput queue{target, 2};
         CHECK(queue.current_segment() == 1);
         queue.write_to_segment(1, "1\n");
         target.await_text("1\n");
-        target.want_cut();
-        target.await_turns(3);
+        target.make_segment_due();
+        target.await_due_work(3);
         CHECK(queue.current_segment() == 2);
         queue.advance_to_segment(2);
         queue.write_to_segment(2, "4\n");
-        queue.write_to_segment(1, "2\n"); // of one that has not arrived yet
+        queue.write_to_segment(1, "2\n"); // data of a producer that has not advanced yet
         target.await_text("1\n2\n");
-        target.await_turns(3);
+        target.await_due_work(3);
         CHECK(target.text() == "1\n2\n");
         queue.advance_to_segment(2);
         target.await_text("1\n2\n---\n4\n");
@@ -498,12 +497,12 @@ TEST_CASE("the next segment begins when all who make records have arrived there"
     CHECK(target.text() == "1\n2\n---\n4\n5\n");
 }
 
-TEST_CASE("at the end a segment that was announced is begun all the same") {
-    KeptTarget target{true};
+TEST_CASE("a segment that was announced is started even at the end") {
+    StoringOutput target{true};
     {
         QueuedOutput queue{target, 2};
-        target.want_cut();
-        target.await_turns(3);
+        target.make_segment_due();
+        target.await_due_work(3);
         queue.advance_to_segment(2);
         queue.write_to_segment(2, "2\n");
         queue.write_to_segment(1, "1\n");
@@ -511,15 +510,15 @@ TEST_CASE("at the end a segment that was announced is begun all the same") {
     CHECK(target.text() == "1\n---\n2\n");
 }
 
-TEST_CASE("a text is cut between its units only") {
-    const std::string one = packets({10});
-    const std::string two = packets({10, 500});
+TEST_CASE("a text is divided only between its entries") {
+    const std::string one = capture_blocks({10});
+    const std::string two = capture_blocks({10, 500});
 
     struct Row {
         const char* name;
         const RecordingFormat* format;
         std::string text;
-        std::size_t first; ///< bytes of its first unit
+        std::size_t first; ///< number of bytes of the first entry
         std::uint64_t count;
     };
 
@@ -531,44 +530,45 @@ TEST_CASE("a text is cut between its units only") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(row.format->count_units(row.text) == row.count);
-        CHECK(row.format->size_of_complete_units(row.text) == row.text.size());
-        CHECK(row.format->size_of_first_units(row.text, row.text.size()) == row.text.size());
+        CHECK(row.format->count_entries(row.text) == row.count);
+        CHECK(row.format->size_of_complete_entries(row.text) == row.text.size());
+        CHECK(row.format->size_of_first_entries(row.text, row.text.size()) == row.text.size());
         if (row.first != 0) {
-            CHECK(row.format->size_of_first_units(row.text, 1) == row.first);
-            CHECK(row.format->size_of_first_units(row.text, row.first) == row.first);
+            CHECK(row.format->size_of_first_entries(row.text, 1) == row.first);
+            CHECK(row.format->size_of_first_entries(row.text, row.first) == row.first);
         }
         for (std::size_t cut = 0; cut < row.text.size(); ++cut) {
             const std::string_view torn = std::string_view{row.text}.substr(0, cut);
-            const std::size_t whole = row.format->size_of_complete_units(torn);
+            const std::size_t whole = row.format->size_of_complete_entries(torn);
             REQUIRE(whole <= cut);
-            REQUIRE(row.format->size_of_complete_units(torn.substr(0, whole)) == whole);
+            REQUIRE(row.format->size_of_complete_entries(torn.substr(0, whole)) == whole);
             REQUIRE((whole == 0 ||
-                     row.format->size_of_complete_units(torn.substr(0, whole - 1)) < whole));
+                     row.format->size_of_complete_entries(torn.substr(0, whole - 1)) < whole));
         }
     }
 }
 
-TEST_CASE("what are no blocks are counted as none, whatever lengths they claim") {
+TEST_CASE("invalid blocks of a capture are not counted, whatever lengths they contain") {
     for (const std::string& text :
          {std::string(100, '\0'), std::string(100, '\xff'), std::string{"\n\r\r\n"},
           std::string{"\x06\0\0\0\x0b\0\0\0aaa", 11},
           std::string{"\x06\0\0\0\xfc\xff\xff\xff", 8}}) {
         CAPTURE(text);
-        CHECK(capture_format().count_units(text) == 0);
-        CHECK(capture_format().size_of_complete_units(text) == 0);
-        CHECK(capture_format().size_of_first_units(text, 1) == text.size());
+        CHECK(capture_format().count_entries(text) == 0);
+        CHECK(capture_format().size_of_complete_entries(text) == 0);
+        CHECK(capture_format().size_of_first_entries(text, 1) == text.size());
     }
 }
 
-TEST_CASE("a capture on a disk that is full holds whole packets, and goes on with what waited") {
+TEST_CASE(
+    "a capture on a full disk contains only complete packets, and continues when there is room") {
     for (const char* const name : {"a.pcapng", "a.pcapng.zst"}) {
         CAPTURE(name);
         const bool packed = std::string_view{name}.ends_with(".zst");
         const TemporaryFolder folder;
         FaultyDisk disk;
-        const std::string first = packets({100, 200});
-        const std::string second = packets({300, 400, 500});
+        const std::string first = capture_blocks({100, 200});
+        const std::string second = capture_blocks({300, 400, 500});
         Recording recording{{.path = folder.file(name),
                              .compressed = packed,
                              .format = &capture_format(),
@@ -576,24 +576,24 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
                             Recording::StartMode::append,
                             disk};
         auto now = OutputFile::Clock::now();
-        const auto pass = [&] { recording.on_time(now += std::chrono::seconds{2}); };
+        const auto pass = [&] { recording.do_due_work(now += std::chrono::seconds{2}); };
         recording.write(first);
         pass();
-        disk.room = packed ? 20 : packets({300}).size() + 50;
+        disk.room = packed ? 20 : capture_blocks({300}).size() + 50;
         recording.write(second);
         pass();
         CHECK(recording.failed());
         if (!packed) {
             CHECK(read_text(folder.file(name)) ==
-                  capture_format().file_header() + first + packets({300}));
+                  capture_format().file_header() + first + capture_blocks({300}));
         }
-        recording.write(first); // and is lost
-        CHECK(recording.num_lost_units() == 2);
+        recording.write(first); // this data is lost
+        CHECK(recording.num_lost_entries() == 2);
         disk.room = UINT64_MAX;
         pass();
         CHECK(!recording.failed());
         recording.finish_writing();
-        CHECK(recording.num_lost_units() == 2);
+        CHECK(recording.num_lost_entries() == 2);
         if (!packed) {
             CHECK(read_text(folder.file(name)) ==
                   fmt::format("{}{}{}", capture_format().file_header(), first, second));
@@ -601,11 +601,11 @@ TEST_CASE("a capture on a disk that is full holds whole packets, and goes on wit
     }
 }
 
-TEST_CASE("what is missing in a capture stands there") {
+TEST_CASE("a capture contains a notice about missing packets") {
     const std::string said = capture_format().loss_notice({.count = 12, .cause = "disk_full"}, 5);
     CHECK(contains(said, "twscope: 12 packets are missing here (disk_full)"));
-    CHECK(capture_format().size_of_complete_units(said) == said.size());
-    CHECK(capture_format().count_units(said) == 0);
+    CHECK(capture_format().size_of_complete_entries(said) == said.size());
+    CHECK(capture_format().count_entries(said) == 0);
     CHECK(contains(capture_format().loss_notice({.count = 1, .cause = "disk_full"}, 5),
                    "twscope: 1 packet is missing here (disk_full)"));
 }

@@ -22,7 +22,7 @@ test::Bytes text(std::string_view letters) {
 
 } // namespace
 
-TEST_CASE("what is appended stands in the file in order, what is patched over it") {
+TEST_CASE("bytes are appended in order, and overwritten bytes replace earlier ones") {
     const test::TemporaryFolder folder;
     FileQueue files;
     const auto one = files.create(folder.file("one"), text("abc"));
@@ -31,19 +31,19 @@ TEST_CASE("what is appended stands in the file in order, what is patched over it
     REQUIRE(two.has_value());
     CHECK(files.append(*one, text("def")));
     CHECK(files.append(*two, text("yz")));
-    files.patch(*one, 1, text("BC"));
+    files.overwrite_bytes(*one, 1, text("BC"));
     files.close(*one);
-    CHECK(files.append(*one, text("lost"))); // nobody has it open any more
+    CHECK(files.append(*one, text("lost"))); // the file is closed, so the data is ignored
     files.finish_writing();
     CHECK(test::read_text(folder.file("one")) == "aBCdef");
     CHECK(test::read_text(folder.file("two")) == "xyz");
     CHECK(files.num_created_files() == 2);
     CHECK(files.num_lost_blocks() == 0);
     CHECK(files.take_written_path() == folder.file("one"));
-    CHECK_FALSE(files.take_written_path()); // the other one was not closed
+    CHECK_FALSE(files.take_written_path()); // the other file was not closed
 }
 
-TEST_CASE("a file that is there is left alone") {
+TEST_CASE("an existing file is not changed") {
     const test::TemporaryFolder folder;
     {
         FileQueue files;
@@ -58,7 +58,7 @@ TEST_CASE("a file that is there is left alone") {
     CHECK(made[2].filename() == "a.demo");
 }
 
-TEST_CASE("what cannot be written is counted, and reported once a file") {
+TEST_CASE("data that cannot be written is counted, and reported once for each file") {
     const test::TemporaryFolder folder;
     FileQueue files;
     const auto nowhere = files.create(folder.file("no/where"), text("x"));
@@ -71,7 +71,7 @@ TEST_CASE("what cannot be written is counted, and reported once a file") {
     CHECK(files.num_created_files() == 0);
 }
 
-TEST_CASE("a file that a full disk cut short is whole up to there, takes patches, and no more") {
+TEST_CASE("after a full disk, a file contains complete blocks and can only be overwritten") {
     const test::TemporaryFolder folder;
     FileQueue files;
     const auto file = files.create(folder.file("a"), text("head"));
@@ -86,7 +86,7 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
         }
     }
     CHECK_FALSE(files.append(*file, text("later")));
-    files.patch(*file, 1, text("EA"));
+    files.overwrite_bytes(*file, 1, text("EA"));
     files.close(*file);
     files.finish_writing();
     CHECK(test::read_text(folder.file("a")) == "hEAd" + std::string(60, 'x'));
@@ -95,7 +95,7 @@ TEST_CASE("a file that a full disk cut short is whole up to there, takes patches
     CHECK(files.num_created_files() == 1);
 }
 
-TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
+TEST_CASE("a full queue refuses data, or waits for room if its policy says so") {
     const test::TemporaryFolder folder;
     FileQueue waiting{FileQueue::FullQueuePolicy::wait, 100};
     const auto file = waiting.create(folder.file("all"), text("x"));
@@ -107,7 +107,7 @@ TEST_CASE("a queue that is full refuses, or waits where it is asked to") {
     CHECK(waiting.num_lost_blocks() == 0);
     CHECK(test::read_text(folder.file("all")).size() == 60'001);
 
-    // A block is refused while a large one is written, unless this thread was held up until that ended.
+    // A block is refused while a large block is written, unless this thread was delayed meanwhile.
     FileQueue refusing{FileQueue::FullQueuePolicy::refuse, 100};
     const auto large = refusing.create(folder.file("large"), text("x"));
     REQUIRE(large.has_value());

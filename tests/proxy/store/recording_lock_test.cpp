@@ -1,9 +1,9 @@
-// One process writes to a recording: a second one is refused, a killed one leaves no lock.
+// The lock of a recording: only one process at a time can write to it.
 // Covers: proxy/store/recording.cpp, proxy/base/files.cpp
 #include "proxy/base/descriptors.h"
 #include "proxy/base/files.h"
 #include "proxy/store/recording.h"
-#include "tests/proxy/store/zstd_text.h"
+#include "tests/proxy/store/recording_bytes.h"
 #include "tests/support/program.h"
 
 #include <algorithm>
@@ -39,18 +39,19 @@ constexpr std::string_view kLine = "{\"v\":1}\n";
 RecordingOptions single_file(const TemporaryFolder& folder, bool compressed = false) {
     return {.path = folder.file(compressed ? "game.jsonl.zst" : "game.jsonl"),
             .compressed = compressed,
-            .patience = 0ms};
+            .other_writer_timeout = 0ms};
 }
 
-RecordingOptions segments(const TemporaryFolder& folder, const std::string& name = "records",
-                          const std::string& suffix = ".jsonl") {
+RecordingOptions named_segment_options(const TemporaryFolder& folder,
+                                       const std::string& name = "records",
+                                       const std::string& suffix = ".jsonl") {
     return {.path = folder.path() + "/",
             .segments = SegmentNames{.folder = folder.path(), .name = name, .suffix = suffix},
-            .patience = 0ms};
+            .other_writer_timeout = 0ms};
 }
 
-/// Returns why the recording was refused; empty if it was opened.
-std::string refusal_of(const RecordingOptions& options, StartMode begin = StartMode::append) {
+/// Opens the recording, and returns the error text; empty without an error.
+std::string opening_error(const RecordingOptions& options, StartMode begin = StartMode::append) {
     try {
         const Recording opened{options, begin};
         return {};
@@ -61,7 +62,7 @@ std::string refusal_of(const RecordingOptions& options, StartMode begin = StartM
     }
 }
 
-/// A process that has opened the recording. It is killed at the end.
+/// Another process that has opened the recording. The destructor kills it.
 class OtherProcess {
   public:
     explicit OtherProcess(const RecordingOptions& options) {
@@ -102,7 +103,7 @@ class OtherProcess {
 
 } // namespace
 
-TEST_CASE("a recording that a process writes to is refused to another, until that one is killed") {
+TEST_CASE("only one process can open a recording; the next one can when that process is killed") {
     struct Row {
         std::string_view name;
         RecordingOptions (*options)(const TemporaryFolder& folder);
@@ -110,7 +111,9 @@ TEST_CASE("a recording that a process writes to is refused to another, until tha
         bool refused;
     };
 
-    const auto folder_form = [](const TemporaryFolder& folder) { return segments(folder); };
+    const auto folder_form = [](const TemporaryFolder& folder) {
+        return named_segment_options(folder);
+    };
     const auto file = [](const TemporaryFolder& folder) { return single_file(folder); };
     const auto packed = [](const TemporaryFolder& folder) { return single_file(folder, true); };
     const Row rows[] = {
@@ -128,79 +131,82 @@ TEST_CASE("a recording that a process writes to is refused to another, until tha
         const TemporaryFolder folder;
         const RecordingOptions options = row.options(folder);
         OtherProcess other{options};
-        const auto before = segments_in(folder.path()).size();
-        const std::string refusal = refusal_of(options, row.begin);
+        const auto before = list_segments(folder.path()).size();
+        const std::string refusal = opening_error(options, row.begin);
         CHECK(refusal == (row.refused ? options.path +
                                             ": another process is recording to it; stop "
                                             "that one, or name another " +
                                             (options.segments ? "folder" : "file or folder")
                                       : ""));
-        CHECK(segments_in(folder.path()).size() == before);
+        CHECK(list_segments(folder.path()).size() == before);
         if (!options.segments && !options.compressed) {
             CHECK(read_text(options.path) == kLine);
         }
         other.kill();
-        CHECK(refusal_of(options) == "");
+        CHECK(opening_error(options) == "");
     }
 }
 
-TEST_CASE("recordings of other names share a folder, and one process may end and begin again") {
+TEST_CASE(
+    "recordings with different names can share a folder, and can be closed and opened again") {
     const TemporaryFolder folder;
-    const RecordingOptions options = segments(folder);
+    const RecordingOptions options = named_segment_options(folder);
     auto first = std::make_unique<Recording>(options, StartMode::append);
-    CHECK(refusal_of(options) != "");
-    CHECK(refusal_of(segments(folder, "other")) == "");
-    CHECK(refusal_of(segments(folder, "capture", ".pcapng")) == "");
+    CHECK(opening_error(options) != "");
+    CHECK(opening_error(named_segment_options(folder, "other")) == "");
+    CHECK(opening_error(named_segment_options(folder, "capture", ".pcapng")) == "");
     // Each next segment is locked as well.
     for (int cuts = 0; cuts < 3; ++cuts) {
         first->write(kLine);
         CHECK(first->start_segment());
-        CHECK(refusal_of(options) != "");
+        CHECK(opening_error(options) != "");
     }
     first.reset();
-    CHECK(refusal_of(options) == "");
+    CHECK(opening_error(options) == "");
 }
 
-TEST_CASE("a process that takes a recording over has its lock once the other one has ended") {
-    for (const bool in_segments : {false, true}) {
-        CAPTURE(in_segments);
+TEST_CASE("a process that takes over a recording locks it when the other process has ended") {
+    for (const bool is_segmented : {false, true}) {
+        CAPTURE(is_segmented);
         const TemporaryFolder folder;
-        const RecordingOptions options = in_segments ? segments(folder) : single_file(folder);
+        const RecordingOptions options =
+            is_segmented ? named_segment_options(folder) : single_file(folder);
         std::optional<OtherProcess> other{std::in_place, options};
         Recording successor{options, StartMode::shared};
         auto now = OutputFile::Clock::now() + 10s;
-        successor.on_time(now);
+        successor.do_due_work(now);
         other.reset();
-        CHECK(refusal_of(options) == "");
+        CHECK(opening_error(options) == "");
         successor.request_repair();
-        successor.on_time(now += 2s);
-        CHECK(refusal_of(options) != "");
-        if (in_segments) { // one of the other process, one that the check made, and its own
-            const auto all = segments_in(folder.path());
+        successor.do_due_work(now += 2s);
+        CHECK(opening_error(options) != "");
+        if (is_segmented) { // the three processes have made a segment each
+            const auto all = list_segments(folder.path());
             REQUIRE(all.size() == 3);
             CHECK(all.back().number == 3);
         }
     }
 }
 
-TEST_CASE("a start waits for a process that is about to end") {
+TEST_CASE("opening a recording waits for a process that is about to end") {
     const TemporaryFolder folder;
-    RecordingOptions options = segments(folder);
+    RecordingOptions options = named_segment_options(folder);
     auto first = std::make_unique<Recording>(options, StartMode::append);
-    options.patience = 60s;
+    options.other_writer_timeout = 60s;
     std::string refusal = "none";
-    std::thread second{[&] { refusal = refusal_of(options); }};
+    std::thread second{[&] { refusal = opening_error(options); }};
     first.reset();
     second.join();
     CHECK(refusal == "");
 }
 
-TEST_CASE("of recordings that start at the same time one is opened") {
+TEST_CASE("if several processes open a recording at the same time, one succeeds") {
     constexpr int kRounds = 50;
     constexpr int kStarts = 4;
     for (int round = 0; round < kRounds; ++round) {
         const TemporaryFolder folder;
-        RecordingOptions options = round % 2 == 0 ? segments(folder) : single_file(folder);
+        RecordingOptions options =
+            round % 2 == 0 ? named_segment_options(folder) : single_file(folder);
         std::atomic<int> waiting{kStarts};
         std::array<std::unique_ptr<Recording>, kStarts> opened;
         std::vector<std::thread> starts;
@@ -212,7 +218,8 @@ TEST_CASE("of recordings that start at the same time one is opened") {
                 }
                 try {
                     own = std::make_unique<Recording>(options, StartMode::append);
-                } catch (const std::runtime_error&) { // refused: `own` stays empty
+                } catch (const std::
+                             runtime_error&) { // another thread has the lock, so `own` stays empty
                 }
             });
         }
@@ -223,8 +230,8 @@ TEST_CASE("of recordings that start at the same time one is opened") {
     }
 }
 
-TEST_CASE("a start that loses the race for the lock leaves the file as it is") {
-    /// Another program starts to record just before the file is opened.
+TEST_CASE("a process that fails to lock the file does not change it") {
+    /// A disk on which another process starts to record just before this process opens the file.
     class RacingDisk final : public Disk {
       public:
         explicit RacingDisk(RecordingOptions options) : options_{std::move(options)} {}
@@ -251,25 +258,27 @@ TEST_CASE("a start that loses the race for the lock leaves the file as it is") {
         disk.first->write(kLine);
         disk.first.reset();
         const std::string bytes = read_text(options.path);
-        CHECK((compressed ? unpacked(bytes) : bytes).starts_with(kLine));
+        CHECK((compressed ? decompressed_text(bytes) : bytes).starts_with(kLine));
     }
 }
 
-TEST_CASE("a folder that a stranger has locked, or that cannot be written, is as it was") {
+TEST_CASE("a recording opens in a folder that another program has locked, but not in a read-only "
+          "folder") {
     const TemporaryFolder folder;
-    const RecordingOptions options = segments(folder);
+    const RecordingOptions options = named_segment_options(folder);
     const tw::base::UniqueFd stranger{::open(folder.path().c_str(), O_RDONLY | O_CLOEXEC)};
     REQUIRE(::flock(stranger.get(), LOCK_EX) == 0);
-    CHECK(refusal_of(options) == "");
+    CHECK(opening_error(options) == "");
 
     RecordingOptions nowhere = options;
-    for (const char* const path : {"/proc", "/no/such/folder"}) { // nobody can write there
+    for (const char* const path :
+         {"/proc", "/no/such/folder"}) { // folders in which no file can be created
         nowhere.segments->folder = path;
-        CHECK(refusal_of(nowhere).starts_with("system: "));
+        CHECK(opening_error(nowhere).starts_with("system: "));
     }
 }
 
-TEST_CASE("a lock is one of this descriptor, and ends with it") {
+TEST_CASE("a lock belongs to a descriptor and ends with it") {
     const TemporaryFolder folder;
     const std::string path = folder.file("locked");
     CHECK_FALSE(tw::base::is_locked(path));

@@ -1,7 +1,7 @@
 // Covers: proxy/store/file_queue.cpp
 #include "proxy/store/recording.h"
 #include "tests/proxy/store/faulty_disk.h"
-#include "tests/proxy/store/zstd_text.h"
+#include "tests/proxy/store/recording_bytes.h"
 #include "tests/support/program.h"
 
 #include <cerrno>
@@ -25,14 +25,14 @@ namespace {
 
 using StartMode = Recording::StartMode;
 
-/// Passes by itself only in what it is told.
-class Clockwork {
+/// Calls the recording's do_due_work() with a clock that a test controls.
+class ClockedRecording {
   public:
-    explicit Clockwork(Recording& recording) : recording_{&recording} {}
+    explicit ClockedRecording(Recording& recording) : recording_{&recording} {}
 
     void pass(milliseconds time) {
         now_ += time;
-        recording_->on_time(now_);
+        recording_->do_due_work(now_);
     }
 
     [[nodiscard]] OutputFile::Clock::time_point now() const { return now_; }
@@ -46,17 +46,17 @@ RecordingOptions compressed(const std::string& path) {
     return {.path = path, .compressed = true};
 }
 
-/// What a reader finds in it.
+/// Returns the text of a file, decompressed if its name ends with ".zst".
 std::string text_of(const std::string& path) {
     const std::string bytes = read_text(path);
-    return path.ends_with(".zst") ? unpacked(bytes) : bytes;
+    return path.ends_with(".zst") ? decompressed_text(bytes) : bytes;
 }
 
-std::uint64_t units_in(std::string_view text) {
-    return record_line_format().count_units(text);
+std::uint64_t count_records(std::string_view text) {
+    return record_line_format().count_entries(text);
 }
 
-RecordingOptions in_segments(const TemporaryFolder& folder, bool packed = true) {
+RecordingOptions segment_options(const TemporaryFolder& folder, bool packed = true) {
     return {.path = folder.path(),
             .compressed = packed,
             .segments = SegmentNames{.folder = folder.path(),
@@ -64,10 +64,10 @@ RecordingOptions in_segments(const TemporaryFolder& folder, bool packed = true) 
                                      .suffix = packed ? ".jsonl.zst" : ".jsonl"}};
 }
 
-/// The texts of the segments, without the records that name them.
-std::vector<std::string> texts_in(const TemporaryFolder& folder) {
+/// Returns the texts of the segments, without the first record, which contains the segment's name.
+std::vector<std::string> segment_texts(const TemporaryFolder& folder) {
     std::vector<std::string> texts;
-    for (const Segment& segment : segments_in(folder.path())) {
+    for (const Segment& segment : list_segments(folder.path())) {
         std::string text = text_of(folder.file(segment.file));
         if (text.substr(0, text.find('\n'))
                 .ends_with("\"name\":\"" + segment.file +
@@ -81,9 +81,9 @@ std::vector<std::string> texts_in(const TemporaryFolder& folder) {
 
 } // namespace
 
-TEST_CASE("who goes on behind what is there keeps whole units and cuts off a broken one") {
+TEST_CASE("when a recording is continued, complete entries stay and an unfinished one is cut off") {
     const std::string line = "{\"v\":1}\n";
-    const std::string one = packed(line);
+    const std::string one = frame_without_checksum(line);
     const std::string long_line = "{\"v\":1," + std::string(10'000, 'x') + '\n';
 
     struct Row {
@@ -103,7 +103,7 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
         {"a long broken line", "a.jsonl", long_line + std::string(9'000, 'y'), long_line},
         {"no frame", "a.jsonl.zst", "", ""},
         {"a frame", "a.jsonl.zst", one, line},
-        {"a broken frame", "a.jsonl.zst", one + packed("two\n").substr(0, 9), line},
+        {"a broken frame", "a.jsonl.zst", one + frame_without_checksum("two\n").substr(0, 9), line},
         {"a magic number", "a.jsonl.zst", one + "\x28\xB5\x2F\xFD", line},
         {"zeros", "a.jsonl.zst", one + std::string(100, '\0'), line},
     };
@@ -116,7 +116,7 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
         {
             Recording recording{{.path = path, .compressed = zst}, StartMode::append};
             const std::size_t whole = zst && !row.kept.empty() ? one.size() : row.kept.size();
-            CHECK(recording.state.cut_bytes == row.before.size() - whole);
+            CHECK(recording.state.cut_off_bytes == row.before.size() - whole);
             recording.write("next\n");
             recording.finish_writing();
             CHECK_FALSE(recording.failed());
@@ -125,7 +125,8 @@ TEST_CASE("who goes on behind what is there keeps whole units and cuts off a bro
     }
 }
 
-TEST_CASE("a recording can be read by its user and group, one with secrets only by its user") {
+TEST_CASE(
+    "a recording is readable by its owner and group, or only by its owner if it contains secrets") {
     const TemporaryFolder folder;
     for (const auto& [readers, mode] :
          {std::pair{AllowedReaders::group, 0640U}, {AllowedReaders::owner, 0600U}}) {
@@ -135,31 +136,32 @@ TEST_CASE("a recording can be read by its user and group, one with secrets only 
     }
 }
 
-TEST_CASE("something else is never spoilt, and what cannot be opened says why") {
+TEST_CASE("a file with other data is not changed, and an error says why it was not opened") {
     const TemporaryFolder folder;
     const std::string path = folder.file("notes.zst");
     for (const std::string& text :
-         {std::string{"dear diary\n"}, packed("one\n") + "dear diary\n"}) {
+         {std::string{"dear diary\n"}, frame_without_checksum("one\n") + "dear diary\n"}) {
         write_text(path, text);
         CHECK_THROWS_AS(Recording(compressed(path), StartMode::append), std::runtime_error);
         CHECK(read_text(path) == text);
     }
     const std::string plain = folder.file("notes.txt");
     for (const std::string& text :
-         {std::string{"dear diary"}, std::string{"dear diary\n{\"v\":1}\n"}, packed("one\n"),
-          std::string{"{\"t\":1}\n"}, std::string(5'000, '\0') + "dear diary\n"}) {
+         {std::string{"dear diary"}, std::string{"dear diary\n{\"v\":1}\n"},
+          frame_without_checksum("one\n"), std::string{"{\"t\":1}\n"},
+          std::string(5'000, '\0') + "dear diary\n"}) {
         write_text(plain, text);
         CHECK_THROWS_AS(Recording({.path = plain}, StartMode::append), std::runtime_error);
         CHECK(read_text(plain) == text);
     }
     CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), StartMode::append),
                     std::system_error);
-    RecordingOptions options = in_segments(folder);
+    RecordingOptions options = segment_options(folder);
     options.segments->folder = folder.file("no");
     CHECK_THROWS_AS(Recording(options, StartMode::append), std::system_error);
 }
 
-TEST_CASE("lines are there at once, and a frame of them within a second") {
+TEST_CASE("plain lines are written at once, and compressed lines within a second") {
     const TemporaryFolder folder;
     Recording plain{{.path = folder.file("a.jsonl")}, StartMode::append};
     plain.write("one\n");
@@ -167,7 +169,7 @@ TEST_CASE("lines are there at once, and a frame of them within a second") {
 
     const std::string path = folder.file("a.jsonl.zst");
     Recording recording{compressed(path), StartMode::append};
-    Clockwork clock{recording};
+    ClockedRecording clock{recording};
     std::string expected;
     for (int frame = 0; frame < 3; ++frame) {
         clock.pass(milliseconds{100});
@@ -179,18 +181,18 @@ TEST_CASE("lines are there at once, and a frame of them within a second") {
         expected += "one\ntwo\n";
         CHECK(text_of(path) == expected);
     }
-    recording.write(std::string(kFrameText, 'x') + '\n'); // too much to wait
-    CHECK(text_of(path).size() > kFrameText);
+    recording.write(std::string(kFrameTextBytes, 'x') + '\n'); // a full frame is written at once
+    CHECK(text_of(path).size() > kFrameTextBytes);
 }
 
-TEST_CASE("many lines at once, behind a frame that is open, wait for room on the disk with it") {
+TEST_CASE("a large block waits for room on the disk together with the frame that was begun") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
     FaultyDisk disk;
     Recording recording{compressed(path), StartMode::append, disk};
-    Clockwork clock{recording};
+    ClockedRecording clock{recording};
     std::string many;
-    while (many.size() < kFrameText) {
+    while (many.size() < kFrameTextBytes) {
         many += "one line as good as any other\n";
     }
     recording.write(many);
@@ -205,18 +207,17 @@ TEST_CASE("many lines at once, behind a frame that is open, wait for room on the
     clock.pass(seconds{1});
     CHECK(recording.accepts_data());
     CHECK(text_of(path) == many + "few\n" + many);
-    CHECK(recording.num_lost_units() == 0);
+    CHECK(recording.num_lost_entries() == 0);
 }
 
-TEST_CASE(
-    "a disk that is full or broken costs nothing: what was begun is taken back and tried again") {
+TEST_CASE("no data is lost on a full or broken disk: unfinished writes are undone and retried") {
     struct Row {
         const char* name;
         bool zst;
         std::uint64_t room;
         int error;
-        bool truncates;
-        std::string meanwhile; ///< what a reader of lines finds while nothing more can be written
+        bool can_truncate;
+        std::string meanwhile; ///< the text that can be read while the disk is full
     };
 
     const Row rows[] = {
@@ -232,46 +233,47 @@ TEST_CASE(
         {"broken while a frame is written", true, UINT64_MAX, EIO, true, "first\n"},
     };
     for (const Row& row : rows) {
-        for (const std::uint64_t at_once : {UINT64_MAX, std::uint64_t{1}, std::uint64_t{3}}) {
+        for (const std::uint64_t max_write_bytes :
+             {UINT64_MAX, std::uint64_t{1}, std::uint64_t{3}}) {
             CAPTURE(row.name);
-            CAPTURE(at_once);
+            CAPTURE(max_write_bytes);
             const TemporaryFolder folder;
             const std::string path = folder.file(row.zst ? "a.jsonl.zst" : "a.jsonl");
             FaultyDisk disk;
-            disk.at_once = at_once;
+            disk.max_write_bytes = max_write_bytes;
             Recording recording{{.path = path, .compressed = row.zst}, StartMode::append, disk};
-            Clockwork clock{recording};
+            ClockedRecording clock{recording};
             recording.write("first\n");
             clock.pass(seconds{2});
             const auto whole = std::filesystem::file_size(path);
             disk.room = row.room;
             disk.write_error = row.error;
-            disk.truncates = row.truncates;
+            disk.can_truncate = row.can_truncate;
             recording.write("one\ntwo\nthree\n");
             clock.pass(seconds{2});
             CHECK_FALSE(recording.accepts_data());
             CHECK(recording.error() == (row.error != 0 ? row.error : ENOSPC));
             CHECK(text_of(path) == row.meanwhile);
-            if (row.zst && row.truncates) {
+            if (row.zst && row.can_truncate) {
                 CHECK(std::filesystem::file_size(path) == whole);
             }
             clock.pass(seconds{2});
             CHECK_FALSE(recording.accepts_data());
             disk.room = UINT64_MAX;
             disk.write_error = 0;
-            disk.truncates = true;
-            disk.interrupted = 2;
+            disk.can_truncate = true;
+            disk.interrupted_writes = 2;
             clock.pass(seconds{2});
             CHECK(recording.accepts_data());
             recording.write("four\n");
             recording.finish_writing();
             CHECK(text_of(path) == "first\none\ntwo\nthree\nfour\n");
-            CHECK(recording.num_lost_units() == 0);
+            CHECK(recording.num_lost_entries() == 0);
         }
     }
 }
 
-TEST_CASE("what the disk does not take until the end is lost, and counted") {
+TEST_CASE("data that cannot be written until the end is lost and counted") {
     for (const bool zst : {false, true}) {
         const TemporaryFolder folder;
         const std::string path = folder.file(zst ? "a.jsonl.zst" : "a.jsonl");
@@ -279,13 +281,13 @@ TEST_CASE("what the disk does not take until the end is lost, and counted") {
         {
             Recording recording{{.path = path, .compressed = zst}, StartMode::append, disk};
             recording.write("first\n");
-            recording.on_time(OutputFile::Clock::now() + seconds{2});
+            recording.do_due_work(OutputFile::Clock::now() + seconds{2});
             disk.room = 7;
             recording.write("one\ntwo\nthree\n");
             recording.finish_writing();
             recording.write("four\n");
             CHECK(recording.error() == ENOSPC);
-            CHECK(recording.num_lost_units() == (zst ? 4 : 3));
+            CHECK(recording.num_lost_entries() == (zst ? 4 : 3));
         }
         CHECK(text_of(path) == (zst ? "first\n" : "first\none\n"));
     }
@@ -295,7 +297,7 @@ TEST_CASE("a recording that ends on a full disk says how many records are missin
     struct Row {
         const char* name;
         bool zst;
-        bool scarce; ///< the disk has room that has to stay free
+        bool scarce; ///< true if less disk space is free than must stay free
     };
 
     for (const Row row : {Row{"a file", false, false}, Row{"a compressed file", true, false},
@@ -305,14 +307,15 @@ TEST_CASE("a recording that ends on a full disk says how many records are missin
         const std::string path = folder.file(row.zst ? "a.jsonl.zst" : "a.jsonl");
         FaultyDisk disk;
         {
-            Recording recording{
-                {.path = path, .compressed = row.zst, .least_free = 100}, StartMode::append, disk};
+            Recording recording{{.path = path, .compressed = row.zst, .min_free_bytes = 100},
+                                StartMode::append,
+                                disk};
             recording.write("first\n");
-            Clockwork{recording}.pass(seconds{2});
+            ClockedRecording{recording}.pass(seconds{2});
             (row.scarce ? disk.free : disk.room) = row.scarce ? 99 : 300;
-            Clockwork{recording}.pass(seconds{4});
+            ClockedRecording{recording}.pass(seconds{4});
             QueuedOutput queue{recording};
-            for (int i = 0; i < 10; ++i) { // of which none fits, even if it is compressed
+            for (int i = 0; i < 10; ++i) { // no block fits on the disk, even if it is compressed
                 std::string line;
                 for (std::uint64_t number = 1; line.size() < 2000;
                      number = number * 6364136223846793005U + static_cast<unsigned>(i)) {
@@ -321,23 +324,23 @@ TEST_CASE("a recording that ends on a full disk says how many records are missin
                 queue.write(line + '\n');
             }
             queue.finish_writing();
-            CHECK(queue.num_dropped_units() + recording.num_lost_units() == 10);
+            CHECK(queue.num_dropped_entries() + recording.num_lost_entries() == 10);
             CHECK(recording.error() == ENOSPC);
         }
         const std::string text = text_of(path);
         CHECK(text.starts_with("first\n{\"v\":1,\"t\":"));
         CHECK(contains(text, R"("type":"records_lost","session":0,"lost":10,)"));
         CHECK(text.ends_with("\"cause\":\"disk_full\"}\n"));
-        CHECK(units_in(text) == 2);
+        CHECK(count_records(text) == 2);
     }
 }
 
-TEST_CASE("where a frame holds little, a disk that becomes full costs little") {
+TEST_CASE("with small frames, little data is lost on a full disk") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
     FaultyDisk disk;
     RecordingOptions options = compressed(path);
-    options.frame_text = 50'000;
+    options.frame_text_bytes = 50'000;
     Recording recording{options, StartMode::empty, disk};
     disk.room = 60'000;
     std::string all;
@@ -354,17 +357,17 @@ TEST_CASE("where a frame holds little, a disk that becomes full costs little") {
     CHECK(kept.size() > 60'000);
     CHECK(all.starts_with(kept));
     CHECK(kept.ends_with('\n'));
-    CHECK(recording.num_lost_units() == units_in(all) - units_in(kept));
+    CHECK(recording.num_lost_entries() == count_records(all) - count_records(kept));
 }
 
-TEST_CASE("a file that was moved, removed or replaced is noticed, and another one is gone on in") {
+TEST_CASE("after the file was moved, removed or replaced, the recording continues at its path") {
     for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
         CAPTURE(name);
         const TemporaryFolder folder;
         const std::string path = folder.file(name);
         Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
                             StartMode::append};
-        Clockwork clock{recording};
+        ClockedRecording clock{recording};
         recording.write("one\n");
         clock.pass(seconds{2});
         std::filesystem::rename(path, path + ".1");
@@ -374,21 +377,21 @@ TEST_CASE("a file that was moved, removed or replaced is noticed, and another on
         clock.pass(seconds{2});
         clock.pass(milliseconds{10});
         recording.write("four\n");
-        recording.request_reopening(); // the same one
+        recording.request_reopening(); // the path still names the same file
         clock.pass(seconds{2});
         std::filesystem::remove(path);
         recording.request_reopening();
         clock.pass(milliseconds{10});
         recording.write("five\n");
         recording.finish_writing();
-        CHECK(unpacked(read_text(path + ".1")) +
+        CHECK(decompressed_text(read_text(path + ".1")) +
                   (name.ends_with(".zst") ? "" : read_text(path + ".1")) ==
               "one\ntwo\nthree\n");
         CHECK(text_of(path) == "five\n");
     }
 }
 
-TEST_CASE("what is no recording is never written to, and reported once") {
+TEST_CASE("a file that is not a recording is never written to, and is reported once") {
     struct Row {
         const char* name;
         void (*replace)(const std::string& path);
@@ -405,7 +408,7 @@ TEST_CASE("what is no recording is never written to, and reported once") {
             const std::string path = folder.file(name);
             Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
                                 StartMode::append};
-            Clockwork clock{recording};
+            ClockedRecording clock{recording};
             recording.write("one\n");
             clock.pass(seconds{2});
             std::filesystem::rename(path, folder.file("1-" + name));
@@ -422,13 +425,13 @@ TEST_CASE("what is no recording is never written to, and reported once") {
     }
 }
 
-TEST_CASE("a file that is copied and emptied begins anew, whatever was being written") {
+TEST_CASE("after a file was copied and emptied, it starts with complete data") {
     for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
         const TemporaryFolder folder;
         const std::string path = folder.file(name);
         Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
                             StartMode::append};
-        Clockwork clock{recording};
+        ClockedRecording clock{recording};
         recording.write("one\n");
         clock.pass(seconds{2});
         std::filesystem::resize_file(path, 0);
@@ -438,27 +441,27 @@ TEST_CASE("a file that is copied and emptied begins anew, whatever was being wri
     }
 }
 
-TEST_CASE("what the file before did not take comes to the next one, whole") {
+TEST_CASE("data that could not be written to the previous file is written to the next one") {
     const TemporaryFolder folder;
     FaultyDisk disk;
     Recording recording{{.path = folder.file("a.jsonl")}, StartMode::append, disk};
-    Clockwork clock{recording};
+    ClockedRecording clock{recording};
     disk.room = 6;
-    disk.truncates = false;
+    disk.can_truncate = false;
     recording.write("one\ntwo\nthree\n");
     CHECK(recording.error() == ENOSPC);
     disk.room = UINT64_MAX;
-    disk.truncates = true;
+    disk.can_truncate = true;
     std::filesystem::rename(folder.file("a.jsonl"), folder.file("b.jsonl"));
     recording.request_reopening();
     clock.pass(milliseconds{10});
     CHECK(recording.accepts_data());
     CHECK(read_text(folder.file("b.jsonl")) == "one\ntw");
     CHECK(read_text(folder.file("a.jsonl")) == "two\nthree\n");
-    CHECK(recording.num_lost_units() == 0);
+    CHECK(recording.num_lost_entries() == 0);
 }
 
-TEST_CASE("two that share a file write behind each other, and the last one mends a broken line") {
+TEST_CASE("a second process continues a shared file and repairs its unfinished line") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl");
     {
@@ -468,43 +471,43 @@ TEST_CASE("two that share a file write behind each other, and the last one mends
         first.write("2\n");
         write_text(path, read_text(path) + "broken");
         second.request_repair();
-        second.on_time(OutputFile::Clock::now());
+        second.do_due_work(OutputFile::Clock::now());
         second.write("3\n");
     }
     CHECK(read_text(path) == "{\"v\":1}\n2\n3\n");
 }
 
-TEST_CASE("segments are begun by time, by size, when asked, and when the current one is gone") {
+TEST_CASE("segments start by age, by size, on request, and when the current segment was removed") {
     struct Row {
         const char* name;
         RetentionLimits limits;
-        void (*cause)(Recording& recording, Clockwork& clock, const std::string& current);
+        void (*cause)(Recording& recording, ClockedRecording& clock, const std::string& current);
     };
 
     const Row rows[] = {
         {"time",
          {.age = seconds{60}},
-         [](Recording&, Clockwork& clock, const std::string&) { clock.pass(seconds{60}); }},
+         [](Recording&, ClockedRecording& clock, const std::string&) { clock.pass(seconds{60}); }},
         {"size",
          {.bytes = 100},
-         [](Recording& recording, Clockwork& clock, const std::string&) {
+         [](Recording& recording, ClockedRecording& clock, const std::string&) {
              recording.write(std::string(99, 'x') + '\n');
              clock.pass(seconds{1});
          }},
         {"a word",
          {},
-         [](Recording& recording, Clockwork&, const std::string&) {
+         [](Recording& recording, ClockedRecording&, const std::string&) {
              recording.request_reopening();
          }},
         {"it was removed",
          {},
-         [](Recording&, Clockwork& clock, const std::string& current) {
+         [](Recording&, ClockedRecording& clock, const std::string& current) {
              std::filesystem::remove(current);
              clock.pass(seconds{2});
          }},
         {"it was moved",
          {},
-         [](Recording&, Clockwork& clock, const std::string& current) {
+         [](Recording&, ClockedRecording& clock, const std::string& current) {
              std::filesystem::rename(current, current + ".old");
              clock.pass(seconds{2});
          }},
@@ -513,31 +516,32 @@ TEST_CASE("segments are begun by time, by size, when asked, and when the current
         CAPTURE(row.name);
         const TemporaryFolder folder;
         FaultyDisk disk;
-        RecordingOptions options = in_segments(folder, false);
+        RecordingOptions options = segment_options(folder, false);
         options.rotate = row.limits;
         Recording recording{options, StartMode::append, disk};
-        Clockwork clock{recording};
+        ClockedRecording clock{recording};
         CHECK_FALSE(recording.is_segment_due(clock.now()));
         recording.write("one\n");
         clock.pass(seconds{2});
         CHECK_FALSE(recording.is_segment_due(clock.now()));
-        row.cause(recording, clock, folder.file(segments_in(folder.path()).front().file));
+        row.cause(recording, clock, folder.file(list_segments(folder.path()).front().file));
         CHECK(recording.is_segment_due(clock.now()));
         CHECK(recording.start_segment());
         CHECK_FALSE(recording.is_segment_due(clock.now()));
         recording.write("two\n");
         recording.finish_writing();
-        CHECK(texts_in(folder).back() == "two\n");
-        CHECK(segments_in(folder.path()).back().file == "game-20261121T161530Z-0002.jsonl");
+        CHECK(segment_texts(folder).back() == "two\n");
+        CHECK(list_segments(folder.path()).back().file == "game-20261121T161530Z-0002.jsonl");
     }
 }
 
-TEST_CASE("a segment is never written over, and one that cannot be made is tried again") {
+TEST_CASE("an existing segment is never overwritten, and creating a segment is retried") {
     const TemporaryFolder folder;
     FaultyDisk disk;
-    write_text(folder.file("game-20261121T161530Z-0003.jsonl.zst"), packed("of another run\n"));
-    Recording recording{in_segments(folder), StartMode::append, disk};
-    Clockwork clock{recording};
+    write_text(folder.file("game-20261121T161530Z-0003.jsonl.zst"),
+               frame_without_checksum("of another run\n"));
+    Recording recording{segment_options(folder), StartMode::append, disk};
+    ClockedRecording clock{recording};
     recording.write("one\n");
     disk.open_error = EACCES;
     CHECK(recording.start_segment());
@@ -554,72 +558,72 @@ TEST_CASE("a segment is never written over, and one that cannot be made is tried
     CHECK(recording.accepts_data());
     recording.write("two\n");
     recording.finish_writing();
-    CHECK(texts_in(folder) == std::vector<std::string>{"of another run\n", "one\n", "two\n"});
-    CHECK(segments_in(folder.path()).back().file == "game-20261121T161630Z-0005.jsonl.zst");
+    CHECK(segment_texts(folder) == std::vector<std::string>{"of another run\n", "one\n", "two\n"});
+    CHECK(list_segments(folder.path()).back().file == "game-20261121T161630Z-0005.jsonl.zst");
 }
 
-TEST_CASE("segments differ from their first bytes on, and a file without records is a zstd file") {
+TEST_CASE("segments differ in their first bytes, and a file without records is a valid zstd file") {
     const TemporaryFolder folder;
     FaultyDisk disk;
     for (const bool packed : {false, true}) {
-        Recording recording{in_segments(folder, packed), StartMode::append, disk};
+        Recording recording{segment_options(folder, packed), StartMode::append, disk};
         CHECK(recording.start_segment());
         recording.finish_writing();
-        const auto segments = segments_in(folder.path());
+        const auto segments = list_segments(folder.path());
         const std::string first = read_text(folder.file(segments.front().file));
         const std::string second = read_text(folder.file(segments.back().file));
-        // What log shippers recognise a file by: Vector its first line, Filebeat and the OpenTelemetry
-        // Collector its first 1,024 and 1,000 bytes, if it has as many.
+        // Log shippers identify a file by these bytes: Vector by the first line, Filebeat by the
+        // first 1,024 bytes, and the OpenTelemetry Collector by the first 1,000 bytes.
         for (const std::size_t bytes : {1024UL, 1000UL, 256UL, first.find('\n')}) {
             CHECK(first.substr(0, bytes) != second.substr(0, bytes));
         }
         for (const Segment& segment : segments) {
-            CHECK(units_in(text_of(folder.file(segment.file))) == 1);
+            CHECK(count_records(text_of(folder.file(segment.file))) == 1);
             std::filesystem::remove(folder.file(segment.file));
         }
     }
     const std::string path = folder.file("none.jsonl.zst");
     {
         Recording recording{compressed(path), StartMode::append};
-        CHECK(read_text(path).empty()); // no empty frame, where readers might stop
+        CHECK(read_text(path).empty()); // an empty frame at the start could stop readers
         recording.finish_writing();
     }
     CHECK_FALSE(read_text(path).empty());
     CHECK(text_of(path).empty());
 }
 
-TEST_CASE(
-    "a segment that a full disk did not take loses its records, not the record that names it") {
+TEST_CASE("the name of a segment that did not fit on the disk is not counted as a lost record") {
     for (const bool packed : {false, true}) {
         CAPTURE(packed);
         const TemporaryFolder folder;
         FaultyDisk disk;
         disk.room = 0;
-        Recording recording{in_segments(folder, packed), StartMode::append, disk};
+        Recording recording{segment_options(folder, packed), StartMode::append, disk};
         CHECK_FALSE(recording.accepts_data());
-        recording.write("one\n"); // lost at once, as the disk is known to be full
+        recording.write("one\n"); // lost at once, because an earlier write found the disk full
         recording.finish_writing();
-        CHECK(recording.num_lost_units() == 1);
+        CHECK(recording.num_lost_entries() == 1);
     }
 }
 
-TEST_CASE("a recording that waits for another process makes no segment until that has ended") {
+TEST_CASE(
+    "a recording that waits for another process creates no segment until that process has ended") {
     const TemporaryFolder folder;
-    Recording recording{in_segments(folder), StartMode::shared};
-    CHECK(segments_in(folder.path()).empty());
+    Recording recording{segment_options(folder), StartMode::shared};
+    CHECK(list_segments(folder.path()).empty());
     recording.request_repair();
-    recording.on_time(OutputFile::Clock::now());
-    CHECK(segments_in(folder.path()).size() == 1);
+    recording.do_due_work(OutputFile::Clock::now());
+    CHECK(list_segments(folder.path()).size() == 1);
     recording.write("one\n");
     recording.finish_writing();
-    CHECK(texts_in(folder) == std::vector<std::string>{"one\n"});
+    CHECK(segment_texts(folder) == std::vector<std::string>{"one\n"});
 }
 
-TEST_CASE("the disk is told to keep what was written as often as it was asked for") {
+TEST_CASE("data is synced to the disk as often as the policy says") {
     struct Row {
         SyncPolicy policy;
-        int after_frames; ///< syncs after three seconds of writing
-        int at_end;       ///< and then behind a cut and a second segment
+        int after_frames; ///< number of syncs after three seconds of writing
+        int at_end;       ///< number of syncs after a second segment was started and finished
     };
 
     const Row rows[] = {
@@ -627,27 +631,27 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
     for (const Row& row : rows) {
         const TemporaryFolder folder;
         FaultyDisk disk;
-        RecordingOptions options = in_segments(folder, false);
+        RecordingOptions options = segment_options(folder, false);
         options.sync = row.policy;
         Recording recording{options, StartMode::append, disk};
-        Clockwork clock{recording};
+        ClockedRecording clock{recording};
         for (int i = 0; i < 3; ++i) {
             recording.write("one\n");
             clock.pass(seconds{1});
         }
-        clock.pass(seconds{1}); // nothing new
-        CHECK(disk.syncs == row.after_frames);
+        clock.pass(seconds{1}); // without new data
+        CHECK(disk.sync_count == row.after_frames);
         recording.write("one\n");
         CHECK(recording.start_segment());
         recording.write("two\n");
         recording.finish_writing();
-        CHECK(disk.syncs == row.at_end);
+        CHECK(disk.sync_count == row.at_end);
     }
     const TemporaryFolder folder;
     FaultyDisk disk;
     Recording recording{
         {.path = folder.file("a"), .sync = SyncPolicy::every_second}, StartMode::append, disk};
-    Clockwork clock{recording};
+    ClockedRecording clock{recording};
     disk.sync_error = EIO;
     recording.write("one\n");
     clock.pass(seconds{2});
@@ -657,12 +661,12 @@ TEST_CASE("the disk is told to keep what was written as often as it was asked fo
     CHECK(recording.accepts_data());
 }
 
-TEST_CASE("recording stops before the disk is full, and goes on when there is room again") {
+TEST_CASE("recording stops before the disk is full, and continues when there is room") {
     const TemporaryFolder folder;
     FaultyDisk disk;
     disk.free = 1000;
-    Recording recording{{.path = folder.file("a"), .least_free = 500}, StartMode::append, disk};
-    Clockwork clock{recording};
+    Recording recording{{.path = folder.file("a"), .min_free_bytes = 500}, StartMode::append, disk};
+    ClockedRecording clock{recording};
     recording.write("one\n");
     disk.free = 499;
     clock.pass(seconds{1});
@@ -675,17 +679,17 @@ TEST_CASE("recording stops before the disk is full, and goes on when there is ro
     CHECK(recording.accepts_data());
     recording.write("three\n");
     CHECK(read_text(folder.file("a")) == "one\ntwo\nthree\n");
-    CHECK(recording.num_lost_units() == 0);
+    CHECK(recording.num_lost_entries() == 0);
 }
 
-TEST_CASE("a clock that is set is told once, and deletes nothing that this run has just written") {
+TEST_CASE("a clock that was set is reported once, and new segments are not deleted because of it") {
     constexpr std::int64_t kJump = std::int64_t{40} * 86400;
     const TemporaryFolder folder;
     FaultyDisk disk;
-    RecordingOptions options = in_segments(folder, false);
+    RecordingOptions options = segment_options(folder, false);
     options.keep.age = std::chrono::hours{30 * 24};
     Recording recording{options, StartMode::append, disk};
-    Clockwork clock{recording};
+    ClockedRecording clock{recording};
     for (int i = 0; i < 3; ++i) {
         recording.write("one\n");
         disk.time += kJump;
@@ -696,7 +700,7 @@ TEST_CASE("a clock that is set is told once, and deletes nothing that this run h
         CHECK(recording.state.clock_jump.exchange(0) == 0);
         CHECK(recording.start_segment());
     }
-    CHECK(segments_in(folder.path()).size() == 4);
+    CHECK(list_segments(folder.path()).size() == 4);
     disk.time -= 2 * kJump;
     clock.pass(seconds{1});
     CHECK(recording.state.clock_jump.exchange(0) < 0);

@@ -23,7 +23,7 @@ constexpr std::int64_t kHourSeconds = 3600;
 constexpr std::int64_t kDaySeconds = 24 * kHourSeconds;
 constexpr SegmentAges::Clock::time_point kRetentionStart{std::chrono::hours{1000}};
 
-/// A segment of this size that was written to last at this time.
+/// Creates a segment of this size with this modification time. Returns its file name.
 std::string make_segment(const SegmentNames& names, std::int64_t utc, std::uint64_t number,
                          std::size_t size) {
     const std::string path = names.path(utc, number);
@@ -33,15 +33,15 @@ std::string make_segment(const SegmentNames& names, std::int64_t utc, std::uint6
     return std::filesystem::path{path}.filename().string();
 }
 
-/// A segment of a row: its number, and when it was begun and written to last.
+/// A segment with its number, start time and modification time.
 struct DatedSegment {
     std::uint64_t number;
     std::int64_t begun;
     std::int64_t written;
 };
 
-Seconds ages_of(const SegmentAges& ages, const std::vector<DatedSegment>& dated,
-                SegmentAges::Clock::time_point now) {
+Seconds compute_ages(const SegmentAges& ages, const std::vector<DatedSegment>& dated,
+                     SegmentAges::Clock::time_point now) {
     std::vector<Segment> segments;
     for (const auto& [number, begun, written] : dated) {
         segments.push_back({.file = {},
@@ -49,14 +49,14 @@ Seconds ages_of(const SegmentAges& ages, const std::vector<DatedSegment>& dated,
                             .suffix = {},
                             .number = number,
                             .begun = begun,
-                            .written = written});
+                            .modified = written});
     }
-    return ages.ages_of(segments, now);
+    return ages.compute_ages(segments, now);
 }
 
 std::vector<std::string> segment_files(const std::string& folder) {
     std::vector<std::string> files;
-    for (const Segment& segment : segments_in(folder)) {
+    for (const Segment& segment : list_segments(folder)) {
         files.push_back(segment.file);
     }
     return files;
@@ -64,10 +64,10 @@ std::vector<std::string> segment_files(const std::string& folder) {
 
 } // namespace
 
-TEST_CASE("segments of earlier runs are as old as their order and their times say") {
+TEST_CASE("the ages of earlier runs' segments follow from their order and times") {
     struct Row {
         const char* name;
-        std::vector<DatedSegment> segments; ///< the last one begins now
+        std::vector<DatedSegment> segments; ///< the last segment starts now
         Seconds ages;
     };
 
@@ -96,21 +96,22 @@ TEST_CASE("segments of earlier runs are as old as their order and their times sa
         CAPTURE(row.name);
         SegmentAges ages;
         ages.on_segment_start(row.segments.back().number, kRetentionStart);
-        CHECK(ages_of(ages, row.segments, kRetentionStart) == row.ages);
-        // And all of them get older together, whatever the clock on the wall does.
+        CHECK(compute_ages(ages, row.segments, kRetentionStart) == row.ages);
+        // A day later on the monotonic clock, the segments are a day older.
         Seconds later = row.ages;
         for (std::size_t i = 0; i + 1 < later.size(); ++i) {
             later[i] += kDaySeconds;
         }
-        CHECK(ages_of(ages, row.segments, kRetentionStart + seconds{kDaySeconds}) == later);
+        CHECK(compute_ages(ages, row.segments, kRetentionStart + seconds{kDaySeconds}) == later);
     }
-    SegmentAges patient{std::chrono::hours{100 * 24}}; // so long a pause may be one
+    // Pauses of up to 100 days between segments count as time that has passed.
+    SegmentAges patient{std::chrono::hours{100 * 24}};
     patient.on_segment_start(2, kRetentionStart);
-    CHECK(ages_of(patient, {{1, 0, 10}, {2, 40 * kDaySeconds, 40 * kDaySeconds}},
-                  kRetentionStart) == Seconds{40 * kDaySeconds - 10, 0});
+    CHECK(compute_ages(patient, {{1, 0, 10}, {2, 40 * kDaySeconds, 40 * kDaySeconds}},
+                       kRetentionStart) == Seconds{40 * kDaySeconds - 10, 0});
 }
 
-TEST_CASE("segments of this run are as old as the time that passed, not as the clock says") {
+TEST_CASE("the ages of this run's segments come from a monotonic clock") {
     SegmentAges ages;
     std::vector<DatedSegment> segments;
     std::int64_t utc = 1'795'277'730;
@@ -119,18 +120,19 @@ TEST_CASE("segments of this run are as old as the time that passed, not as the c
         ages.on_segment_start(number, kRetentionStart + seconds{60 * (number - 7)});
         utc += number == 8 ? 20 * kDaySeconds : number == 9 ? -40 * kDaySeconds : 60;
     }
-    CHECK(ages_of(ages, segments, kRetentionStart + seconds{240}) == Seconds{180, 120, 60, 0});
+    CHECK(compute_ages(ages, segments, kRetentionStart + seconds{240}) == Seconds{180, 120, 60, 0});
 }
 
-TEST_CASE("the oldest segments are deleted, never one of the last hour nor the one being written") {
+TEST_CASE("the oldest segments are deleted, but none of the last hour and not the current one") {
     struct Row {
         const char* name;
         RetentionLimits limits;
-        std::vector<std::size_t> left; ///< of the segments below
+        std::vector<std::size_t> left; ///< numbers of the segments below that are not deleted
     };
 
     using std::chrono::hours;
-    // 0: 3 days old, 1: 2 days, 2: 2 hours, 3: half an hour, 4: the current one; 100 bytes each.
+    // Segments 0 to 3 ended 3 days, 2 days, 2 hours and half an hour ago; 4 is the current segment.
+    // Each has 100 bytes.
     const Row rows[] = {
         {"no limits", {}, {0, 1, 2, 3, 4}},
         {"an age", {.age = hours{49}}, {1, 2, 3, 4}},
@@ -152,7 +154,7 @@ TEST_CASE("the oldest segments are deleted, never one of the last hour nor the o
         for (const std::int64_t age : {3 * kDaySeconds, 2 * kDaySeconds, 2 * kHourSeconds,
                                        kHourSeconds / 2, std::int64_t{0}}) {
             SegmentNames each = names;
-            each.suffix = number == 0 ? ".jsonl.zst" : ".jsonl"; // it was compressed before
+            each.suffix = number == 0 ? ".jsonl.zst" : ".jsonl"; // the setting was changed later
             files.push_back(make_segment(each, disk.time - age, ++number, 100));
         }
         write_text(folder.file("other-20000101T000000Z-0001.jsonl"), "");
@@ -172,7 +174,7 @@ TEST_CASE("the oldest segments are deleted, never one of the last hour nor the o
     }
 }
 
-TEST_CASE("a clock that jumps deletes nothing of the last hour") {
+TEST_CASE("segments of the last hour are not deleted when the clock jumps") {
     const TemporaryFolder folder;
     FaultyDisk disk;
     const SegmentNames names{.folder = folder.path(), .name = "game", .suffix = ".jsonl"};
@@ -186,21 +188,22 @@ TEST_CASE("a clock that jumps deletes nothing of the last hour") {
     }
     CHECK(delete_old_segments(disk, names, month, 0, ages, kRetentionStart + seconds{5},
                               folder.file(current)) == 0);
-    // Until the time has passed.
+    // The segments are deleted after a month on the monotonic clock.
     CHECK(delete_old_segments(disk, names, month, 0, ages,
                               kRetentionStart + seconds{31 * kDaySeconds},
                               folder.file(current)) == 3);
 }
 
-TEST_CASE("old segments make room on the disk, where any may be deleted") {
+TEST_CASE("old segments are deleted to free disk space only if there is a limit") {
     struct Row {
         const char* name;
         RetentionLimits limits;
-        std::uint64_t least_free;
+        std::uint64_t min_free_bytes;
         std::size_t deleted;
     };
 
-    // Each of the five is a day older than the next, and has 100 bytes; 1,000 are free.
+    // Each of the five segments is a day older than the next, and has 100 bytes. 1,000 bytes are
+    // free.
     const Row rows[] = {
         {"room enough", {.age = std::chrono::hours{2400}}, 1000, 0},
         {"for one", {.age = std::chrono::hours{2400}}, 1001, 1},
@@ -221,21 +224,19 @@ TEST_CASE("old segments make room on the disk, where any may be deleted") {
         }
         SegmentAges ages;
         ages.on_segment_start(5, kRetentionStart);
-        CHECK(delete_old_segments(disk, names, row.limits, row.least_free, ages, kRetentionStart,
-                                  folder.file(current)) == row.deleted);
+        CHECK(delete_old_segments(disk, names, row.limits, row.min_free_bytes, ages,
+                                  kRetentionStart, folder.file(current)) == row.deleted);
     }
 }
 
-namespace {} // namespace
-
-TEST_CASE("a segment's name says of what it is, when it began, and which one it is") {
+TEST_CASE("a segment's file name contains the recording's name, the start time and a number") {
     const SegmentNames names{.folder = "/tmp/x", .name = "game", .suffix = ".jsonl.zst"};
     CHECK(names.path(1'795'277'730, 1) == "/tmp/x/game-20261121T161530Z-0001.jsonl.zst");
     CHECK(names.path(0, 12345) == "/tmp/x/game-19700101T000000Z-12345.jsonl.zst");
 
     struct Row {
         std::string file;
-        std::string name; ///< empty: it is no segment
+        std::string name; ///< empty if the file is not a segment
         std::uint64_t number = 0;
     };
 
@@ -268,7 +269,7 @@ TEST_CASE("a segment's name says of what it is, when it began, and which one it 
     }
 }
 
-TEST_CASE("segments are listed as they were begun, and only those of their recording") {
+TEST_CASE("segments are listed in order, and only those of the recording") {
     const TemporaryFolder folder;
     const SegmentNames game{.folder = folder.path(), .name = "game", .suffix = ".jsonl"};
     const SegmentNames other{.folder = folder.path(), .name = "game-2", .suffix = ".jsonl"};
@@ -278,10 +279,10 @@ TEST_CASE("segments are listed as they were begun, and only those of their recor
     make_segment(other, kHourSeconds, 1, 1);
     write_text(folder.file("game.jsonl"), "");
     std::vector<std::string> files;
-    for (const Segment& segment : segments_in(folder.path(), &game)) {
+    for (const Segment& segment : list_segments(folder.path(), &game)) {
         files.push_back(segment.file);
     }
-    CHECK(files == std::vector{b, c, a}); // by number: a clock was set back
-    CHECK(segments_in(folder.path()).size() == 4);
-    CHECK(segments_in(folder.file("no-folder")).empty());
+    CHECK(files == std::vector{b, c, a}); // sorted by number although the clock was set back
+    CHECK(list_segments(folder.path()).size() == 4);
+    CHECK(list_segments(folder.file("no-folder")).empty());
 }

@@ -1,5 +1,5 @@
 #include "proxy/store/zstd_frames.h"
-#include "tests/proxy/store/zstd_text.h"
+#include "tests/proxy/store/recording_bytes.h"
 #include "tests/support/program.h"
 
 #include <optional>
@@ -14,7 +14,7 @@ using namespace tw::test;
 
 namespace {
 
-std::optional<FrameScan> scan(const std::string& bytes) {
+std::optional<FrameScan> scan_frames_of(const std::string& bytes) {
     const TemporaryFolder folder;
     write_text(folder.file("frames"), bytes);
     const int file = ::open(folder.file("frames").c_str(), O_RDONLY | O_CLOEXEC);
@@ -23,8 +23,8 @@ std::optional<FrameScan> scan(const std::string& bytes) {
     return found;
 }
 
-/// Text that does not compress to nothing.
-std::string lines(std::size_t count) {
+/// Returns this many lines with random numbers, so that they cannot be compressed much.
+std::string make_random_lines(std::size_t count) {
     std::string text;
     std::uint32_t state = 1;
     for (std::size_t i = 0; i < count; ++i) {
@@ -36,18 +36,19 @@ std::string lines(std::size_t count) {
 
 } // namespace
 
-TEST_CASE("frames that were written are read by the library as one text") {
+TEST_CASE("the zstd library reads written frames as one text") {
     ZstdFrameWriter writer;
     std::string out;
     std::string expected;
     std::size_t expected_frames = 0;
-    const std::string repetitive(kFrameText, 'x'); // the second one is compressed with less effort
-    for (const std::string& text :
-         {lines(1), std::string{}, lines(100'000), repetitive, repetitive, lines(10)}) {
+    const std::string repetitive(kFrameTextBytes,
+                                 'x'); // the second frame is compressed with kFastCompressionLevel
+    for (const std::string& text : {make_random_lines(1), std::string{}, make_random_lines(100'000),
+                                    repetitive, repetitive, make_random_lines(10)}) {
         writer.append_frame(text, out);
         expected += text;
         ++expected_frames;
-        CHECK((unpacked(out) == expected));
+        CHECK((decompressed_text(out) == expected));
     }
     std::size_t frames = 0;
     for (std::size_t at = 0; at < out.size(); ++frames) {
@@ -56,58 +57,58 @@ TEST_CASE("frames that were written are read by the library as one text") {
         at += size;
     }
     CHECK(frames == expected_frames);
-    const auto found = scan(out);
+    const auto found = scan_frames_of(out);
     REQUIRE(found);
     CHECK(found->complete_bytes == out.size());
-    CHECK_FALSE(found->foreign);
+    CHECK_FALSE(found->has_foreign_data);
 }
 
-TEST_CASE("a file cut at any byte ends where its last whole frame does") {
-    const std::string first = packed("one\n");
-    const std::string second = packed(lines(200));
+TEST_CASE("in a file truncated at any byte, the complete frames are found") {
+    const std::string first = frame_without_checksum("one\n");
+    const std::string second = frame_without_checksum(make_random_lines(200));
     const std::string both = first + second;
     for (std::size_t size = 0; size <= both.size(); ++size) {
         CAPTURE(size);
-        const auto found = scan(both.substr(0, size));
+        const auto found = scan_frames_of(both.substr(0, size));
         REQUIRE(found);
-        CHECK_FALSE(found->foreign);
+        CHECK_FALSE(found->has_foreign_data);
         CHECK(found->complete_bytes == (size < first.size()  ? 0
                                         : size < both.size() ? first.size()
                                                              : size));
     }
 }
 
-TEST_CASE("frames of all forms are stepped over") {
+TEST_CASE("all kinds of zstd frames are found") {
     std::string repeated(std::size_t{1} << 20U, 'x');
     std::string stored(ZSTD_compressBound(100), '\0');
     ZSTD_CCtx* const context = ZSTD_createCCtx();
     ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
     stored.resize(ZSTD_compress2(context, stored.data(), stored.size(), "abc", 3));
     ZSTD_freeCCtx(context);
-    const std::string rows[] = {packed(""),
-                                packed(repeated),
-                                packed(lines(100'000)),
+    const std::string rows[] = {frame_without_checksum(""),
+                                frame_without_checksum(repeated),
+                                frame_without_checksum(make_random_lines(100'000)),
                                 stored,
                                 std::string{"\x50\x2A\x4D\x18\x03\x00\x00\x00xyz", 11},
                                 std::string{"\x5F\x2A\x4D\x18\x00\x00\x00\x00", 8}};
     std::string all;
     for (const std::string& row : rows) {
         all += row;
-        const auto found = scan(all);
+        const auto found = scan_frames_of(all);
         REQUIRE(found);
         CHECK(found->complete_bytes == all.size());
-        CHECK_FALSE(found->foreign);
+        CHECK_FALSE(found->has_foreign_data);
     }
 }
 
-TEST_CASE("what is no frame is told apart from what is not finished") {
-    const std::string frame = packed("one\n");
+TEST_CASE("data that is not a frame is distinguished from an unfinished frame") {
+    const std::string frame = frame_without_checksum("one\n");
 
     struct Row {
         const char* name;
         std::string bytes;
         std::uint64_t whole;
-        bool foreign;
+        bool has_foreign_data;
     };
 
     const Row rows[] = {
@@ -124,10 +125,10 @@ TEST_CASE("what is no frame is told apart from what is not finished") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto found = scan(row.bytes);
+        const auto found = scan_frames_of(row.bytes);
         REQUIRE(found);
         CHECK(found->complete_bytes == row.whole);
-        CHECK(found->foreign == row.foreign);
+        CHECK(found->has_foreign_data == row.has_foreign_data);
     }
     CHECK_FALSE(scan_frames(-1));
 }

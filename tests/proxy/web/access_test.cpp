@@ -18,11 +18,11 @@ unsigned refusal_status(const std::optional<Response>& refusal) {
     return refusal ? refusal->status : 200;
 }
 
-unsigned status(const Request& request, AccessLevel level, const AccessOptions& options) {
+unsigned access_status(const Request& request, AccessLevel level, const AccessOptions& options) {
     return refusal_status(refuse_access(request, level, options));
 }
 
-unsigned status(const Request& request, const AccessOptions& options) {
+unsigned origin_status(const Request& request, const AccessOptions& options) {
     return refusal_status(refuse_foreign_origin(request, options));
 }
 
@@ -101,11 +101,11 @@ TEST_CASE("the connection's origin and the token decide what a request may do") 
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const AccessOptions options{.token = kToken, .network_may_read = row.network_may_read};
-        CHECK(status({.connection_origin = row.way}, row.level, options) == row.without);
-        CHECK(status({.authorization = shown, .connection_origin = row.way}, row.level, options) ==
-              200);
-        CHECK(status({.authorization = "Bearer nonsense", .connection_origin = row.way}, row.level,
-                     options) == row.without);
+        CHECK(access_status({.connection_origin = row.way}, row.level, options) == row.without);
+        CHECK(access_status({.authorization = shown, .connection_origin = row.way}, row.level,
+                            options) == 200);
+        CHECK(access_status({.authorization = "Bearer nonsense", .connection_origin = row.way},
+                            row.level, options) == row.without);
     }
 }
 
@@ -123,13 +123,13 @@ TEST_CASE("a reserved connection gets only health answered, even with the token"
     const AccessOptions options{.token = kToken};
     const std::string shown = "Bearer " + kToken;
     for (const AccessLevel level : {AccessLevel::page, AccessLevel::read, AccessLevel::change}) {
-        CHECK(status({.authorization = shown,
-                      .connection_origin = ConnectionOrigin::owner,
-                      .is_reserved = true},
-                     level, options) == 503);
+        CHECK(access_status({.authorization = shown,
+                             .connection_origin = ConnectionOrigin::owner,
+                             .is_reserved = true},
+                            level, options) == 503);
     }
-    CHECK(status({.connection_origin = ConnectionOrigin::network, .is_reserved = true},
-                 AccessLevel::health, options) == 200);
+    CHECK(access_status({.connection_origin = ConnectionOrigin::network, .is_reserved = true},
+                        AccessLevel::health, options) == 200);
 }
 
 TEST_CASE("a query value is found only by its whole name") {
@@ -197,11 +197,11 @@ TEST_CASE("only host names that no foreign page can have are accepted") {
                         .path = "/",
                         .host = row.host,
                         .connection_origin = ConnectionOrigin::loopback};
-        CHECK(status(request, {.hosts = {"stats.example.org"}}) == row.on_loopback);
+        CHECK(origin_status(request, {.hosts = {"stats.example.org"}}) == row.on_loopback);
         request.connection_origin = ConnectionOrigin::network;
-        CHECK(status(request, {.hosts = {"stats.example.org"}}) == row.on_network);
+        CHECK(origin_status(request, {.hosts = {"stats.example.org"}}) == row.on_network);
         request.connection_origin = ConnectionOrigin::owner;
-        CHECK(status(request, {.hosts = {"stats.example.org"}}) == 200);
+        CHECK(origin_status(request, {.hosts = {"stats.example.org"}}) == 200);
     }
 }
 
@@ -238,6 +238,6 @@ TEST_CASE("a request that changes something must come from our page or from no p
                               .fetch_site = row.fetch_site,
                               .content_type = row.type,
                               .body = "none"};
-        CHECK(status(request, {}) == row.status);
+        CHECK(origin_status(request, {}) == row.status);
     }
 }

@@ -48,7 +48,7 @@ struct AdminPage : tw::test::SamplePage {
     tw::web::RunState state() const override {
         auto state = tw::test::sample_state();
         state.impairment = impairment;
-        state.recording.has_flight = true;
+        state.recording.has_flight_recorder = true;
         return state;
     }
 

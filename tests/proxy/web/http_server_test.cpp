@@ -162,7 +162,7 @@ TEST_CASE("a client that expects 100 Continue gets it, then the response") {
     CHECK(silent.read_all() == kGoOn);
 }
 
-TEST_CASE_FIXTURE(EchoServer, "two Host headers count as none") {
+TEST_CASE_FIXTURE(EchoServer, "a request with two Host headers counts as a request without one") {
     const std::string answer = ask(port(), "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
     CHECK(body_of(answer) == "GET /  ");
 }
@@ -272,7 +272,7 @@ TEST_CASE("the server listens on several addresses at once") {
     CHECK(server.addresses()[1].port != 0);
 }
 
-TEST_CASE("an answer may come later, from another thread") {
+TEST_CASE("a handler may respond later, from another thread") {
     std::vector<std::thread> threads;
     HttpServer server{listen_on_any_port(),
                       {.handler = [&](const Request&, const Respond& respond) {
@@ -327,7 +327,7 @@ Network peer(std::uint64_t number) {
 }
 
 /// Fills the unreserved connections: four peers use all that they may have.
-void fill_unreserved(ConnectionLimiter& limiter) {
+void use_all_unreserved(ConnectionLimiter& limiter) {
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreserved; ++number) {
         const auto place = limiter.admit_connection(
             number, peer(number / ConnectionLimiter::kMaxUnreservedOfPeer));
@@ -356,7 +356,7 @@ TEST_CASE("a peer's connections beyond its limit are reserved ones") {
 
 TEST_CASE("a new connection evicts the oldest reserved connection without a request") {
     ConnectionLimiter limiter;
-    fill_unreserved(limiter);
+    use_all_unreserved(limiter);
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxReserved; ++number) {
         const auto place = limiter.admit_connection(kNew + number, peer(100 + number));
         CHECK(place.is_reserved);
@@ -371,7 +371,7 @@ TEST_CASE("a new connection evicts the oldest reserved connection without a requ
 
 TEST_CASE("a peer at its limit of reserved connections evicts one of its own") {
     ConnectionLimiter limiter;
-    fill_unreserved(limiter);
+    use_all_unreserved(limiter);
     CHECK_FALSE(limiter.admit_connection(kNew, peer(7)).evicted);
     for (std::uint64_t number = 1; number <= ConnectionLimiter::kMaxReservedOfPeer; ++number) {
         CHECK_FALSE(limiter.admit_connection(kNew + number, peer(8)).evicted);
@@ -382,7 +382,7 @@ TEST_CASE("a peer at its limit of reserved connections evicts one of its own") {
 TEST_CASE(
     "a connection with a request is never evicted; if all have one, new connections are refused") {
     ConnectionLimiter limiter;
-    fill_unreserved(limiter);
+    use_all_unreserved(limiter);
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxReserved; ++number) {
         static_cast<void>(limiter.admit_connection(kNew + number, peer(100 + number)));
         limiter.mark_request_arrived(kNew + number);

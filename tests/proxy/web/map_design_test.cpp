@@ -1,9 +1,8 @@
-// The design of hostile and of usual maps, as the page gets it.
-// Covers: proxy/web/map_design.cpp
+// The design of usual and of damaged maps, as it is sent to the page.
 
 #include "map/layers.h"
 #include "map/map.h"
-#include "proxy/web/map_design.h"
+#include "proxy/web/page_json.h"
 #include "tests/map/map_builder.h"
 #include "tests/map/writer.h"
 #include "tests/proxy/web/sample_state.h"
@@ -31,7 +30,7 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::size_t kImageBytes = std::size_t{16} * 16 * 4;
 
-Bytes filled(std::size_t size, unsigned value) {
+Bytes filled_bytes(std::size_t size, unsigned value) {
     return Bytes(size, static_cast<std::byte>(value));
 }
 
@@ -49,8 +48,8 @@ struct MapPage final : test::SamplePage {
 /// A map of groups and layers, with the blocks that tests share.
 struct DesignMap {
     map::test::DatafileWriter writer{};
-    std::int32_t tiles = writer.add_block(filled(2 * std::size_t{4}, 3));
-    std::int32_t pixels = writer.add_block(filled(kImageBytes, 200));
+    std::int32_t tiles = writer.add_block(filled_bytes(2 * std::size_t{4}, 3));
+    std::int32_t pixels = writer.add_block(filled_bytes(kImageBytes, 200));
     std::int32_t layers = 0;
     std::uint16_t groups = 0;
     std::uint16_t images = 0;
@@ -88,7 +87,7 @@ struct DesignMap {
     }
 };
 
-std::string text_of(const json::value& value) {
+std::string json_text_of(const json::value& value) {
     return json::serialize(value);
 }
 
@@ -98,7 +97,7 @@ TEST_CASE("a design has the plain layers that move with the game layer, from bac
     DesignMap map;
     map.group(1, 50); // moves slower than the game
     map.layer(0);
-    map.group(3, 7, 99); // the game ignores what the group of its own layer says
+    map.group(3, 7, 99); // the game ignores the parallax of the game layer's group
     map.layer(0);
     map.layer(-1, map::kLayerFlagGame);
     map.layer(1, 0, {999, -1, 0, 255});
@@ -108,14 +107,14 @@ TEST_CASE("a design has the plain layers that move with the game layer, from bac
     map.image(16, 16, map.pixels);
     map.image(16, 16, -1, true);
     const json::object design = map.design();
-    CHECK(text_of(design.at("images")) == R"([{"number":0,"width":16,"height":16}])");
+    CHECK(json_text_of(design.at("images")) == R"([{"number":0,"width":16,"height":16}])");
     const json::array& layers = design.at("layers").as_array();
     REQUIRE(layers.size() == 3);
-    CHECK(text_of(layers[0]) == R"({"image":0,"width":2,"height":1,"offset":[0,0],)"
-                                R"("color":[255,128,0,64],"tiles":"AwMDAw=="})");
-    CHECK(layers[1].at("image").is_null()); // it is not in the file
-    CHECK(text_of(layers[1].at("color")) == "[255,0,0,255]");
-    CHECK(text_of(layers[2].at("offset")) == "[16,-16]");
+    CHECK(json_text_of(layers[0]) == R"({"image":0,"width":2,"height":1,"offset":[0,0],)"
+                                     R"("color":[255,128,0,64],"tiles":"AwMDAw=="})");
+    CHECK(layers[1].at("image").is_null()); // the image is not in the file
+    CHECK(json_text_of(layers[1].at("color")) == "[255,0,0,255]");
+    CHECK(json_text_of(layers[2].at("offset")) == "[16,-16]");
     CHECK(layers[2].at("image").is_null());
 
     const auto pixels = web::image_pixels(map.writer.finish(), 0);
@@ -149,7 +148,7 @@ TEST_CASE("an image that cannot be drawn is left out, and a design without image
         map.layer(-1, map::kLayerFlagGame);
         map.layer(0);
         map.image(row.width, row.height, row.data, false, row.format);
-        CHECK(text_of(map.design()) == R"({"v":1,"images":[],"layers":[]})");
+        CHECK(json_text_of(map.design()) == R"({"v":1,"images":[],"layers":[]})");
         CHECK_FALSE(web::image_pixels(map.writer.finish(), 0).has_value());
     }
 }
@@ -183,7 +182,7 @@ TEST_CASE("a layer whose tiles are missing or too many is left out") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         DesignMap map;
-        map.writer.add_block(filled(std::size_t{2048} * 2048 * 4, 1));
+        map.writer.add_block(filled_bytes(std::size_t{2048} * 2048 * 4, 1));
         map.group(3);
         map.layer(-1, map::kLayerFlagGame);
         Ints layer = map::test::tile_layer(2, row.width, row.height, 0, row.data);
@@ -207,8 +206,10 @@ TEST_CASE("a design has no more layers, tiles and images than the limits") {
     CHECK(many.design().at("images").as_array().size() == 32);
 
     DesignMap large;
-    const std::int32_t tiles = large.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
-    const std::int32_t pixels = large.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
+    const std::int32_t tiles =
+        large.writer.add_block(filled_bytes(std::size_t{1024} * 1024 * 4, 1));
+    const std::int32_t pixels =
+        large.writer.add_block(filled_bytes(std::size_t{1024} * 1024 * 4, 1));
     large.group(1000);
     large.layer(-1, map::kLayerFlagGame);
     for (std::int32_t i = 0; i < 20; ++i) {
@@ -223,7 +224,8 @@ TEST_CASE("a design has no more layers, tiles and images than the limits") {
     CHECK(design.at("layers").as_array().size() == 40);
 
     DesignMap tiled; // each of the small layers claims a block of 4 MiB
-    const std::int32_t block = tiled.writer.add_block(filled(std::size_t{1024} * 1024 * 4, 1));
+    const std::int32_t block =
+        tiled.writer.add_block(filled_bytes(std::size_t{1024} * 1024 * 4, 1));
     tiled.group(1000);
     tiled.layer(-1, map::kLayerFlagGame);
     for (int i = 0; i < 10; ++i) {

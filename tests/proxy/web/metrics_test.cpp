@@ -1,5 +1,5 @@
-// Covers: proxy/record/stats.cpp, proxy/web/state.cpp
-#include "proxy/web/state.h"
+// Covers: proxy/record/stats.cpp, proxy/web/run_state.cpp
+#include "proxy/web/run_state.h"
 #include "tests/proxy/web/sample_state.h"
 #include "tests/support/prometheus_text.h"
 
@@ -12,14 +12,14 @@ using namespace tw;
 
 namespace {
 
-test::PrometheusText read(const web::RunState& state) {
+test::PrometheusText parse_metrics(const web::RunState& state) {
     return test::read_prometheus_text(web::metrics_text(state));
 }
 
 } // namespace
 
 TEST_CASE("metrics follow the rules of the Prometheus format and its naming guide") {
-    const auto text = read(test::sample_state());
+    const auto text = parse_metrics(test::sample_state());
     for (const std::string& complaint : text.complaints) {
         CAPTURE(complaint);
         CHECK(complaint.empty());
@@ -32,7 +32,7 @@ TEST_CASE("metrics follow the rules of the Prometheus format and its naming guid
 }
 
 TEST_CASE("no metric has a label that a peer can fill") {
-    const auto text = read(test::sample_state());
+    const auto text = parse_metrics(test::sample_state());
     const std::set<std::string> allowed{"direction", "result", "finding", "item_type"};
     for (const auto& label : text.labels) {
         CAPTURE(label.second);
@@ -44,10 +44,10 @@ TEST_CASE("no metric has a label that a peer can fill") {
 TEST_CASE("servers with names have a label, and nothing is counted twice") {
     web::RunState state = test::sample_state();
     state.servers = {{.name = "ctf", .address = "127.0.0.1:8304", .relay = state.relay},
-                     {.name = "race", .address = "127.0.0.1:8305", .silent = true}};
+                     {.name = "race", .address = "127.0.0.1:8305", .is_silent = true}};
     state.servers[1].relay.sessions_open = 7;
     state.view.servers["race"] = {.players = 3, .findings = 2};
-    const auto text = read(state);
+    const auto text = parse_metrics(state);
     CHECK(text.complaints.empty());
     const auto value = [&](const char* name) {
         const auto found = text.samples.find(name);
@@ -81,13 +81,13 @@ TEST_CASE("a session that a peer closed is not open, although the relay still ke
         state.relay.sessions_open = row.open;
         state.view.sessions_closed = row.left;
         web::subtract_closed_sessions(state);
-        CHECK(read(state).samples.at("twscope_sessions") == row.counted);
+        CHECK(parse_metrics(state).samples.at("twscope_sessions") == row.counted);
         state.servers = {{.name = "ctf"}, {.name = "race"}};
         state.servers[0].relay.sessions_open = row.open;
         state.servers[1].relay.sessions_open = row.open;
         state.view.servers["ctf"] = {.closed = row.left};
         web::subtract_closed_sessions(state);
-        const auto text = read(state);
+        const auto text = parse_metrics(state);
         CHECK(text.samples.at(R"(twscope_sessions{server="ctf"})") == row.counted);
         CHECK(text.samples.at(R"(twscope_sessions{server="race"})") == row.open);
     }
@@ -95,13 +95,13 @@ TEST_CASE("a session that a peer closed is not open, although the relay still ke
 
 TEST_CASE("each of the bus's counters is a metric, and a run without a bus has none of them") {
     web::RunState state = test::sample_state();
-    CHECK_FALSE(read(state).types.contains("twscope_bus_records_total"));
+    CHECK_FALSE(parse_metrics(state).types.contains("twscope_bus_records_total"));
     auto& bus = state.recording.bus.emplace();
     std::uint64_t number = 10;
     for (const auto& row : record::bus_metric_rows()) {
         bus.*row.value = ++number;
     }
-    const auto text = read(state);
+    const auto text = parse_metrics(state);
     CHECK(text.complaints.empty());
     number = 10;
     for (const auto& row : record::bus_metric_rows()) {
@@ -116,7 +116,7 @@ TEST_CASE("each of the bus's counters is a metric, and a run without a bus has n
     }
 }
 
-TEST_CASE("metrics say what was counted, in base units") {
+TEST_CASE("metrics contain the counts, in base units") {
     struct Row {
         std::string name;
         double value;
@@ -144,7 +144,7 @@ TEST_CASE("metrics say what was counted, in base units") {
         {"twscope_server_silent", 1},
         {"twscope_records_lost_total", 7},
     };
-    const auto text = read(test::sample_state());
+    const auto text = parse_metrics(test::sample_state());
     for (const Row& row : rows) {
         CAPTURE(row.name);
         REQUIRE(text.samples.contains(row.name));
@@ -154,8 +154,8 @@ TEST_CASE("metrics say what was counted, in base units") {
 
 TEST_CASE("a run that only forwards has no metrics of inspection") {
     web::RunState state;
-    state.inspecting = false;
-    const auto text = read(state);
+    state.is_inspecting = false;
+    const auto text = parse_metrics(state);
     CHECK(text.complaints.empty());
     CHECK(text.types.contains("twscope_datagrams_total"));
     CHECK_FALSE(text.types.contains("twscope_snapshots_total"));
@@ -163,13 +163,13 @@ TEST_CASE("a run that only forwards has no metrics of inspection") {
 
 TEST_CASE("a collector has metrics of each server's records, and none of forwarding") {
     web::RunState state;
-    state.stream = web::RecordStreamState{.name = "twscope", .trouble = "no route", .records = 70};
-    state.servers = {{.name = "ctf", .silent = true}};
+    state.stream = web::RecordStreamState{.name = "twscope", .error = "no route", .records = 70};
+    state.servers = {{.name = "ctf", .is_silent = true}};
     state.servers[0].collected =
-        web::CollectedServerState{.records = 60, .last_ms = 1'700'000'000'500};
+        web::CollectedServerState{.records = 60, .last_record_ms = 1'700'000'000'500};
     state.servers[0].relay.sessions_open = 3;
     state.view.servers["ctf"] = {.players = 2, .findings = 5};
-    const auto text = read(state);
+    const auto text = parse_metrics(state);
     CHECK(text.complaints.empty());
     CHECK(text.samples.at("twscope_collect_connected") == 0);
     CHECK(text.samples.at("twscope_collect_records_total") == 70);

@@ -1,10 +1,10 @@
 // Maps and objects as JSON for the page.
-// Covers: proxy/web/page.cpp, proxy/web/state.cpp
+// Covers: proxy/web/page_files.cpp, proxy/web/run_state.cpp
 #include "map/game_layer.h"
 #include "map/picture.h"
-#include "proxy/web/page.h"
+#include "proxy/web/page_files.h"
 #include "proxy/web/page_json.h"
-#include "proxy/web/state.h"
+#include "proxy/web/run_state.h"
 #include "tests/proxy/web/sample_state.h"
 
 #include <algorithm>
@@ -162,10 +162,10 @@ TEST_CASE("the state has the bus's counters if there is a bus") {
 TEST_CASE("the state of a stream has each server's records and the address of its page") {
     auto state = test::sample_state();
     CHECK(json::parse(web::state_json(state)).at("stream").is_null());
-    state.stream = web::RecordStreamState{.name = "eu", .trouble = "no route", .records = 9};
+    state.stream = web::RecordStreamState{.name = "eu", .error = "no route", .records = 9};
     state.servers = {{.name = "ctf"}, {.name = "race"}};
     state.servers[0].collected =
-        web::CollectedServerState{.page = "http://ctf/", .records = 8, .last_ms = 1500};
+        web::CollectedServerState{.page = "http://ctf/", .records = 8, .last_record_ms = 1500};
     const json::value told = json::parse(web::state_json(state));
     CHECK(told.at("stream").at("name") == "eu");
     CHECK(told.at("stream").at("trouble") == "no route");
@@ -178,13 +178,13 @@ TEST_CASE("the state of a stream has each server's records and the address of it
 
 TEST_CASE("a server that answers is not silent") {
     auto answering = test::sample_state();
-    answering.server_silent.reset();
+    answering.server_silence.reset();
     const json::value state = json::parse(web::state_json(answering));
     CHECK_FALSE(state.at("server_silent").as_bool());
     CHECK(state.as_object().if_contains("server_silent_since_ms") == nullptr);
 }
 
-TEST_CASE("a hostile name stays text") {
+TEST_CASE("a name with special characters is escaped in JSON") {
     const json::value state = json::parse(web::state_json(test::sample_state()));
     CHECK(state.at("sessions").at(0).at("name") == "</script><b>\"\\\x01\xef\xbf\xbd");
 }

@@ -20,8 +20,9 @@ using web::RecordingKind;
 
 namespace {
 
-/// Returns an unlinked file with this text. `promised`: the announced length.
-std::shared_ptr<const web::ServedFile> file_of(std::string_view text, std::size_t promised) {
+/// Returns a deleted but open file with this text. `promised`: the length in the response's header.
+std::shared_ptr<const web::ServedFile> make_served_file(std::string_view text,
+                                                        std::size_t promised) {
     std::string name = "/tmp/twscope-XXXXXX";
     base::UniqueFd file{::mkstemp(name.data())};
     REQUIRE(file.valid());
@@ -33,7 +34,7 @@ std::shared_ptr<const web::ServedFile> file_of(std::string_view text, std::size_
 
 struct FileServer {
     FileServer(std::string_view text, std::size_t promised, std::chrono::milliseconds patience)
-        : file{file_of(text, promised)},
+        : file{make_served_file(text, promised)},
           server{test::listen_on_any_port(),
                  {.handler =
                       [this](const web::Request&, const web::Respond& respond) {
@@ -47,7 +48,7 @@ struct FileServer {
     web::HttpServer server;
 };
 
-std::string large() {
+std::string make_large_text() {
     std::string text;
     while (text.size() < 3'000'000) {
         text += std::to_string(text.size()) + '\n';
@@ -70,15 +71,15 @@ struct RecordingPage final : test::SamplePage {
     }
 
     std::shared_ptr<const web::ServedFile> open_recording(std::string_view name) const override {
-        return name == "a.demo" ? file_of("abc", 3) : nullptr;
+        return name == "a.demo" ? make_served_file("abc", 3) : nullptr;
     }
 
     std::vector<std::pair<RecordingKind, bool>> orders;
 };
 
-/// Returns the response to a request.
+/// Calls a function that answers requests. Returns the response as "STATUS BODY".
 template <typename Ask>
-std::string answer(Ask ask, web::PageData& page, std::string_view query) {
+std::string request_response(Ask ask, web::PageData& page, std::string_view query) {
     std::string said;
     web::RequestContext context{page};
     ask(context, web::Request{.query = query}, [&said](const web::Response& response) {
@@ -90,7 +91,7 @@ std::string answer(Ask ask, web::PageData& page, std::string_view query) {
 } // namespace
 
 TEST_CASE("a large file is sent completely, with its name") {
-    const std::string text = large();
+    const std::string text = make_large_text();
     const FileServer server{text, text.size(), 5000ms};
     const std::string answer = test::get(server.server.port(), "/x");
     CHECK(test::status_of(answer) == "HTTP/1.1 200 OK");
@@ -140,25 +141,27 @@ TEST_CASE(
     using web::send_recording;
     using web::send_recording_list;
     using web::switch_recordings;
-    CHECK(answer(switch_recordings, page, "demos=on") == "200 demos on\n");
-    CHECK(answer(switch_recordings, page, "demos=off") == "200 demos off\n");
+    CHECK(request_response(switch_recordings, page, "demos=on") == "200 demos on\n");
+    CHECK(request_response(switch_recordings, page, "demos=off") == "200 demos off\n");
     CHECK(page.orders == std::vector<std::pair<RecordingKind, bool>>{
                              {RecordingKind::demos, true}, {RecordingKind::demos, false}});
-    CHECK(answer(switch_recordings, page, "capture=on") == "409 not now\n");
-    CHECK(answer(switch_recordings, page, "").starts_with("400 expected one of"));
-    CHECK(answer(switch_recordings, page, "demos=maybe").starts_with("400 expected one of"));
-    CHECK(
-        answer(switch_recordings, page, "demos=on&capture=on").starts_with("400 expected one of"));
-    CHECK(answer(switch_recordings, page, "demos=on&capture=maybe")
+    CHECK(request_response(switch_recordings, page, "capture=on") == "409 not now\n");
+    CHECK(request_response(switch_recordings, page, "").starts_with("400 expected one of"));
+    CHECK(request_response(switch_recordings, page, "demos=maybe")
+              .starts_with("400 expected one of"));
+    CHECK(request_response(switch_recordings, page, "demos=on&capture=on")
+              .starts_with("400 expected one of"));
+    CHECK(request_response(switch_recordings, page, "demos=on&capture=maybe")
               .starts_with("400 expected one of"));
     CHECK(page.orders.size() == 2);
-    CHECK(answer(send_recording_list, page, "") ==
+    CHECK(request_response(send_recording_list, page, "") ==
           "200 {\"v\":1,\"files\":[{\"name\":\"a.demo\",\"bytes\":7,\"time_ms\":5}]}\n");
-    CHECK(answer(send_recording, page, "name=a.demo") == "200 ");
-    CHECK(answer(send_recording, page, "name=b.demo").starts_with("404 no such"));
-    CHECK(answer(send_recording, page, "name=%").starts_with("404"));
-    CHECK(answer(send_recording, page, "").starts_with("404"));
-    CHECK(answer(switch_recordings, without, "demos=on").starts_with("409 there is no folder"));
-    CHECK(answer(send_recording_list, without, "").starts_with("409 there is no folder"));
-    CHECK(answer(send_recording, without, "name=a.demo").starts_with("404"));
+    CHECK(request_response(send_recording, page, "name=a.demo") == "200 ");
+    CHECK(request_response(send_recording, page, "name=b.demo").starts_with("404 no such"));
+    CHECK(request_response(send_recording, page, "name=%").starts_with("404"));
+    CHECK(request_response(send_recording, page, "").starts_with("404"));
+    CHECK(request_response(switch_recordings, without, "demos=on")
+              .starts_with("409 there is no folder"));
+    CHECK(request_response(send_recording_list, without, "").starts_with("409 there is no folder"));
+    CHECK(request_response(send_recording, without, "name=a.demo").starts_with("404"));
 }

@@ -8,7 +8,7 @@
 
 namespace tw::test {
 
-/// A token that pages ask for.
+/// The token that the page of a test requires.
 inline const std::string kPageToken = "correct-horse-battery-staple";
 
 /// Returns a state with a value in every field, and names with quotes and control characters.
@@ -19,8 +19,8 @@ inline web::RunState sample_state() {
                         .listen = {"127.0.0.1:8303"},
                         .server = "127.0.0.1:8304",
                         .impairment = "s2c:loss=2%",
-                        .inspecting = true};
-    state.server_silent = {.since_ms = 1'700'000'001'000, .unanswered = 12, .refused = 4};
+                        .is_inspecting = true};
+    state.server_silence = {.since_ms = 1'700'000'001'000, .unanswered = 12, .refused = 4};
     state.relay.sessions_open = 2;
     state.relay.sessions_opened = 5;
     state.relay.directions[1].datagrams = 100;
@@ -80,7 +80,7 @@ struct SamplePage : web::PageData {
         return "{}\n";
     }
 
-    std::string keys_json() const override { return "{}"; }
+    std::string filter_keys_json() const override { return "{}"; }
 };
 
 } // namespace tw::test

@@ -1,5 +1,5 @@
 // Covers: proxy/web/sockets.cpp
-// The peer of a connection, and Nagle's algorithm.
+// Listening sockets, the peer of a connection, and Nagle's algorithm.
 #include "proxy/web/http_server.h"
 #include "proxy/web/sockets.h"
 #include "tests/support/program.h"
@@ -25,7 +25,7 @@ using tw::test::TemporaryFolder;
 namespace {
 
 /// Sends a request to a unix socket and returns the response.
-std::string ask_by_path(const std::string& path) {
+std::string send_request_to_path(const std::string& path) {
     boost::asio::io_context io;
     boost::asio::local::stream_protocol::socket socket{io};
     socket.connect(path);
@@ -36,8 +36,9 @@ std::string ask_by_path(const std::string& path) {
     return answer;
 }
 
-/// Returns the error for an address; after "later: " if a later try to listen may succeed.
-std::string refusal(const HttpAddress& where) {
+/// Returns the error text of listening on an address, "none" without an error. The text starts with
+/// "later: " if a later attempt may succeed.
+std::string listen_error_text(const HttpAddress& where) {
     try {
         const ListeningSocket listening{where};
     } catch (const RetryableListenError& error) {
@@ -88,7 +89,7 @@ TEST_CASE("only the owner may connect to a unix socket") {
     };
     HttpServer server{listening, {.handler = answer}};
     server.start();
-    CHECK(ask_by_path(path).ends_with("\r\n\r\nthe owner"));
+    CHECK(send_request_to_path(path).ends_with("\r\n\r\nthe owner"));
 }
 
 TEST_CASE("an unused unix socket is replaced; a served one and other files are not") {
@@ -96,20 +97,20 @@ TEST_CASE("an unused unix socket is replaced; a served one and other files are n
     const std::string path = folder.file("page");
     {
         const ListeningSocket before{{.path = path}};
-        CHECK(refusal({.path = path}) ==
+        CHECK(listen_error_text({.path = path}) ==
               "later: cannot listen on unix:" + path + ": Address already in use");
     }
     CHECK(std::filesystem::is_socket(path));
-    CHECK(refusal({.path = path}) == "none");
+    CHECK(listen_error_text({.path = path}) == "none");
 
     const std::string file = folder.file("file");
     std::ofstream{file} << "mine";
-    CHECK(refusal({.path = file}).find("Address already in use") != std::string::npos);
+    CHECK(listen_error_text({.path = file}).find("Address already in use") != std::string::npos);
     CHECK(std::filesystem::file_size(file) == 4);
 
     const std::string link = folder.file("link");
     std::filesystem::create_symlink(path, link);
-    CHECK(refusal({.path = link}).find("Address already in use") != std::string::npos);
+    CHECK(listen_error_text({.path = link}).find("Address already in use") != std::string::npos);
     CHECK(std::filesystem::is_socket(path));
 }
 
@@ -137,7 +138,7 @@ TEST_CASE("an address that cannot be used is reported in one line, and may becom
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const std::string said = refusal(row.where);
+        const std::string said = listen_error_text(row.where);
         CAPTURE(said);
         CHECK(said.find(row.says) != std::string::npos);
         CHECK(said.find('\n') == std::string::npos);

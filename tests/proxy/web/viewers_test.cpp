@@ -59,7 +59,7 @@ class FakeSocket final : public web::WebSocket {
     std::vector<json::object> got;
 };
 
-base::Network source_of(std::size_t number) {
+base::Network network_of_peer(std::size_t number) {
     return {.address = number, .v6 = false};
 }
 
@@ -97,7 +97,7 @@ struct ViewersFixture : test::SamplePage {
         if (feed.interest.wants_session(session)) {
             batch = batch_of(session, tick);
         }
-        if (feed.interest.wants(web::ViewerTopic::log)) {
+        if (feed.interest.wants_topic(web::ViewerTopic::log)) {
             batch.lines +=
                 R"({"v":1,"type":"snapshot","session":1,"tick":)" + std::to_string(tick) + "}\n";
         }
@@ -130,7 +130,7 @@ struct ViewersFixture : test::SamplePage {
     web::Viewers::Clock::time_point now = web::Viewers::Clock::now();
     snapshot::Tick tick = 0;
     std::string world_server;
-    /// The responses to requests that got `keep`, as "STATUS BODY".
+    /// The responses that were stored by `keep`, as "STATUS BODY".
     std::vector<std::string> answers;
     web::Respond keep = [this](const web::Response& response) {
         answers.push_back(std::to_string(response.status) + ' ' + response.body);
@@ -206,7 +206,7 @@ TEST_CASE("viewers' requests are parsed, and invalid ones explained") {
     }
 }
 
-TEST_CASE_FIXTURE(ViewersFixture, "nothing is wanted without viewers") {
+TEST_CASE_FIXTURE(ViewersFixture, "without viewers, the workers collect nothing") {
     CHECK_FALSE(update());
     auto socket = connect_viewer();
     CHECK(update());
@@ -216,8 +216,8 @@ TEST_CASE_FIXTURE(ViewersFixture, "nothing is wanted without viewers") {
     socket->on_text(R"({"watch":null})");
     CHECK_FALSE(feed.interest.wants_anything());
     socket->on_text(R"({"watch":1,"log":"","bytes":true})");
-    CHECK(feed.interest.wants(web::ViewerTopic::log));
-    CHECK(feed.interest.wants(web::ViewerTopic::traffic_totals));
+    CHECK(feed.interest.wants_topic(web::ViewerTopic::log));
+    CHECK(feed.interest.wants_topic(web::ViewerTopic::traffic_totals));
     socket.reset();
     CHECK_FALSE(update());
     CHECK_FALSE(feed.interest.wants_anything());
@@ -373,18 +373,18 @@ TEST_CASE_FIXTURE(ViewersFixture, "a response that would be too long has the new
 TEST_CASE_FIXTURE(ViewersFixture,
                   "merged snapshots can be watched like a session and requested as a line") {
     const auto socket = connect_viewer(R"({"watch":"all","pace":50})");
-    CHECK(feed.interest.wants(web::ViewerTopic::world));
-    CHECK_FALSE(feed.interest.wants(web::ViewerTopic::world_line));
+    CHECK(feed.interest.wants_topic(web::ViewerTopic::world));
+    CHECK_FALSE(feed.interest.wants_topic(web::ViewerTopic::world_line));
     add_merged_snapshot();
     REQUIRE(socket->messages_of_kind("frame").size() == 1);
     CHECK(socket->messages_of_kind("frame")[0].at("session") == 0);
     CHECK(socket->messages_of_kind("frame")[0].at("bars").at(0).at(5) == 3);
 
     viewers.request_snapshot(0, {}, keep);
-    CHECK(feed.interest.wants(web::ViewerTopic::world_line));
+    CHECK(feed.interest.wants_topic(web::ViewerTopic::world_line));
     add_merged_snapshot("the world");
     CHECK(answers == std::vector<std::string>{"200 the world"});
-    CHECK_FALSE(feed.interest.wants(web::ViewerTopic::world_line));
+    CHECK_FALSE(feed.interest.wants_topic(web::ViewerTopic::world_line));
     add_merged_snapshot("a line that nobody asked for");
     viewers.request_snapshot(0, {}, keep);
     for (int i = 0; i < 20 && answers.size() < 2; ++i) {
@@ -402,7 +402,7 @@ TEST_CASE_FIXTURE(ViewersFixture,
         sockets.push_back(connect_viewer(R"({"watch":)" + std::to_string(101 + i) + '}'));
     }
     for (std::uint32_t i = 0; i < web::Viewers::kMaxWaitingRequests; ++i) {
-        viewers.request_snapshot(1 + i, source_of(i / 8), [](const web::Response&) {});
+        viewers.request_snapshot(1 + i, network_of_peer(i / 8), [](const web::Response&) {});
         CHECK(feed.interest.wants_session(1 + i));
     }
     for (std::uint32_t i = 0; i < kViewers; ++i) {
@@ -412,17 +412,17 @@ TEST_CASE_FIXTURE(ViewersFixture,
 
 TEST_CASE_FIXTURE(ViewersFixture, "one peer cannot use all places of waiting requests") {
     for (std::size_t i = 0; i < web::Viewers::kMaxWaitingRequestsOfPeer; ++i) {
-        viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
-        viewers.request_snapshot(1, source_of(1), keep);
+        viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(1), keep);
+        viewers.request_snapshot(1, network_of_peer(1), keep);
     }
     CHECK(answers.empty());
-    viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(1), keep);
-    viewers.request_snapshot(1, source_of(1), keep);
+    viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(1), keep);
+    viewers.request_snapshot(1, network_of_peer(1), keep);
     REQUIRE(answers.size() == 2);
     CHECK(answers[0].starts_with("503"));
     CHECK(answers[1].starts_with("503"));
-    viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(2), keep);
-    viewers.request_snapshot(1, source_of(2), keep);
+    viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(2), keep);
+    viewers.request_snapshot(1, network_of_peer(2), keep);
     CHECK(answers.size() == 2);
 }
 
@@ -441,9 +441,9 @@ TEST_CASE_FIXTURE(ViewersFixture,
 
 TEST_CASE_FIXTURE(ViewersFixture, "stale data is not sent to a new viewer") {
     const std::vector<std::uint32_t> old{1};
-    feed.interest.set_watched(old, web::ViewerTopic::none);
+    feed.interest.set_interest(old, web::ViewerTopic::none);
     add_unfetched_snapshot();
-    feed.interest.set_watched({}, web::ViewerTopic::none);
+    feed.interest.set_interest({}, web::ViewerTopic::none);
     const auto socket = connect_viewer(R"({"watch":1,"pace":50})");
     update();
     CHECK(socket->messages_of_kind("frame").empty());
@@ -467,7 +467,8 @@ TEST_CASE_FIXTURE(
     CHECK(answers[0].find("\"tick\":2}\n") == std::string::npos);
     answers.clear();
     for (std::size_t i = 0; i < web::Viewers::kMaxWaitingRequests + 3; ++i) {
-        viewers.request_records({}, std::chrono::milliseconds{900}, 2, source_of(i / 8), keep);
+        viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(i / 8),
+                                keep);
     }
     CHECK(answers.size() == 3);
     viewers.clear();

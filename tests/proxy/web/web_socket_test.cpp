@@ -1,8 +1,8 @@
 // WebSockets of the live page on a real server: access, hostile frames, slow readers, many viewers.
-// Covers: proxy/web/sockets.cpp, proxy/web/page.cpp, proxy/web/api.cpp
+// Covers: proxy/web/sockets.cpp, proxy/web/page_files.cpp, proxy/web/api.cpp
 
 #include "proxy/web/admin.h"
-#include "proxy/web/page.h"
+#include "proxy/web/page_files.h"
 #include "proxy/web/sockets.h"
 #include "tests/proxy/web/http_client.h"
 #include "tests/proxy/web/sample_state.h"
@@ -35,10 +35,12 @@ namespace json = boost::json;
 namespace {
 
 /// A run with one session and a new snapshot at every update.
-struct Page final : test::SamplePage {
-    explicit Page(std::string on = "127.0.0.1") : address{std::move(on)} { admin.start(); }
+struct LivePageFixture final : test::SamplePage {
+    explicit LivePageFixture(std::string on = "127.0.0.1") : address{std::move(on)} {
+        admin.start();
+    }
 
-    ~Page() override {
+    ~LivePageFixture() override {
         ending = true;
         if (worker.joinable()) {
             worker.join();
@@ -99,9 +101,9 @@ struct Page final : test::SamplePage {
 };
 
 /// A WebSocket client that can send any text.
-struct Client {
-    explicit Client(std::uint16_t port, bool small = false,
-                    const asio::ip::address_v4& from = asio::ip::address_v4::loopback()) {
+struct ViewerClient {
+    explicit ViewerClient(std::uint16_t port, bool small = false,
+                          const asio::ip::address_v4& from = asio::ip::address_v4::loopback()) {
         auto& lowest = beast::get_lowest_layer(socket);
         lowest.open(asio::ip::tcp::v4());
         if (small) { // a small buffer, so that unread data fills it soon
@@ -115,17 +117,17 @@ struct Client {
         socket.handshake("localhost", "/api/live");
     }
 
-    void say(const std::string& text) { socket.write(asio::buffer(text)); }
+    void send_text(const std::string& text) { socket.write(asio::buffer(text)); }
 
-    json::object hear() {
+    json::object receive_message() {
         beast::flat_buffer buffer;
         socket.read(buffer);
         return json::parse(beast::buffers_to_string(buffer.data())).as_object();
     }
 
-    json::object hear(std::string_view kind) {
+    json::object receive_message(std::string_view kind) {
         while (true) {
-            json::object message = hear();
+            json::object message = receive_message();
             if (message.at("k") == json::string_view{kind.data(), kind.size()}) {
                 return message;
             }
@@ -147,7 +149,7 @@ struct Client {
     websocket::stream<asio::ip::tcp::socket> socket{io};
 };
 
-/// Asks for a WebSocket and returns the response's head.
+/// Requests a WebSocket, and returns the status line and headers of the response.
 std::string ask_for_socket(std::uint16_t port, const std::string& headers,
                            const std::string& path = "/api/live") {
     test::HttpClient client{port};
@@ -162,7 +164,7 @@ std::string ask_for_socket(std::uint16_t port, const std::string& headers,
 } // namespace
 
 TEST_CASE("only our own page may open a WebSocket, and only at /api/live") {
-    const Page page;
+    const LivePageFixture page;
     const std::uint16_t port = page.port();
     const std::string here = "localhost:" + std::to_string(port);
 
@@ -190,7 +192,7 @@ TEST_CASE("only our own page may open a WebSocket, and only at /api/live") {
 }
 
 TEST_CASE("the response names a subprotocol only if the client requested it") {
-    const Page page;
+    const LivePageFixture page;
     const auto answer = [&](const std::string& headers) {
         return ask_for_socket(page.port(), "Host: localhost\r\n" + headers);
     };
@@ -209,91 +211,91 @@ TEST_CASE("the response names a subprotocol only if the client requested it") {
               .find("Sec-WebSocket-Protocol: twscope.live.1") != std::string::npos);
 }
 
-TEST_CASE("a viewer gets what it requests") {
-    Page page;
+TEST_CASE("a viewer gets the frames and states that it requests") {
+    LivePageFixture page;
     page.play();
-    Client client{page.port()};
-    client.say(R"({"watch":1,"pace":50})");
-    const json::object first = client.hear("frame");
+    ViewerClient client{page.port()};
+    client.send_text(R"({"watch":1,"pace":50})");
+    const json::object first = client.receive_message("frame");
     CHECK(first.at("full") == true);
     CHECK(first.at("items").as_array().size() == 900);
-    CHECK(client.hear("frame").at("full") == false);
-    CHECK(client.hear("state").at("state").at("viewers") == 1);
+    CHECK(client.receive_message("frame").at("full") == false);
+    CHECK(client.receive_message("state").at("state").at("viewers") == 1);
 }
 
 TEST_CASE("a new token disconnects viewers that used the old one, and no others") {
-    Page far{"0.0.0.0"};
-    Page near;
-    Client by_token{far.port()};
-    Client by_loopback{near.port()};
-    std::ignore = by_token.hear("state");
-    std::ignore = by_loopback.hear("state");
-    far.admin.set_token(kPageToken); // the same
-    std::ignore = by_token.hear("state");
-    for (Page* page : {&far, &near}) {
+    LivePageFixture far{"0.0.0.0"};
+    LivePageFixture near;
+    ViewerClient by_token{far.port()};
+    ViewerClient by_loopback{near.port()};
+    std::ignore = by_token.receive_message("state");
+    std::ignore = by_loopback.receive_message("state");
+    far.admin.set_token(kPageToken); // the token does not change
+    std::ignore = by_token.receive_message("state");
+    for (LivePageFixture* page : {&far, &near}) {
         page->admin.set_token("another-correct-horse-battery");
     }
     CHECK(by_token.ends());
     CHECK(by_token.socket.reason().reason == "the token was changed");
-    std::ignore = by_loopback.hear("state");
-    std::ignore = by_loopback.hear("state");
+    std::ignore = by_loopback.receive_message("state");
+    std::ignore = by_loopback.receive_message("state");
 }
 
 TEST_CASE("hostile WebSocket frames close only their own connection") {
-    Page page;
+    LivePageFixture page;
     page.play();
-    Client watching{page.port()};
-    watching.say(R"({"watch":1})");
+    ViewerClient watching{page.port()};
+    watching.send_text(R"({"watch":1})");
 
-    Client binary{page.port()};
+    ViewerClient binary{page.port()};
     binary.socket.binary(true);
-    binary.say("\x01\x02");
+    binary.send_text("\x01\x02");
     CHECK(binary.ends());
 
-    Client huge{page.port()};
+    ViewerClient huge{page.port()};
     boost::system::error_code ignored;
     huge.socket.write(asio::buffer(std::string(1 << 20, 'x')), ignored);
     CHECK(huge.ends());
 
-    Client unmasked{page.port()};
+    ViewerClient unmasked{page.port()};
     auto& raw = beast::get_lowest_layer(unmasked.socket);
     asio::write(raw, asio::buffer("\x81\x02{}", 4), ignored);
     CHECK(unmasked.ends());
 
-    Client reserved{page.port()};
+    ViewerClient reserved{page.port()};
     // A complete header, because the server waits for the rest of an incomplete one.
     asio::write(beast::get_lowest_layer(reserved.socket), asio::buffer(std::string(14, '\xff')),
                 ignored);
     CHECK(reserved.ends());
 
-    Client gone{page.port()};
-    gone.say(R"({"watch":1})");
+    ViewerClient gone{page.port()};
+    gone.send_text(R"({"watch":1})");
     beast::get_lowest_layer(gone.socket).close();
 
-    Client nonsense{page.port()};
-    nonsense.say("\xc3\x28"); // invalid UTF-8
+    ViewerClient nonsense{page.port()};
+    nonsense.send_text("\xc3\x28"); // invalid UTF-8
     CHECK(nonsense.ends());
 
-    CHECK(watching.hear("frame").at("session") == 1);
-    CHECK(watching.hear("frame").at("session") == 1);
+    CHECK(watching.receive_message("frame").at("session") == 1);
+    CHECK(watching.receive_message("frame").at("session") == 1);
 }
 
 TEST_CASE(
     "one of twenty viewers reads nothing: the others miss nothing, and memory stays bounded") {
-    Page page;
+    LivePageFixture page;
     page.play();
-    Client stuck{page.port(), true};
-    stuck.say(R"({"watch":1,"pace":50})");
-    std::vector<std::unique_ptr<Client>> clients;
+    ViewerClient stuck{page.port(), true};
+    stuck.send_text(R"({"watch":1,"pace":50})");
+    std::vector<std::unique_ptr<ViewerClient>> clients;
     for (int i = 0; i < 19; ++i) {
-        clients.push_back(std::make_unique<Client>(page.port()));
-        clients.back()->say(R"({"watch":1,"pace":50})");
+        clients.push_back(std::make_unique<ViewerClient>(page.port()));
+        clients.back()->send_text(R"({"watch":1,"pace":50})");
     }
     std::vector<std::int64_t> last(clients.size(), 0);
     bool whole = true;
     for (int round = 0; round < 300; ++round) {
         for (std::size_t i = 0; i < clients.size(); ++i) {
-            const json::object frame = clients[i]->hear("frame");
+            const json::object frame = clients[i]->receive_message("frame");
             const std::int64_t number = frame.at("n").as_int64();
             whole = whole && (last[i] == 0 || number == last[i] + 1);
             last[i] = number;
@@ -303,42 +305,42 @@ TEST_CASE(
     const std::string state = test::body_of(test::get(page.port(), "/api/state"));
     const json::object counted = json::parse(state).as_object();
     CHECK(counted.at("viewers") == 20);
-    // Only its queue and the system's buffer may hold data for it.
+    // Data for the viewer that reads nothing may wait only in its queue and in the system's buffer.
     CHECK(counted.at("viewers_lost").as_int64() > 0);
 }
 
 TEST_CASE("a state longer than the queue reaches a viewer that reads") {
-    Page page;
+    LivePageFixture page;
     page.servers = 5000;
-    Client client{page.port()};
+    ViewerClient client{page.port()};
     for (int i = 0; i < 2; ++i) { // the queue is empty again after the first state
-        const json::object state = client.hear("state");
+        const json::object state = client.receive_message("state");
         CHECK(state.at("state").at("servers").as_array().size() == page.servers);
         CHECK(json::serialize(state).size() > web::WebSocket::kMaxQueuedBytes);
     }
 }
 
 TEST_CASE("a viewer beyond the limit is refused until another one leaves") {
-    Page page;
-    std::vector<std::unique_ptr<Client>> clients;
+    LivePageFixture page;
+    std::vector<std::unique_ptr<ViewerClient>> clients;
     const auto come = [&](const asio::ip::address_v4& from) {
-        clients.push_back(std::make_unique<Client>(page.port(), false, from));
-        clients.back()->hear("state"); // the viewer is admitted
+        clients.push_back(std::make_unique<ViewerClient>(page.port(), false, from));
+        clients.back()->receive_message("state"); // the viewer is admitted
     };
     const auto own = asio::ip::address_v4::loopback();
     const auto other = asio::ip::make_address_v4("127.0.0.2");
     while (clients.size() < web::Viewers::kMaxViewersOfPeer) {
         come(own);
     }
-    CHECK_THROWS(Client{page.port()}); // the other places are for other peers
+    CHECK_THROWS(ViewerClient{page.port()}); // the remaining viewers must be other peers
     while (clients.size() < web::Viewers::kMaxViewers) {
         come(other);
     }
-    CHECK_THROWS(Client{page.port(), false, other});
+    CHECK_THROWS(ViewerClient{page.port(), false, other});
     clients.clear();
     for (int i = 0;; ++i) {
         try {
-            Client{page.port()}.hear("state");
+            ViewerClient{page.port()}.receive_message("state");
             break;
         } catch (const boost::system::system_error&) {
             REQUIRE(i < 100);
@@ -354,7 +356,7 @@ TEST_CASE("scripts can request snapshots and records, and invalid requests are e
         std::string_view holds;
     };
 
-    Page page;
+    LivePageFixture page;
     page.play();
     const Row rows[] = {
         {"/page.js", "HTTP/1.1 200 OK", "use strict"},
@@ -387,7 +389,7 @@ TEST_CASE("scripts can request snapshots and records, and invalid requests are e
 }
 
 TEST_CASE("responses are compressed for clients that accept gzip") {
-    const Page page;
+    const LivePageFixture page;
     const std::string plain = test::body_of(test::get(page.port(), "/page.js"));
     const std::string packed =
         test::get(page.port(), "/page.js", "Host: localhost\r\nAccept-Encoding: gzip, br\r\n");

@@ -2,7 +2,7 @@
 
 #include "proxy/record/stats.h"
 #include "proxy/relay/counters.h"
-#include "proxy/web/board.h"
+#include "proxy/web/status_board.h"
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@ struct RelayState : relay::Counters {
 struct CollectedServerState {
     std::string page{}; ///< URL of the server's own page; empty if unknown
     std::uint64_t records = 0;
-    std::int64_t last_ms = 0; ///< time of the latest record, in milliseconds since 1970
+    std::int64_t last_record_ms = 0; ///< time of the latest record, in milliseconds since 1970
 };
 
 /// The state of one server that has a name in the configuration, or whose records are collected.
@@ -28,7 +28,7 @@ struct NamedServerState {
     std::string name{}; ///< name in the configuration
     std::string address{};
     std::vector<std::string> listen{};
-    bool silent = false; ///< the server answers none of its sessions
+    bool is_silent = false; ///< true if the server answers none of its sessions
     RelayState relay{};
     /// The collector's data about the server; nullopt if this process forwards the server's
     /// traffic.
@@ -36,7 +36,7 @@ struct NamedServerState {
 };
 
 /// A period in which a server answers none of its sessions.
-struct SilenceState {
+struct ServerSilence {
     /// Time of the first unanswered datagram, in milliseconds since 1970.
     std::int64_t since_ms = 0;
     std::uint64_t unanswered = 0; ///< number of datagrams to the server since `since_ms`
@@ -52,14 +52,15 @@ struct ImpairmentChange {
 
 /// The state of the recordings that viewers start and stop on the page.
 struct PageRecordingState {
-    bool captures = false; ///< viewers may start captures
+    bool allows_captures = false; ///< true if viewers may start captures
     /// The start of the current capture in milliseconds since 1970; nullopt if there is no capture.
     std::optional<std::int64_t> capture_since_ms{};
     std::optional<std::int64_t> demos_since_ms{};
     std::uint64_t lost = 0; ///< number of datagrams, snapshots and blocks missing in the recordings
-    std::string stopped{};  ///< why twscope stopped the recordings; empty otherwise
+    std::string stop_reason{}; ///< why twscope stopped the recordings; empty otherwise
 };
 
+/// The state of the outputs of records and captures.
 struct RecordingState {
     /// File or bus to which records are written; empty if they are not written.
     std::string output{};
@@ -68,16 +69,16 @@ struct RecordingState {
     std::uint64_t written_bytes = 0; ///< bytes of records and of the capture written to files
     std::optional<record::BusTotals> bus{};   ///< nullopt if there is no message bus
     std::optional<PageRecordingState> page{}; ///< nullopt if the page cannot record
-    bool has_flight = false;                  ///< true if there is a flight recorder
+    bool has_flight_recorder = false;         ///< true if there is a flight recorder
 };
 
 /// The stream of collected records that the page shows if this process inspects no traffic.
 struct RecordStreamState {
     std::string name{};
-    std::string trouble{}; ///< the reason if no records arrive; empty otherwise
+    std::string error{}; ///< why no records arrive; empty while records arrive
     std::uint64_t records = 0;
-    /// Number of records ignored because the page cannot show more servers.
-    std::uint64_t left_out = 0;
+    /// Number of records that were ignored because the page cannot show more servers.
+    std::uint64_t ignored_records = 0;
 };
 
 /// The state of the whole run at one moment, for the page, metrics and scripts.
@@ -89,35 +90,37 @@ struct RunState {
     std::string server{}; ///< address of the first server
     /// The silence of the first server that does not answer; nullopt if all servers answer or have
     /// no sessions.
-    std::optional<SilenceState> server_silent{};
+    std::optional<ServerSilence> server_silence{};
     std::vector<NamedServerState> servers{}; ///< servers that have names
     std::string impairment{};                ///< in the format of relay::parse_impairment
-    std::optional<ImpairmentChange>
-        impairment_change{}; ///< the latest change that was made on the page
+    /// The latest change of the impairment that was made on the page.
+    std::optional<ImpairmentChange> impairment_change{};
     /// The number of the observer process in this run; above 1 if it was restarted.
-    std::uint32_t observer = 1;
-    std::size_t viewers = 0;        ///< number of viewers of the live page
-    std::uint64_t viewers_lost = 0; ///< number of messages dropped because viewers were too slow
-    bool inspecting = true;
+    std::uint32_t observer_number = 1;
+    std::size_t viewers = 0; ///< number of viewers of the live page
+    std::uint64_t dropped_viewer_messages =
+        0;                     ///< number of messages dropped because viewers were too slow
+    bool is_inspecting = true; ///< false if twscope only forwards traffic
     std::optional<RecordStreamState> stream{}; ///< nullopt if this process inspects traffic
     RelayState relay{};
     RecordingState recording{};
-    std::uint64_t http_connections_rejected =
-        0; ///< HTTP connections closed because there were too many
+    /// Number of HTTP connections that were closed because there were too many.
+    std::uint64_t rejected_http_connections = 0;
     StatusView view{};
 };
 
 /// Subtracts the sessions that a peer has closed from the relay's number of open sessions. The
-/// relay does not read packets and counts these sessions until they time out.
+/// relay cannot tell that a session was closed, and counts it until it times out.
 void subtract_closed_sessions(RunState& state);
 
 /// Returns the state as one JSON object, for the page and for scripts. The text is always valid
 /// UTF-8. Keys are only ever added.
 [[nodiscard]] std::string state_json(const RunState& state);
 
+/// Returns the sessions of the state as JSON.
 [[nodiscard]] std::string sessions_json(const RunState& state);
-/// Returns the findings of the state as JSON: the count and usual cause of each finding, and lines
-/// about the latest findings.
+/// Returns the findings of the state as JSON: the count and usual cause of each finding id, and the
+/// texts of the latest findings.
 [[nodiscard]] std::string findings_json(const RunState& state);
 
 /// Returns the state in the text format of Prometheus, in base units, with `_total` on counters.

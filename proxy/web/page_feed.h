@@ -23,7 +23,7 @@
 
 namespace tw::web {
 
-/// Data that viewers can look at, in addition to single sessions. The values are flags.
+/// Data that viewers can look at, in addition to single sessions. The values can be combined.
 enum class ViewerTopic : std::uint8_t {
     none = 0,
     world = 1,          ///< the merged snapshots of all sessions
@@ -36,20 +36,20 @@ constexpr ViewerTopic operator|(ViewerTopic a, ViewerTopic b) {
     return static_cast<ViewerTopic>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 
-/// The sessions and data that viewers of the page currently look at. The page's thread sets them;
-/// workers query them for every record. Without viewers, a query reads one atomic flag.
+/// The sessions and topics that viewers of the page currently look at. The page's thread sets them;
+/// workers query them for every record. Without viewers, a query only reads one atomic flag.
 class ViewerInterest {
   public:
-    /// The maximum number of sessions that can be watched one by one.
+    /// The maximum number of sessions that viewers can watch at a time.
     static constexpr std::size_t kMaxSessions = 48;
 
     [[nodiscard]] bool wants_anything() const noexcept {
-        return any_.load(std::memory_order_relaxed);
+        return wants_anything_.load(std::memory_order_relaxed);
     }
 
     [[nodiscard]] bool wants_session(std::uint32_t number) const noexcept;
 
-    [[nodiscard]] bool wants(ViewerTopic topic) const noexcept {
+    [[nodiscard]] bool wants_topic(ViewerTopic topic) const noexcept {
         const auto topics = static_cast<unsigned>(topics_.load(std::memory_order_relaxed));
         return (topics & static_cast<unsigned>(topic)) != 0;
     }
@@ -58,25 +58,25 @@ class ViewerInterest {
     /// `most` has passed.
     void wait_for_world_viewer(std::chrono::milliseconds most);
 
-    /// Ends all present and future waits in wait_for_world_viewer().
+    /// Makes current and later calls of wait_for_world_viewer() return at once.
     void stop_waiting();
 
-    /// Sets the sessions and data that viewers look at. Called by one thread only. Session 0 stands
-    /// for ViewerTopic::world. Sessions after the first kMaxSessions are ignored.
-    void set_watched(std::span<const std::uint32_t> sessions, ViewerTopic topics);
+    /// Sets the sessions and topics that viewers look at. Only one thread may call this function.
+    /// Session 0 stands for ViewerTopic::world. Only the first kMaxSessions sessions count.
+    void set_interest(std::span<const std::uint32_t> sessions, ViewerTopic topics);
 
   private:
-    std::atomic<bool> any_{false};
+    std::atomic<bool> wants_anything_{false};
     std::atomic<ViewerTopic> topics_{ViewerTopic::none};
     std::array<std::atomic<std::uint32_t>, kMaxSessions> sessions_{}; ///< 0 in unused elements
     std::mutex mutex_;                                                ///< guards is_stopped_
-    std::condition_variable changed_; ///< wakes wait_for_world_viewer()
+    std::condition_variable topics_changed_; ///< wakes wait_for_world_viewer()
     bool is_stopped_ = false;
 };
 
-/// A snapshot that a worker inspected: values for the timeline, and the position of the items in a
-/// batch. In a merged snapshot of all sessions, `delta_tick` is the tick of the previous merged
-/// snapshot, `bytes` is the size, and `parts` is the number of merged sessions.
+/// A snapshot that a worker inspected: values for the timeline, and the position of its items in a
+/// ViewerBatch. In a merged snapshot of all sessions, `delta_tick` is the tick of the previous
+/// merged snapshot, and `parts` is the number of merged sessions.
 struct InspectedSnapshot {
     std::uint32_t session = 0; ///< 0 for the merged snapshot of all sessions
     std::int64_t time = 0;     ///< nanoseconds since 1970
@@ -86,30 +86,31 @@ struct InspectedSnapshot {
     std::optional<std::int32_t> crc_got{};
     std::size_t bytes = 0;
     std::int32_t parts = 0;
-    bool rebuilt = false;      ///< the snapshot could be decoded
+    bool rebuilt = false;      ///< true if the snapshot could be decoded
     std::size_t first_int = 0; ///< index of the snapshot's items in ViewerBatch::ints
     std::size_t num_items = 0;
     std::size_t num_ints = 0;
 };
 
-/// Data from one worker for the viewers. Reused, to avoid allocations.
+/// Data from one worker for the viewers.
 struct ViewerBatch {
     /// Limits of `ints` and `lines`: about 100 full snapshots, and some thousand lines.
     static constexpr std::size_t kMaxInts = std::size_t{1} << 20U;
     static constexpr std::size_t kMaxLineBytes = std::size_t{1} << 20U;
 
     std::vector<InspectedSnapshot> snapshots{};
-    std::vector<std::int32_t> ints{}; ///< in the layout of SnapshotView::of_block
-    std::string lines{};              ///< records as JSON, each followed by a newline
+    std::vector<std::int32_t>
+        ints{};          ///< the snapshots' items, as SnapshotView::of_block reads them
+    std::string lines{}; ///< records as JSON, each followed by a newline
     /// JSON line of the latest merged snapshot; empty if no viewer needs it.
     std::string world_line{};
-    /// The server name of the latest merged snapshot. Empty if the server has no name; nullopt if
-    /// there was no merged snapshot.
+    /// The server name of the latest merged snapshot; empty if the server has no name. Nullopt if
+    /// the batch has no merged snapshot.
     std::optional<std::string> world_server{};
     /// Totals by message and item type; empty if they have not changed.
     std::vector<record::ByteLedgerRow> ledger{};
     std::uint64_t lost_snapshots = 0; ///< number of snapshots that did not fit
-    std::uint64_t lost_lines = 0;
+    std::uint64_t lost_lines = 0;     ///< number of lines that did not fit
 
     [[nodiscard]] bool empty() const {
         return snapshots.empty() && lines.empty() && world_line.empty() && ledger.empty() &&
@@ -163,41 +164,41 @@ class PageFeed {
     /// must not wait; it may be empty.
     void set_listener(std::function<void()> listener);
 
-    /// Allows the next call of the listener. Called by the page before it fetches new data.
-    void rearm_listener() noexcept { notified_.store(false); }
+    /// Allows the next call of the listener. The page calls this function before it fetches data.
+    void rearm_listener() noexcept { is_listener_called_.store(false); }
 
     ViewerInterest interest;
     std::vector<Mailbox> mailboxes; ///< one for each worker; the last one is for merged snapshots
 
   private:
-    std::atomic<bool> notified_{false}; ///< the listener was called since the last rearm_listener()
-    std::mutex mutex_;                  ///< guards listener_
-    std::function<void()> listener_;    ///< wakes the page
+    std::atomic<bool> is_listener_called_{false}; ///< true since the listener was called
+    std::mutex mutex_;                            ///< guards listener_
+    std::function<void()> listener_;              ///< wakes the page
 };
 
-/// The default pace, in frames a second. With kEveryTickFrameRate or more, a viewer gets a frame
-/// for each snapshot.
+/// The frame rate of viewers who have not chosen another, in frames a second.
 inline constexpr int kDefaultFrameRate = 20;
+/// With this frame rate or a higher one, a viewer gets a frame for each snapshot.
 inline constexpr int kEveryTickFrameRate = 50;
 
-/// A frame for the viewers of one pace, as JSON. `delta` contains the changes since the previous
-/// frame of this pace; `full` returns a frame with all items. Both contain a timeline bar for
-/// each snapshot since the previous frame. Format: docs/api.md.
+/// A frame for the viewers with one frame rate, as JSON. `delta` contains the changes since the
+/// previous frame of this rate; `full` returns a frame with all items. Both contain a timeline bar
+/// for each snapshot since the previous frame. Format: docs/api.md.
 struct PageFrame {
-    int pace = kDefaultFrameRate;
+    int frame_rate = kDefaultFrameRate;
     std::shared_ptr<const std::string> delta{};
     /// Callable only while the frame is passed to the callback.
     std::function<std::shared_ptr<const std::string>()> full{};
-    bool bars_only = false; ///< `delta` has no items, because a snapshot was not decoded
+    bool has_only_bars = false; ///< true if `delta` has no items, because no snapshot was decoded
 };
 
-/// Makes frames for viewers, at several paces, from the snapshots of one session.
+/// Makes frames for viewers, at several frame rates, from the snapshots of one session.
 class PageFrameMaker {
   public:
     PageFrameMaker(std::uint32_t session, const snapshot::ObjectSet& objects)
         : session_{session}, types_{objects} {}
 
-    void set_frame_rates(const std::vector<int>& paces);
+    void set_frame_rates(const std::vector<int>& frame_rates);
 
     /// Adds the next snapshot. Calls `show` with each frame that is due.
     void add_snapshot(const InspectedSnapshot& seen, const snapshot::SnapshotView& items,
@@ -205,27 +206,27 @@ class PageFrameMaker {
 
     /// Returns the latest snapshot that could be decoded; nullopt before the first one.
     [[nodiscard]] const std::optional<InspectedSnapshot>& latest_snapshot() const {
-        return latest_;
+        return latest_snapshot_;
     }
 
-    [[nodiscard]] snapshot::SnapshotView latest_items() const { return now_.view(); }
+    [[nodiscard]] snapshot::SnapshotView latest_items() const { return latest_items_.view(); }
 
-    [[nodiscard]] std::uint64_t snapshot_count() const { return decoded_count_; }
+    /// Returns the number of snapshots that could be decoded.
+    [[nodiscard]] std::uint64_t snapshot_count() const { return snapshot_count_; }
 
   private:
-    /// The maximum number of bars between two frames: those of half a minute without a decodable
-    /// snapshot.
+    /// The maximum number of bars in a frame. This is enough for half a minute between two frames.
     static constexpr std::size_t kMaxTimelineBars = 1500;
 
-    /// The frames of one pace.
+    /// The frames of one frame rate.
     struct FrameStream {
-        /// Returns true if a frame is due at this time, and sets the time of the next frame.
-        [[nodiscard]] bool start_frame(std::int64_t time);
+        /// Returns whether a frame is due at this time. If so, sets the time of the next frame.
+        [[nodiscard]] bool start_due_frame(std::int64_t time);
 
-        int pace = kDefaultFrameRate;
-        std::uint64_t number = 0;
-        std::int64_t due = 0; ///< time of the next frame
-        std::optional<snapshot::Snapshot> sent{};
+        int frame_rate = kDefaultFrameRate;
+        std::uint64_t number = 0;                 ///< number of the latest frame
+        std::int64_t due = 0;                     ///< time of the next frame
+        std::optional<snapshot::Snapshot> sent{}; ///< items of the previous frame
         std::string bars{}; ///< the bars since the previous frame, as elements of a JSON array
         std::size_t num_bars = 0;
     };
@@ -233,15 +234,15 @@ class PageFrameMaker {
     [[nodiscard]] std::string frame_json(const FrameStream& stream,
                                          const snapshot::Snapshot* before) const;
     void set_latest_items(const InspectedSnapshot& seen, const snapshot::SnapshotView& items);
-    void show_frame(FrameStream& stream, bool bars_only,
+    void show_frame(FrameStream& stream, bool has_only_bars,
                     const std::function<void(const PageFrame&)>& show);
 
     std::uint32_t session_;
-    record::ItemTypes types_; ///< 0.6 names; workers translate the items of 0.7 to 0.6
-    std::optional<InspectedSnapshot> latest_;
-    snapshot::Snapshot now_;
-    std::uint64_t decoded_count_ = 0;
-    std::vector<FrameStream> streams_;
+    record::ItemTypes types_; ///< the item types of 0.6, because workers translate items of 0.7
+    std::optional<InspectedSnapshot> latest_snapshot_;
+    snapshot::Snapshot latest_items_;
+    std::uint64_t snapshot_count_ = 0;
+    std::vector<FrameStream> frame_streams_;
 };
 
 } // namespace tw::web

@@ -32,14 +32,14 @@ struct SessionView {
     std::string name{};  ///< the player's name, as the peer sent it
     std::string place{}; ///< position of the player's tee, such as "(50,32) air"
     std::optional<std::int32_t> score{};
-    bool is_score_time = false; ///< the score is a time in milliseconds, or -1 for none
-    bool connected = false;     ///< a player is in the game, or was a moment ago
-    /// A peer closed the connection. The session may reopen until it times out.
+    bool is_score_time = false; ///< true if the score is a time in milliseconds, or -1 for none
+    bool has_player = false;    ///< true if a player is in the game, or was a moment ago
+    /// True if a peer closed the connection. The client may reconnect until the session times out.
     bool closed = false;
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};
-    /// Number of datagrams that were lost, then recovered by retransmission.
+    /// Number of datagrams that were lost and later recovered by retransmission.
     std::array<std::uint64_t, 2> recovered{};
     std::array<record::Distribution, 2> jitter_us{};
     std::uint64_t snapshots = 0;
@@ -60,8 +60,8 @@ struct FindingLine {
     std::string text{};
 };
 
-/// Replaces the line about the same finding and snapshot with `longer`, which says more. Does
-/// nothing if no line begins like `longer`, up to and including the tick.
+/// Replaces the latest line that begins like `longer`, up to and including the tick, with `longer`.
+/// Does nothing without such a line.
 void replace_finding_line(std::deque<FindingLine>& lines, std::string longer);
 
 /// The records around a finding about one snapshot.
@@ -81,10 +81,9 @@ struct ServerView {
     std::uint64_t findings = 0; ///< number of warnings and errors since the start
 };
 
-/// The sessions, totals and findings that the page shows: those of one worker, or of all workers.
+/// The sessions, totals and findings of one worker, or of all workers, for the page.
 struct StatusView {
-    /// The maximum number of sessions of a server in the table, connected ones in preference.
-    /// Further sessions are only counted.
+    /// The maximum number of sessions of a server in `sessions`. Further sessions are only counted.
     static constexpr std::size_t kMaxSessions = 128;
     /// The maximum number of findings kept: the latest warnings and errors.
     static constexpr std::size_t kMaxFindings = 32;
@@ -105,13 +104,13 @@ struct StatusView {
     std::map<std::string, std::uint64_t, std::less<>> items{};
 
     void merge_with(const StatusView& other);
-    /// Keeps kMaxSessions sessions of each server, or of all servers together, connected ones in
-    /// preference.
+    /// Keeps at most kMaxSessions sessions of each server, or of all servers together. Removes
+    /// sessions without a player first.
     void limit_sessions(bool limit_each_server);
 };
 
-/// Passes the StatusView of each worker to the page. Workers never wait: if the page is reading, a
-/// worker tries again later.
+/// Passes the StatusView of each worker to the page. Workers never wait: while the page reads, a
+/// worker cannot publish its view and tries again later.
 class StatusBoard {
   public:
     explicit StatusBoard(std::size_t workers) : views_(workers) {}
@@ -120,6 +119,7 @@ class StatusBoard {
     /// lock. `view` receives the worker's previous view, to reuse the memory.
     [[nodiscard]] bool try_publish(std::size_t worker, StatusView& view);
 
+    /// Returns the sum of the workers' views.
     [[nodiscard]] StatusView read_merged_view() const;
 
   private:
@@ -141,7 +141,8 @@ class StatusCollector final : public record::RecordSink {
   private:
     struct KnownSession {
         SessionView view{};
-        bool connected = false; ///< the session's latest event was SessionEvent::established
+        /// True if the session's latest event was SessionEvent::established.
+        bool has_player = false;
         record::Timestamp last_lookup = 0; ///< time at which the tee's position was last looked up
     };
 
@@ -162,7 +163,7 @@ class StatusCollector final : public record::RecordSink {
     std::deque<FindingLine> findings_;
     /// Number of findings by server name.
     std::map<std::string, std::uint64_t, std::less<>> server_findings_;
-    /// The number of items of each object; null: items of unknown types.
+    /// The number of items of each object; the key null stands for all unknown types.
     std::unordered_map<const snapshot::ObjectSpec*, std::uint64_t> items_;
 };
 

@@ -1,6 +1,5 @@
-// What workers hand to the live page: limits, no waiting, and nothing while there are no viewers.
-// Frames of a session: applying the changes gives the same items as a full frame.
-#include "proxy/web/feed.h"
+// The batches that workers pass to the live page, and the frames that viewers get.
+#include "proxy/web/page_feed.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <chrono>
@@ -24,17 +23,17 @@ const test::Items kWorld{{{4, 1}, {1, 2, 3, 4}}, {{9, 0}, {5, 6}}};
 
 void watch(web::ViewerInterest& interest, const std::vector<std::uint32_t>& sessions,
            ViewerTopic topics = ViewerTopic::none) {
-    interest.set_watched(sessions, topics);
+    interest.set_interest(sessions, topics);
 }
 
-void add(ViewerBatch& batch, std::uint32_t session = 1) {
+void add_snapshot_of(ViewerBatch& batch, std::uint32_t session = 1) {
     const snapshot::Snapshot items = test::to_snapshot(kWorld);
     batch.add_snapshot({.session = session, .tick = 7, .rebuilt = true}, items.view());
 }
 
 } // namespace
 
-TEST_CASE("only the sessions that viewers watch are wanted") {
+TEST_CASE("a viewer's interest contains only the sessions that viewers watch") {
     web::ViewerInterest interest;
     CHECK_FALSE(interest.wants_anything());
     CHECK_FALSE(interest.wants_session(1));
@@ -43,11 +42,11 @@ TEST_CASE("only the sessions that viewers watch are wanted") {
     CHECK(interest.wants_session(3));
     CHECK(interest.wants_session(5));
     CHECK_FALSE(interest.wants_session(4));
-    CHECK_FALSE(interest.wants(ViewerTopic::log));
+    CHECK_FALSE(interest.wants_topic(ViewerTopic::log));
     watch(interest, {}, ViewerTopic::log | ViewerTopic::traffic_totals);
     CHECK(interest.wants_anything());
-    CHECK(interest.wants(ViewerTopic::log));
-    CHECK(interest.wants(ViewerTopic::traffic_totals));
+    CHECK(interest.wants_topic(ViewerTopic::log));
+    CHECK(interest.wants_topic(ViewerTopic::traffic_totals));
     CHECK_FALSE(interest.wants_session(3));
     watch(interest, {});
     CHECK_FALSE(interest.wants_anything());
@@ -58,18 +57,18 @@ TEST_CASE(
     web::ViewerInterest interest;
     watch(interest, {0, 5}, ViewerTopic::world_line);
     CHECK(interest.wants_anything());
-    CHECK(interest.wants(ViewerTopic::world));
-    CHECK(interest.wants(ViewerTopic::world_line));
+    CHECK(interest.wants_topic(ViewerTopic::world));
+    CHECK(interest.wants_topic(ViewerTopic::world_line));
     CHECK(interest.wants_session(5));
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once
     watch(interest, {6});
-    CHECK_FALSE(interest.wants(ViewerTopic::world));
-    CHECK_FALSE(interest.wants(ViewerTopic::world_line));
+    CHECK_FALSE(interest.wants_topic(ViewerTopic::world));
+    CHECK_FALSE(interest.wants_topic(ViewerTopic::world_line));
     CHECK_FALSE(interest.wants_session(5));
     std::thread looker{[&] { watch(interest, {0, 5}); }};
     interest.wait_for_world_viewer(std::chrono::hours{1});
     looker.join();
-    CHECK(interest.wants(ViewerTopic::world));
+    CHECK(interest.wants_topic(ViewerTopic::world));
     watch(interest, {});
     interest.stop_waiting();
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once after stop_waiting()
@@ -88,8 +87,8 @@ TEST_CASE("sessions beyond the limit are ignored") {
 
 TEST_CASE("a batch returns the snapshots that were added") {
     ViewerBatch batch;
-    add(batch, 1);
-    add(batch, 2);
+    add_snapshot_of(batch, 1);
+    add_snapshot_of(batch, 2);
     REQUIRE(batch.snapshots.size() == 2);
     const auto items = batch.items_of(batch.snapshots[1]);
     REQUIRE(items.size() == 2);
@@ -98,10 +97,10 @@ TEST_CASE("a batch returns the snapshots that were added") {
     CHECK(items.checksum() == test::checksum_of(kWorld));
 }
 
-TEST_CASE("a batch that nobody fetches becomes full, then counts what is lost") {
+TEST_CASE("a batch that is not fetched becomes full, and further data counts as lost") {
     ViewerBatch batch;
     for (std::size_t i = 0; i < ViewerBatch::kMaxInts; ++i) {
-        add(batch);
+        add_snapshot_of(batch);
     }
     CHECK(batch.ints.size() <= ViewerBatch::kMaxInts);
     CHECK(batch.lost_snapshots > 0);
@@ -115,13 +114,13 @@ TEST_CASE("batches put into a mailbox are fetched in order") {
     ViewerBatch mine;
     ViewerBatch theirs;
     CHECK_FALSE(box.take_batch(theirs));
-    add(mine);
+    add_snapshot_of(mine);
     mine.lines = "1\n";
     mine.world_line = "old";
     mine.lost_lines = 1;
     CHECK(box.try_put_batch(mine));
     CHECK(mine.empty());
-    add(mine, 2);
+    add_snapshot_of(mine, 2);
     mine.lines = "2\n";
     mine.world_line = "new";
     mine.ledger.emplace_back();
@@ -147,13 +146,13 @@ TEST_CASE("a full mailbox takes no batch, and the batch stays complete") {
     web::Mailbox box;
     ViewerBatch full;
     while (full.lost_snapshots == 0) {
-        add(full);
+        add_snapshot_of(full);
     }
     full.lost_snapshots = 0;
     const std::size_t snapshots = full.snapshots.size();
     CHECK(box.try_put_batch(full));
     ViewerBatch more;
-    add(more, 2);
+    add_snapshot_of(more, 2);
     CHECK_FALSE(box.try_put_batch(more));
     CHECK(more.snapshots.size() == 1);
     ViewerBatch theirs;
@@ -172,19 +171,19 @@ TEST_CASE("snapshots wake the page once until it acknowledges, lines do not") {
     CHECK(rings == 0);
     for (int i = 0; i < 3; ++i) {
         batch.clear();
-        add(batch);
+        add_snapshot_of(batch);
         CHECK(feed.try_put_batch(0, batch));
         CHECK(rings == 1);
     }
     feed.rearm_listener();
     batch.clear();
-    add(batch);
+    add_snapshot_of(batch);
     CHECK(feed.try_put_batch(feed.world_mailbox_index(), batch));
     CHECK(rings == 2);
     feed.set_listener(nullptr);
     feed.rearm_listener();
     batch.clear();
-    add(batch);
+    add_snapshot_of(batch);
     CHECK(feed.try_put_batch(0, batch));
     CHECK(rings == 2);
 }
@@ -227,8 +226,8 @@ struct FeedPage {
     std::size_t bars = 0;
 };
 
-struct Session {
-    explicit Session(const std::vector<int>& paces) { scene.set_frame_rates(paces); }
+struct FrameSession {
+    explicit FrameSession(const std::vector<int>& paces) { scene.set_frame_rates(paces); }
 
     void add_snapshot(snapshot::Tick tick, const test::Items& items, bool rebuilt = true) {
         const snapshot::Snapshot snapshot = test::to_snapshot(items);
@@ -242,8 +241,8 @@ struct Session {
                             .rebuilt = rebuilt},
                            rebuilt ? snapshot.view() : snapshot::SnapshotView{},
                            [&](const web::PageFrame& frame) {
-                               frames[frame.pace].push_back(*frame.delta);
-                               fulls[frame.pace].push_back(*frame.full());
+                               frames[frame.frame_rate].push_back(*frame.delta);
+                               fulls[frame.frame_rate].push_back(*frame.full());
                            });
     }
 
@@ -257,7 +256,7 @@ struct Session {
 TEST_CASE("applying all changes gives the same items as a full frame") {
     std::mt19937 random{1}; // NOLINT(cert-msc51-cpp): every run uses the same numbers
     test::Items world;
-    Session session{{web::kEveryTickFrameRate}};
+    FrameSession session{{web::kEveryTickFrameRate}};
     FeedPage page;
     for (snapshot::Tick tick = 1; tick <= 200; ++tick) {
         for (int change = 0; change < 6; ++change) {
@@ -280,8 +279,8 @@ TEST_CASE("applying all changes gives the same items as a full frame") {
     CHECK(page.bars == 200);
 }
 
-TEST_CASE("each pace has its own frames, with the bars of all snapshots between them") {
-    Session session{{5, 20, web::kEveryTickFrameRate}};
+TEST_CASE("each frame rate has its own frames, with the bars of all snapshots between them") {
+    FrameSession session{{5, 20, web::kEveryTickFrameRate}};
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
         session.add_snapshot(tick, {{{4, 1}, {tick, 0, 0, 0}}});
     }
@@ -298,7 +297,7 @@ TEST_CASE("each pace has its own frames, with the bars of all snapshots between 
 }
 
 TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
-    Session session{{5, web::kEveryTickFrameRate}};
+    FrameSession session{{5, web::kEveryTickFrameRate}};
     session.add_snapshot(1, {{{4, 1}, {1, 2, 3, 4}}});
     session.add_snapshot(2, {}, false);
     const auto last = [&](int pace) {
@@ -318,8 +317,8 @@ TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
     CHECK(session.scene.snapshot_count() == 2);
 }
 
-TEST_CASE("if no snapshot can be rebuilt, each pace still gets the bars") {
-    Session session{{20, web::kEveryTickFrameRate}};
+TEST_CASE("if no snapshot can be rebuilt, each frame rate still gets the bars") {
+    FrameSession session{{20, web::kEveryTickFrameRate}};
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
         session.add_snapshot(tick, {}, false);
     }
@@ -335,7 +334,7 @@ TEST_CASE("if no snapshot can be rebuilt, each pace still gets the bars") {
 }
 
 TEST_CASE("types with a UUID are sent as an index of the objects, unknown types as a number") {
-    Session session{{web::kEveryTickFrameRate}};
+    FrameSession session{{web::kEveryTickFrameRate}};
     const auto uuid = [](const snapshot::ObjectSpec& spec) {
         std::vector<std::int32_t> ints;
         for (std::size_t i = 0; i < spec.uuid.size(); i += 4) {

@@ -1,4 +1,4 @@
-#include "proxy/web/feed.h"
+#include "proxy/web/page_feed.h"
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +15,8 @@ bool ViewerInterest::wants_session(std::uint32_t number) const noexcept {
 
 void ViewerInterest::wait_for_world_viewer(std::chrono::milliseconds most) {
     std::unique_lock lock{mutex_};
-    changed_.wait_for(lock, most, [this] { return wants(ViewerTopic::world) || is_stopped_; });
+    topics_changed_.wait_for(lock, most,
+                             [this] { return wants_topic(ViewerTopic::world) || is_stopped_; });
 }
 
 void ViewerInterest::stop_waiting() {
@@ -23,10 +24,10 @@ void ViewerInterest::stop_waiting() {
         const std::lock_guard lock{mutex_};
         is_stopped_ = true;
     }
-    changed_.notify_all();
+    topics_changed_.notify_all();
 }
 
-void ViewerInterest::set_watched(std::span<const std::uint32_t> sessions, ViewerTopic topics) {
+void ViewerInterest::set_interest(std::span<const std::uint32_t> sessions, ViewerTopic topics) {
     std::size_t i = 0;
     for (const std::uint32_t number : sessions) {
         if (number == 0) {
@@ -42,8 +43,9 @@ void ViewerInterest::set_watched(std::span<const std::uint32_t> sessions, Viewer
         const std::lock_guard lock{mutex_};
         topics_.store(topics, std::memory_order_relaxed);
     }
-    changed_.notify_all();
-    any_.store(!sessions.empty() || topics != ViewerTopic::none, std::memory_order_relaxed);
+    topics_changed_.notify_all();
+    wants_anything_.store(!sessions.empty() || topics != ViewerTopic::none,
+                          std::memory_order_relaxed);
 }
 
 void ViewerBatch::clear() {
@@ -141,7 +143,7 @@ bool PageFeed::try_put_batch(std::size_t box, ViewerBatch& batch) {
     if (!mailboxes[box].try_put_batch(batch)) {
         return false;
     }
-    if (has_snapshots && !notified_.exchange(true)) {
+    if (has_snapshots && !is_listener_called_.exchange(true)) {
         const std::lock_guard lock{mutex_};
         if (listener_) {
             listener_();
@@ -152,15 +154,15 @@ bool PageFeed::try_put_batch(std::size_t box, ViewerBatch& batch) {
 
 namespace {
 
-using Text = fmt::memory_buffer;
+using TextBuffer = fmt::memory_buffer;
 
 constexpr double kNanosecondsPerMs = 1e6;
 
-void append_text(Text& out, std::string_view text) {
+void append_text(TextBuffer& out, std::string_view text) {
     out.append(text.data(), text.data() + text.size());
 }
 
-void append_text(Text& out, std::int64_t value) {
+void append_text(TextBuffer& out, std::int64_t value) {
     const fmt::format_int text{value};
     out.append(text.data(), text.data() + text.size());
 }
@@ -172,7 +174,8 @@ std::int64_t object_index(const record::ItemTypes& types, std::uint16_t type) {
                              : static_cast<std::int64_t>(types.objects().index_of(*object));
 }
 
-/// Returns whether a known type number now has another UUID, as after a restart of the server.
+/// Returns whether the items give a known type number another UUID, as after a restart of the
+/// server.
 bool has_changed_types(const record::ItemTypes& types, const snapshot::SnapshotView& items) {
     // Items that give a type number its UUID (descriptors) have the lowest keys.
     for (std::size_t i = 0; i < items.size() && items[i].key.type == snapshot::kDescriptorType;
@@ -186,7 +189,7 @@ bool has_changed_types(const record::ItemTypes& types, const snapshot::SnapshotV
     return false;
 }
 
-void append_item(Text& out, const snapshot::ItemView& item, const record::ItemTypes& types) {
+void append_item(TextBuffer& out, const snapshot::ItemView& item, const record::ItemTypes& types) {
     append_text(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
     append_text(out, object_index(types, item.key.type));
     append_text(out, ",");
@@ -198,7 +201,7 @@ void append_item(Text& out, const snapshot::ItemView& item, const record::ItemTy
     append_text(out, "]");
 }
 
-/// Appends the snapshot as a bar of the timeline. `bars`: elements of a JSON array.
+/// Appends the snapshot's bar in the timeline to `bars`, which are elements of a JSON array.
 void append_bar(std::string& bars, const InspectedSnapshot& seen,
                 const snapshot::SnapshotView& items) {
     constexpr int kVerified = 0;
@@ -218,11 +221,12 @@ bool are_equal_items(const snapshot::ItemView& a, const snapshot::ItemView& b) {
     return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end());
 }
 
-/// Appends the new and changed items of `now`. Returns the keys that only `before` has. Both
-/// snapshots are sorted by key.
-std::vector<snapshot::ItemKey> append_changes(Text& out, const snapshot::SnapshotView& now,
-                                              const snapshot::SnapshotView& before,
-                                              const record::ItemTypes& types) {
+/// Appends the items of `now` that are new or differ from `before`. Returns the keys that only
+/// `before` has. Both snapshots are sorted by key.
+std::vector<snapshot::ItemKey> append_changed_items(TextBuffer& out,
+                                                    const snapshot::SnapshotView& now,
+                                                    const snapshot::SnapshotView& before,
+                                                    const record::ItemTypes& types) {
     std::vector<snapshot::ItemKey> gone;
     std::size_t old = 0;
     for (std::size_t i = 0; i < now.size(); ++i) {
@@ -246,23 +250,24 @@ std::vector<snapshot::ItemKey> append_changes(Text& out, const snapshot::Snapsho
 constexpr std::int64_t kSecond = 1'000'000'000;
 
 /// A frame may be sent this many nanoseconds early, because snapshots arrive irregularly.
-constexpr std::int64_t kEarly = 5'000'000;
+constexpr std::int64_t kMaxEarlyTime = 5'000'000;
 
-std::int64_t period_of(int pace) {
-    return pace >= kEveryTickFrameRate ? 0 : kSecond / std::max(pace, 1);
+/// Returns the time between two frames in nanoseconds; 0 if each snapshot gets a frame.
+std::int64_t frame_interval(int frame_rate) {
+    return frame_rate >= kEveryTickFrameRate ? 0 : kSecond / std::max(frame_rate, 1);
 }
 
 } // namespace
 
-void PageFrameMaker::set_frame_rates(const std::vector<int>& paces) {
-    std::erase_if(streams_, [&](const FrameStream& stream) {
-        return std::ranges::find(paces, stream.pace) == paces.end();
+void PageFrameMaker::set_frame_rates(const std::vector<int>& frame_rates) {
+    std::erase_if(frame_streams_, [&](const FrameStream& stream) {
+        return std::ranges::find(frame_rates, stream.frame_rate) == frame_rates.end();
     });
-    for (const int pace : paces) {
+    for (const int frame_rate : frame_rates) {
         const bool known = std::ranges::any_of(
-            streams_, [&](const FrameStream& each) { return each.pace == pace; });
+            frame_streams_, [&](const FrameStream& each) { return each.frame_rate == frame_rate; });
         if (!known) {
-            streams_.push_back({.pace = pace});
+            frame_streams_.push_back({.frame_rate = frame_rate});
         }
     }
 }
@@ -270,19 +275,20 @@ void PageFrameMaker::set_frame_rates(const std::vector<int>& paces) {
 void PageFrameMaker::add_snapshot(const InspectedSnapshot& seen,
                                   const snapshot::SnapshotView& items,
                                   const std::function<void(const PageFrame&)>& show) {
-    for (FrameStream& stream : streams_) {
+    for (FrameStream& stream : frame_streams_) {
         if (stream.num_bars < kMaxTimelineBars) {
             append_bar(stream.bars, seen, items);
             ++stream.num_bars;
         }
     }
-    const bool bars_only = !seen.rebuilt || (latest_ && seen.tick == latest_->tick);
-    if (!bars_only) {
+    const bool has_only_bars =
+        !seen.rebuilt || (latest_snapshot_ && seen.tick == latest_snapshot_->tick);
+    if (!has_only_bars) {
         set_latest_items(seen, items);
     }
-    for (FrameStream& stream : streams_) {
-        if (stream.start_frame(seen.time)) {
-            show_frame(stream, bars_only, show);
+    for (FrameStream& stream : frame_streams_) {
+        if (stream.start_due_frame(seen.time)) {
+            show_frame(stream, has_only_bars, show);
             stream.bars.clear();
             stream.num_bars = 0;
         }
@@ -292,38 +298,39 @@ void PageFrameMaker::add_snapshot(const InspectedSnapshot& seen,
 void PageFrameMaker::set_latest_items(const InspectedSnapshot& seen,
                                       const snapshot::SnapshotView& items) {
     if (has_changed_types(types_, items)) {
-        for (FrameStream& stream : streams_) {
+        for (FrameStream& stream : frame_streams_) {
             stream.sent.reset(); // the next frame repeats all items, because type numbers changed
         }
     }
     types_.learn_types(items);
-    latest_ = seen;
-    ++decoded_count_;
-    snapshot::SnapshotWriter{now_, items.size(), items.data().size()}.copy(items);
+    latest_snapshot_ = seen;
+    ++snapshot_count_;
+    snapshot::SnapshotWriter{latest_items_, items.size(), items.data().size()}.copy(items);
 }
 
-bool PageFrameMaker::FrameStream::start_frame(std::int64_t time) {
-    const std::int64_t period = period_of(pace);
+bool PageFrameMaker::FrameStream::start_due_frame(std::int64_t time) {
+    const std::int64_t period = frame_interval(frame_rate);
     const bool again = time < due - 2 * period; // the clock was set back
-    if (!again && time < due - kEarly) {
+    if (!again && time < due - kMaxEarlyTime) {
         return false;
     }
-    // `due` grows by whole periods, so that irregular snapshots do not lower the average pace.
+    // `due` grows by whole periods. Irregular snapshots therefore do not lower the frame rate.
     due = again ? time + period : std::max(due + period, time);
     return true;
 }
 
-/// Returns a frame: the items that differ from `before`, and the keys of items that only `before`
-/// has; all items if `before` is null. Type descriptors are left out.
+/// Returns a frame with the items that are new or differ from `before`, and the keys that only
+/// `before` has. If `before` is null, the frame contains all items. Type descriptors are left out.
 std::string PageFrameMaker::frame_json(const FrameStream& stream,
                                        const snapshot::Snapshot* before) const {
-    Text out;
+    TextBuffer out;
     append_text(
         out,
         fmt::format(R"({{"k":"frame","session":{},"n":{},"full":{},"t":{:.3f},"tick":{},"items":[)",
                     session_, stream.number, before == nullptr,
-                    static_cast<double>(latest_->time) / kNanosecondsPerMs, latest_->tick));
-    const auto gone = append_changes(
+                    static_cast<double>(latest_snapshot_->time) / kNanosecondsPerMs,
+                    latest_snapshot_->tick));
+    const auto gone = append_changed_items(
         out, latest_items(), before == nullptr ? snapshot::SnapshotView{} : before->view(), types_);
     append_text(out, "],\"gone\":[");
     for (const snapshot::ItemKey& key : gone) {
@@ -333,19 +340,19 @@ std::string PageFrameMaker::frame_json(const FrameStream& stream,
     return {out.data(), out.size()};
 }
 
-void PageFrameMaker::show_frame(FrameStream& stream, bool bars_only,
+void PageFrameMaker::show_frame(FrameStream& stream, bool has_only_bars,
                                 const std::function<void(const PageFrame&)>& show) {
-    if (bars_only) {
+    if (has_only_bars) {
         const auto text = std::make_shared<const std::string>(
             fmt::format(R"({{"k":"bars","session":{},"bars":[{}]}})", session_, stream.bars));
-        return show({.pace = stream.pace,
+        return show({.frame_rate = stream.frame_rate,
                      .delta = text,
                      .full = [text] { return text; },
-                     .bars_only = true});
+                     .has_only_bars = true});
     }
     ++stream.number;
     std::shared_ptr<const std::string> full;
-    PageFrame frame{.pace = stream.pace, .full = [&] {
+    PageFrame frame{.frame_rate = stream.frame_rate, .full = [&] {
                         if (full == nullptr) {
                             full = std::make_shared<const std::string>(frame_json(stream, nullptr));
                         }
@@ -355,7 +362,7 @@ void PageFrameMaker::show_frame(FrameStream& stream, bool bars_only,
                       ? std::make_shared<const std::string>(frame_json(stream, &*stream.sent))
                       : frame.full();
     show(frame);
-    stream.sent = now_;
+    stream.sent = latest_items_;
 }
 
 } // namespace tw::web

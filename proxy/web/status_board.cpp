@@ -1,4 +1,4 @@
-#include "proxy/web/board.h"
+#include "proxy/web/status_board.h"
 
 #include "proxy/record/roster.h"
 
@@ -55,7 +55,7 @@ void StatusView::merge_with(const StatusView& other) {
 
 void StatusView::limit_sessions(bool limit_each_server) {
     std::ranges::sort(sessions, {}, [](const SessionView& session) {
-        return std::pair{!session.connected, session.number};
+        return std::pair{!session.has_player, session.number};
     });
     std::map<std::string, std::size_t> found; // number of sessions so far, by server name
     std::erase_if(sessions, [&](const SessionView& session) {
@@ -85,10 +85,11 @@ StatusView StatusBoard::read_merged_view() const {
 namespace {
 
 constexpr std::int64_t kNanosecondsInMs = 1'000'000;
-/// The time in nanoseconds between two look-ups of a player's name and position.
-constexpr std::int64_t kLookEvery = 1'000'000'000;
-constexpr std::uint32_t kTypeShift = 16; ///< position of the type in a packed item key
+/// The interval in nanoseconds at which a player's name and position are looked up.
+constexpr std::int64_t kLookupInterval = 1'000'000'000;
+constexpr std::uint32_t kTypeShift = 16; ///< number of bits below the type in a packed item key
 
+/// Returns the number of findings that are warnings or errors.
 std::uint64_t count_serious_findings(const record::SessionStats& stats) {
     std::uint64_t count = 0;
     for (const record::FindingInfo& info : record::finding_table()) {
@@ -111,7 +112,7 @@ void StatusCollector::handle_record(const record::SessionRecord& record) {
     known.view.client = record.client;
     known.view.protocol = record.protocol;
     known.view.server_name = record.head.server_name;
-    known.connected = record.event == record::SessionEvent::established;
+    known.has_player = record.event == record::SessionEvent::established;
 }
 
 void StatusCollector::handle_record(const record::MapRecord& record) {
@@ -132,7 +133,7 @@ void StatusCollector::handle_record(const record::SnapshotRecord& record) {
     }
     record::Timestamp& looked = found->second.last_lookup;
     // A record is older than the latest look-up only if the clock was set back.
-    if (record.head.time >= looked && record.head.time - looked < kLookEvery) {
+    if (record.head.time >= looked && record.head.time - looked < kLookupInterval) {
         return;
     }
     looked = record.head.time;
@@ -211,7 +212,7 @@ void StatusCollector::add_server_totals(StatusView& view) const {
         if (!known.view.server_name.empty()) {
             ServerView& server = view.servers[known.view.server_name];
             ++server.sessions;
-            server.players += known.connected ? 1 : 0;
+            server.players += known.has_player ? 1 : 0;
             server.closed += known.view.closed ? 1 : 0;
         }
     }
@@ -227,8 +228,8 @@ void StatusCollector::add_session(StatusView& view, std::uint32_t number,
     SessionView session = known == sessions_.end() ? SessionView{} : known->second.view;
     session.number = number;
     view.sessions_closed += session.closed ? 1 : 0;
-    session.connected = known != sessions_.end() && known->second.connected;
-    view.players += session.connected ? 1 : 0;
+    session.has_player = known != sessions_.end() && known->second.has_player;
+    view.players += session.has_player ? 1 : 0;
     view.maps[number] = session.map_sha256;
     for (std::size_t i = 0; i < stats.directions.size(); ++i) {
         session.datagrams[i] = stats.directions[i].datagrams;

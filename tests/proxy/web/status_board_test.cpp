@@ -1,4 +1,4 @@
-#include "proxy/web/board.h"
+#include "proxy/web/status_board.h"
 #include "tests/support/captured_traffic.h"
 
 #include <algorithm>
@@ -45,9 +45,9 @@ TEST_CASE("a table that is too long keeps the connected sessions, and the maps o
     StatusView second;
     constexpr auto kMost = static_cast<std::uint32_t>(StatusView::kMaxSessions);
     for (std::uint32_t i = 1; i <= kMost; ++i) {
-        first.sessions.push_back({.number = i, .connected = i % 2 == 0});
+        first.sessions.push_back({.number = i, .has_player = i % 2 == 0});
         first.maps[i] = std::nullopt;
-        second.sessions.push_back({.number = kMost + i, .connected = i == kMost});
+        second.sessions.push_back({.number = kMost + i, .has_player = i == kMost});
         second.maps[kMost + i] = std::array<std::uint8_t, 32>{static_cast<std::uint8_t>(i)};
     }
     REQUIRE(board.try_publish(0, first));
@@ -57,7 +57,7 @@ TEST_CASE("a table that is too long keeps the connected sessions, and the maps o
     CHECK(all.sessions[0].number == 1);
     CHECK(all.sessions.back().number == 2 * kMost);
     CHECK(std::ranges::is_sorted(all.sessions, {}, &tw::web::SessionView::number));
-    CHECK(std::ranges::count(all.sessions, true, &tw::web::SessionView::connected) ==
+    CHECK(std::ranges::count(all.sessions, true, &tw::web::SessionView::has_player) ==
           kMost / 2 + 1);
     CHECK(all.maps.size() == 2 * kMost);
     CHECK_FALSE(all.maps.at(1).has_value());
@@ -75,7 +75,7 @@ TEST_CASE("a worker's new view replaces its previous one") {
     CHECK(board.read_merged_view().totals.snapshots == 2);
 }
 
-TEST_CASE("tables never exceed their limits") {
+TEST_CASE("the tables of sessions and findings never exceed their limits") {
     StatusView all;
     for (std::uint32_t worker = 0; worker < 4; ++worker) {
         StatusView view;
@@ -103,7 +103,7 @@ TEST_CASE("each server has a limited table of sessions, and all servers together
     for (std::uint32_t i = 1; i <= kMost; ++i) {
         first.sessions.push_back({.number = i, .server_name = "ctf"});
         second.sessions.push_back({.number = 2 * kMost + i, .server_name = "race"});
-        second.sessions.push_back({.number = kMost + i, .server_name = "ctf", .connected = true});
+        second.sessions.push_back({.number = kMost + i, .server_name = "ctf", .has_player = true});
     }
     first.servers["ctf"] = {.sessions = kMost};
     second.servers["ctf"] = {.sessions = kMost, .players = kMost};
@@ -253,7 +253,7 @@ TEST_CASE("a session that was closed before a takeover is not counted as open") 
     CHECK(watched.view().sessions_closed == 0);
 }
 
-TEST_CASE("a session is shown even before anything is known about it") {
+TEST_CASE("a session is shown even before its records arrive") {
     InspectedCapture watched{1};
     const web::StatusView view = watched.view();
     REQUIRE(view.sessions.size() == 1);
@@ -272,7 +272,8 @@ TEST_CASE("an explanation replaces the finding's line") {
     find(record::FindingId::snapshot_crc_mismatch, 12, 2);
     find(record::FindingId::snapshot_crc_mismatch, 120, 1);
     find(record::FindingId::snapshot_explained, 12, 1);
-    find(record::FindingId::snapshot_explained, 1, 1); // its line is not shown any more
+    find(record::FindingId::snapshot_explained, 1,
+         1); // the line of the finding was already dropped
     const record::FindingRecord explained{
         .head = {.session = 1},
         .id = record::FindingId::snapshot_explained,

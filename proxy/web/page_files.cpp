@@ -1,4 +1,4 @@
-#include "proxy/web/page.h"
+#include "proxy/web/page_files.h"
 
 #include <algorithm>
 #include <array>

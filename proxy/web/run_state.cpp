@@ -1,4 +1,4 @@
-#include "proxy/web/state.h"
+#include "proxy/web/run_state.h"
 
 #include "proxy/record/json.h"
 
@@ -111,14 +111,14 @@ json::array servers_json(const RunState& state) {
         json::object told{{"name", server.name},
                           {"server", server.address},
                           {"listen", json::array(server.listen.begin(), server.listen.end())},
-                          {"silent", server.silent},
+                          {"silent", server.is_silent},
                           {"players", seen.players},
                           {"findings", seen.findings},
                           {"relay", relay_json(server.relay)}};
         if (server.collected) {
             told["page"] = server.collected->page;
             told["records"] = server.collected->records;
-            told["last_ms"] = server.collected->last_ms;
+            told["last_ms"] = server.collected->last_record_ms;
         }
         servers.push_back(std::move(told));
     }
@@ -199,16 +199,16 @@ json::object recording_json(const RecordingState& recording) {
                         {"failed", !recording.error.empty()},
                         {"error", recording.error},
                         {"lost", recording.lost},
-                        {"flight", recording.has_flight},
+                        {"flight", recording.has_flight_recorder},
                         {"bus", bus_json(recording.bus)},
                         {"page", nullptr}};
     if (const auto& page = recording.page) {
         object["page"] =
-            json::object{{"captures", page->captures},
+            json::object{{"captures", page->allows_captures},
                          {"capture_since_ms", json::value_from(page->capture_since_ms)},
                          {"demos_since_ms", json::value_from(page->demos_since_ms)},
                          {"lost", page->lost},
-                         {"stopped", page->stopped}};
+                         {"stopped", page->stop_reason}};
     }
     return object;
 }
@@ -218,13 +218,14 @@ json::value stream_json(const std::optional<RecordStreamState>& stream) {
         return nullptr;
     }
     return json::object{{"name", stream->name},
-                        {"trouble", stream->trouble},
+                        {"trouble", stream->error},
                         {"records", stream->records},
-                        {"left_out", stream->left_out}};
+                        {"left_out", stream->ignored_records}};
 }
 
-/// Returns the latest change of the impairment on the page; null if the impairment changed later.
-json::value impaired_json(const RunState& state) {
+/// Returns the latest change of the impairment on the page; null if the impairment was later
+/// changed elsewhere.
+json::value impairment_change_json(const RunState& state) {
     if (!state.impairment_change || state.impairment_change->settings != state.impairment) {
         return nullptr;
     }
@@ -267,14 +268,14 @@ std::string state_json(const RunState& state) {
                         {"started_ms", state.started_ms},
                         {"listen", json::array(state.listen.begin(), state.listen.end())},
                         {"server", state.server},
-                        {"server_silent", state.server_silent.has_value()},
+                        {"server_silent", state.server_silence.has_value()},
                         {"servers", servers_json(state)},
                         {"impairment", state.impairment},
-                        {"impaired_by", impaired_json(state)},
-                        {"observer", state.observer},
+                        {"impaired_by", impairment_change_json(state)},
+                        {"observer", state.observer_number},
                         {"viewers", state.viewers},
-                        {"viewers_lost", state.viewers_lost},
-                        {"inspecting", state.inspecting},
+                        {"viewers_lost", state.dropped_viewer_messages},
+                        {"inspecting", state.is_inspecting},
                         {"stream", stream_json(state.stream)},
                         {"relay", relay_json(state.relay)},
                         {"recording", recording_json(state.recording)},
@@ -284,10 +285,10 @@ std::string state_json(const RunState& state) {
                         {"findings", findings_json(state.view)},
                         {"recent", recent_findings_json(state.view)},
                         {"items", json::object(state.view.items.begin(), state.view.items.end())}};
-    if (state.server_silent) {
-        object["server_silent_since_ms"] = state.server_silent->since_ms;
-        object["server_unanswered"] = state.server_silent->unanswered;
-        object["server_refused"] = state.server_silent->refused;
+    if (state.server_silence) {
+        object["server_silent_since_ms"] = state.server_silence->since_ms;
+        object["server_unanswered"] = state.server_silence->unanswered;
+        object["server_refused"] = state.server_silence->refused;
     }
     return record::json_text(std::move(object)) + '\n';
 }
@@ -307,9 +308,9 @@ constexpr double kMsPerSecond = 1000;
 constexpr std::string_view kPlayersSentence = "Sessions with a player in the game.";
 constexpr std::string_view kSilentSentence = "1 while the server answers none of its sessions.";
 
-/// Collects metrics. The caller adds all metrics of a name one after the other, because the output
-/// format has them in one group.
-class Metrics {
+/// Collects metrics. The caller must add all metrics with the same name one after the other,
+/// because the output format groups metrics by name.
+class MetricCollector {
   public:
     /// Adds a counter or gauge.
     template <typename Number>
@@ -369,7 +370,7 @@ Labels with_label(Labels labels, const char* name, std::string_view value) {
 /// A counter of the relay, or one for each direction.
 struct RelayMetric {
     std::string_view name;
-    std::string_view result; ///< a label that tells the counters of a name apart; may be empty
+    std::string_view result; ///< label `result` that distinguishes counters of a name; may be empty
     std::string_view help;
     std::uint64_t relay::Counters::*value = nullptr;
     std::uint64_t Direction::*of_direction = nullptr;
@@ -407,7 +408,7 @@ constexpr RelayMetric kRelayMetrics[]{
      "Datagrams that arrived while a socket's receive buffer was full.", &Counters::kernel_dropped},
 };
 
-void add_relay_metric(Metrics& out, const RelayMetric& metric, const RelayState& relay,
+void add_relay_metric(MetricCollector& out, const RelayMetric& metric, const RelayState& relay,
                       const Labels& labels) {
     if (metric.value != nullptr) {
         return out.add(kCounter, metric.name, metric.help, relay.*metric.value,
@@ -422,7 +423,7 @@ void add_relay_metric(Metrics& out, const RelayMetric& metric, const RelayState&
 
 /// Adds the relay's metrics. If there are several servers, each line has the server's name as a
 /// label.
-void add_relay(Metrics& out, const RunState& state) {
+void add_relay_metrics(MetricCollector& out, const RunState& state) {
     std::vector<std::pair<Labels, const RelayState*>> relays;
     for (const NamedServerState& server : state.servers) {
         relays.emplace_back(with_label({}, "server", server.name), &server.relay);
@@ -466,7 +467,7 @@ constexpr ServerMetric kServerMetrics[]{
     {kGauge, "", "collect_server_last_record_time_seconds",
      "Time of the server's latest record, since 1970.",
      [](const NamedServerState& server, const ServerView&) {
-         return static_cast<double>(server.collected ? server.collected->last_ms : 0) /
+         return static_cast<double>(server.collected ? server.collected->last_record_ms : 0) /
                 kMsPerSecond;
      }},
     {kGauge, "", "collect_server_sessions", "Open sessions.",
@@ -478,7 +479,9 @@ constexpr ServerMetric kServerMetrics[]{
          return static_cast<double>(view.players);
      }},
     {kGauge, "server_silent", "collect_server_silent", kSilentSentence,
-     [](const NamedServerState& server, const ServerView&) { return server.silent ? 1.0 : 0.0; }},
+     [](const NamedServerState& server, const ServerView&) {
+         return server.is_silent ? 1.0 : 0.0;
+     }},
     {kCounter, "server_findings_total", "collect_server_findings_total",
      "Warnings and errors reported in the server's sessions.",
      [](const NamedServerState&, const ServerView& view) {
@@ -486,9 +489,9 @@ constexpr ServerMetric kServerMetrics[]{
      }},
 };
 
-/// Adds the metrics of servers, with their names as labels. A collector's metrics have other names
-/// than in a server's own process, so that nothing counts twice if a scraper reads both processes.
-void add_servers(Metrics& out, const RunState& state) {
+/// Adds the metrics of servers, with their names as labels. In a collector, the metrics have other
+/// names than in a server's own twscope. Therefore, nothing counts twice if a scraper reads both.
+void add_server_metrics(MetricCollector& out, const RunState& state) {
     for (const ServerMetric& metric : kServerMetrics) {
         const std::string_view name = state.stream ? metric.collected_name : metric.name;
         for (const NamedServerState& server : state.servers) {
@@ -501,23 +504,24 @@ void add_servers(Metrics& out, const RunState& state) {
     }
 }
 
-void add_findings(Metrics& out, std::string_view name, const record::FindingCounts& counts) {
+void add_finding_metrics(MetricCollector& out, std::string_view name,
+                         const record::FindingCounts& counts) {
     for (const record::FindingInfo& info : record::finding_table()) {
         out.add(kCounter, name, "Findings by id.", counts[static_cast<std::size_t>(info.id)],
                 with_label({}, "finding", info.name));
     }
 }
 
-void add_stream(Metrics& out, const RunState& state) {
+void add_stream_metrics(MetricCollector& out, const RunState& state) {
     out.add(kGauge, "collect_connected", "1 while records arrive from the bus.",
-            state.stream->trouble.empty() ? 1 : 0);
+            state.stream->error.empty() ? 1 : 0);
     out.add(kCounter, "collect_records_total", "Records received from the bus.",
             state.stream->records);
-    add_servers(out, state);
-    add_findings(out, "collect_findings_total", state.view.totals.findings);
+    add_server_metrics(out, state);
+    add_finding_metrics(out, "collect_findings_total", state.view.totals.findings);
 }
 
-void add_traffic(Metrics& out, const record::SessionStats& totals) {
+void add_traffic_metrics(MetricCollector& out, const record::SessionStats& totals) {
     const auto& rows = record::counter_rows<record::DirectionCounters>();
     for (std::size_t row = 0; row < rows.size(); ++row) {
         for (std::size_t i = 0; i < totals.directions.size() && !rows[row].metric.empty(); ++i) {
@@ -528,7 +532,7 @@ void add_traffic(Metrics& out, const record::SessionStats& totals) {
     }
 }
 
-void add_snapshots(Metrics& out, const StatusView& view) {
+void add_snapshot_metrics(MetricCollector& out, const StatusView& view) {
     // All counters of snapshots by result are one metric, with the result as a label.
     constexpr std::string_view kOutcomes = "snapshots_total";
     const record::SessionStats& totals = view.totals;
@@ -550,10 +554,10 @@ void add_snapshots(Metrics& out, const StatusView& view) {
         out.add(kCounter, "snapshot_items_total", "Items in rebuilt snapshots, by type.", count,
                 with_label({}, "item_type", type));
     }
-    add_findings(out, "findings_total", totals.findings);
+    add_finding_metrics(out, "findings_total", totals.findings);
 }
 
-void add_players(Metrics& out, const RunState& state) {
+void add_player_metrics(MetricCollector& out, const RunState& state) {
     if (state.servers.empty()) {
         out.add(kGauge, "players", kPlayersSentence, state.view.players);
     }
@@ -563,18 +567,18 @@ void add_players(Metrics& out, const RunState& state) {
     }
 }
 
-void add_bus(Metrics& out, const record::BusTotals& totals) {
+void add_bus_metrics(MetricCollector& out, const record::BusTotals& totals) {
     for (const record::BusMetricRow& row : record::bus_metric_rows()) {
         out.add(row.kind == record::MetricKind::counter ? kCounter : kGauge, row.metric,
                 row.sentence, totals.*row.value, with_label({}, "result", row.result));
     }
 }
 
-void add_run(Metrics& out, const RunState& state) {
-    add_relay(out, state);
-    add_servers(out, state);
+void add_run_metrics(MetricCollector& out, const RunState& state) {
+    add_relay_metrics(out, state);
+    add_server_metrics(out, state);
     if (state.servers.empty()) { // a single server without a name
-        out.add(kGauge, "server_silent", kSilentSentence, state.server_silent ? 1 : 0);
+        out.add(kGauge, "server_silent", kSilentSentence, state.server_silence ? 1 : 0);
     }
     out.add(kGauge, "recording_failed", "1 while records cannot be written.",
             state.recording.error.empty() ? 0 : 1);
@@ -583,28 +587,28 @@ void add_run(Metrics& out, const RunState& state) {
     out.add(kCounter, "recorded_bytes_total", "Bytes of records and captures written to files.",
             state.recording.written_bytes);
     if (state.recording.bus) {
-        add_bus(out, *state.recording.bus);
+        add_bus_metrics(out, *state.recording.bus);
     }
-    if (state.inspecting) {
-        add_players(out, state);
-        add_traffic(out, state.view.totals);
-        add_snapshots(out, state.view);
+    if (state.is_inspecting) {
+        add_player_metrics(out, state);
+        add_traffic_metrics(out, state.view.totals);
+        add_snapshot_metrics(out, state.view);
     }
 }
 
 } // namespace
 
 std::string metrics_text(const RunState& state) {
-    Metrics out;
+    MetricCollector out;
     out.add(kGauge, "start_time_seconds", "When twscope started, since 1970.",
             static_cast<double>(state.started_ms) / kMsPerSecond);
     out.add(kCounter, "http_turned_away_total",
             "Connections to the live page and the metrics rejected as too many.",
-            state.http_connections_rejected);
+            state.rejected_http_connections);
     if (state.stream) {
-        add_stream(out, state);
+        add_stream_metrics(out, state);
     } else {
-        add_run(out, state);
+        add_run_metrics(out, state);
     }
     return out.text();
 }
