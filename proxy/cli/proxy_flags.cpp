@@ -100,6 +100,9 @@ relay::Impairment parse_impairment(const std::string& text, std::uint64_t seed) 
 } // namespace
 
 relay::Impairment ProxyFlags::impairment() const {
+    for (const std::string& each : impair) { // so that an error names only the wrong value
+        std::ignore = parse_impairment(each, 0);
+    }
     return parse_impairment(impair.empty() ? "none" : fmt::format("{}", fmt::join(impair, ";")),
                             forwarding.impairment.seed);
 }
