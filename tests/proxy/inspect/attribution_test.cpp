@@ -54,9 +54,9 @@ class VerifiedBits final : public inspect::Observer {
 };
 
 /// Inspects sessions and counts their bytes.
-class Run {
+class CountedTraffic {
   public:
-    Run() {
+    CountedTraffic() {
         observers_.add_observer(attribution_);
         observers_.add_observer(verified_bits_);
     }
@@ -127,7 +127,7 @@ constexpr std::size_t kMaxDatagrams = 6'000;
 
 /// Inspects a capture. `change` may change, drop or duplicate its datagrams.
 template <typename F>
-void feed_capture(Run& run, const std::string& name, F&& change) {
+void feed_capture(CountedTraffic& run, const std::string& name, F&& change) {
     auto traffic = test::read_traffic(name);
     traffic.resize(std::min(traffic.size(), kMaxDatagrams));
     for (const test::TrafficDatagram& datagram : traffic) {
@@ -137,7 +137,7 @@ void feed_capture(Run& run, const std::string& name, F&& change) {
 }
 
 /// Inspects an unchanged capture.
-void feed_capture(Run& run, const std::string& name) {
+void feed_capture(CountedTraffic& run, const std::string& name) {
     feed_capture(run, name,
                  [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
                      run.datagram(session, direction, bytes);
@@ -180,7 +180,7 @@ const char* const kGolden[] = {
 TEST_CASE("every bit of a capture is counted exactly once") {
     for (const char* name : {"bench-4.pcap.gz", "bench-64.pcap.gz"}) {
         CAPTURE(name);
-        Run run;
+        CountedTraffic run;
         feed_capture(run, name);
         run.check_sums();
         const auto totals = run.totals();
@@ -198,7 +198,7 @@ TEST_CASE("every bit of a capture is counted exactly once") {
 
 TEST_CASE("every bit is counted despite lost, duplicate, reordered or damaged datagrams") {
     std::mt19937 random{20240607}; // NOLINT(bugprone-random-generator-seed): repeatable
-    Run run;
+    CountedTraffic run;
     Bytes held;
     feed_capture(run, "bench-4.pcap.gz",
                  [&](std::uint64_t session, wire::Direction direction, const Bytes& original) {
@@ -238,7 +238,7 @@ TEST_CASE("the bits counted for items are those of verified deltas, despite forg
         for (const bool forged : {false, true}) {
             CAPTURE(name);
             CAPTURE(forged);
-            Run run;
+            CountedTraffic run;
             feed_capture(
                 run, name,
                 [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
@@ -268,10 +268,10 @@ TEST_CASE("the bits counted for items are those of verified deltas, despite forg
 TEST_CASE("a forged tick far ahead only changes how its own datagram is counted") {
     // Without tokens, anyone who guesses the addresses can send this datagram.
     const char* const capture = "../golden/tokenless-map-change.pcap";
-    Run honest;
+    CountedTraffic honest;
     feed_capture(honest, capture);
     Bytes forged = packet_of(full_snap_single(2'000'000'000, small_delta(), kSmallCrc));
-    Run run;
+    CountedTraffic run;
     int passed = 0;
     feed_capture(run, capture,
                  [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
@@ -292,7 +292,7 @@ TEST_CASE("a forged tick far ahead only changes how its own datagram is counted"
     CHECK(run.find(ByteGroup::unused, "repeated snapshot") ==
           honest.find(ByteGroup::unused, "repeated snapshot"));
     // Only these rows change: the header, chunk header, id and fields of the forged datagram.
-    const auto count_other_rows = [&](const Run& each) {
+    const auto count_other_rows = [&](const CountedTraffic& each) {
         std::map<std::string, std::uint64_t> rows;
         for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
             for (const record::ByteLedgerRow& row : each.ledger().rows(direction)) {
@@ -325,7 +325,7 @@ TEST_CASE("a rejected delta is counted under the reason of the rejection") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Run run;
+        CountedTraffic run;
         run.from_server(packet_of(row.message));
         run.finish();
         CHECK(run.find(ByteGroup::unused, row.line).bytes > 0);
@@ -335,7 +335,7 @@ TEST_CASE("a rejected delta is counted under the reason of the rejection") {
 
 TEST_CASE("every bit of random datagrams is counted") {
     std::mt19937 random{7}; // NOLINT(bugprone-random-generator-seed): repeatable
-    Run run;
+    CountedTraffic run;
     for (int i = 0; i < 20'000; ++i) {
         Bytes bytes(random() % (i % 50 == 0 ? 1600 : 60));
         std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(random()); });
@@ -351,7 +351,7 @@ TEST_CASE("every bit of random datagrams is counted") {
 }
 
 TEST_CASE("a delta's bytes are counted for its items") {
-    Run run;
+    CountedTraffic run;
     run.from_server(packet_of(full_snap_single(100, small_delta(), kSmallCrc)));
     run.finish();
     run.check_sums();
@@ -379,7 +379,7 @@ TEST_CASE("a delta in several parts is counted once it is complete, in any order
     const Bytes last{body.begin() + snapshot::kMaxPartSize, body.end()};
     for (const bool swapped : {false, true}) {
         CAPTURE(swapped);
-        Run run;
+        CountedTraffic run;
         run.from_server(packet_of(full_snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
         CHECK(run.find(ByteGroup::delta, "counts").bytes == 0);
         // The second one is compressed: its bytes keep their own prices.
@@ -411,7 +411,7 @@ TEST_CASE("a delta with a missing part is counted as incomplete") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Run run;
+        CountedTraffic run;
         run.from_server(packet_of(full_snap_part(100, 2, 0, part)));
         for (const Bytes& bytes : row.behind) {
             run.from_server(bytes);
@@ -424,7 +424,7 @@ TEST_CASE("a delta with a missing part is counted as incomplete") {
 
 TEST_CASE("duplicates and chunks after a gap are counted separately") {
     const Bytes ready = test::message("con_ready").bytes();
-    Run run;
+    CountedTraffic run;
     run.from_server(packet_of(ready, {}, true, 5));
     run.from_server(packet_of(ready, {}, true, 5, true)); // had it
     run.from_server(packet_of(ready, {}, true, 7));       // 6 is missing

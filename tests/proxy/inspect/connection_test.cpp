@@ -82,7 +82,7 @@ using tw::wire::VitalClass;
 
 namespace {
 
-struct Step {
+struct ChunkStep {
     std::uint16_t sequence = 0;
     bool resend = false;
     VitalClass taken = VitalClass::next;
@@ -98,7 +98,7 @@ TEST_CASE("vital chunks are accepted once and in order, as by the receiver") {
     struct Row {
         std::string_view name;
         bool synced;
-        std::vector<Step> steps;
+        std::vector<ChunkStep> steps;
     };
 
     const Row rows[] = {
@@ -120,7 +120,7 @@ TEST_CASE("vital chunks are accepted once and in order, as by the receiver") {
         CAPTURE(row.name);
         VitalChunkOrder order;
         order.reset(row.synced ? ConnectionStart::seen : ConnectionStart::missed);
-        for (const Step& step : row.steps) {
+        for (const ChunkStep& step : row.steps) {
             CAPTURE(step.sequence);
             CHECK(order.classify_chunk(step.sequence, step.resend) == step.taken);
         }

@@ -27,19 +27,19 @@ using snapshot::kNoBase;
 namespace {
 
 /// Three consecutive snapshots of a real session.
-struct Moment {
+struct ConsecutiveSnapshots {
     std::array<Items, 3> items;
     std::array<snapshot::Tick, 3> ticks{};
 };
 
 /// Collects moments from all sessions of a capture.
-class Moments final : public TypedRecordSink<Moments> {
+class ConsecutiveCollector final : public TypedRecordSink<ConsecutiveCollector> {
   public:
     void on(const record::SnapshotRecord& each) {
         if (!each.rebuilt) {
             return;
         }
-        Moment& moment = last_[each.head.session];
+        ConsecutiveSnapshots& moment = last_[each.head.session];
         std::rotate(moment.items.begin(), moment.items.begin() + 1, moment.items.end());
         std::rotate(moment.ticks.begin(), moment.ticks.begin() + 1, moment.ticks.end());
         moment.items.back() = to_items(each.items);
@@ -51,16 +51,16 @@ class Moments final : public TypedRecordSink<Moments> {
         }
     }
 
-    std::vector<Moment> all;
+    std::vector<ConsecutiveSnapshots> all;
 
   private:
-    std::map<std::uint32_t, Moment> last_;
+    std::map<std::uint32_t, ConsecutiveSnapshots> last_;
     std::uint64_t seen_ = 0;
 };
 
-const std::vector<Moment>& real_moments() {
-    static const std::vector<Moment> all = [] {
-        Moments sink;
+const std::vector<ConsecutiveSnapshots>& real_moments() {
+    static const std::vector<ConsecutiveSnapshots> all = [] {
+        ConsecutiveCollector sink;
         for (const std::string name :
              {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
             TrafficInspector run{{.messages = false}, sink};
@@ -71,7 +71,7 @@ const std::vector<Moment>& real_moments() {
     return all;
 }
 
-struct Explained {
+struct ExplainedMismatch {
     bool exact = false;
     bool named = false;    ///< exact or likely
     snapshot::ItemKey key; ///< this and what follows: only if named
@@ -81,12 +81,12 @@ struct Explained {
     Lines candidates;
 };
 
-struct Explanations final : TypedRecordSink<Explanations> {
+struct ExplanationCollector final : TypedRecordSink<ExplanationCollector> {
     void on(const record::FindingRecord& each) {
         if (each.id != record::FindingId::snapshot_explained) {
             return;
         }
-        Explained& told = all.emplace_back();
+        ExplainedMismatch& told = all.emplace_back();
         told.exact = each.name == "exact";
         told.named = told.exact || each.name == "likely";
         CHECK(told.named == each.item.has_value());
@@ -106,13 +106,13 @@ struct Explanations final : TypedRecordSink<Explanations> {
         }
     }
 
-    std::vector<Explained> all;
+    std::vector<ExplainedMismatch> all;
 };
 
 /// A mismatch, with the objects to which a session's mismatch refers.
-struct Refused {
-    Refused(const Items& before, snapshot::Tick before_tick, snapshot::Tick tick, Bytes received,
-            std::optional<std::int32_t> crc, std::int32_t excess = 0)
+struct MismatchedDelta {
+    MismatchedDelta(const Items& before, snapshot::Tick before_tick, snapshot::Tick tick,
+                    Bytes received, std::optional<std::int32_t> crc, std::int32_t excess = 0)
         : body{std::move(received)}, base{to_snapshot(before)}, delta{.tick = tick,
                                                                       .delta_tick = before_tick,
                                                                       .crc = 0,
@@ -127,9 +127,9 @@ struct Refused {
         types.learn_types(rebuilt.result);
     }
 
-    Refused(const Refused&) = delete;
-    Refused& operator=(const Refused&) = delete;
-    ~Refused() = default;
+    MismatchedDelta(const MismatchedDelta&) = delete;
+    MismatchedDelta& operator=(const MismatchedDelta&) = delete;
+    ~MismatchedDelta() = default;
 
     [[nodiscard]] inspect::SuspectValues look_back() const {
         inspect::SearchBudget budget;
@@ -147,14 +147,14 @@ struct Refused {
 };
 
 /// A server's delta with one changed value.
-struct Damaged {
+struct DamagedDelta {
     snapshot::ItemKey key;
     std::string field;
     std::int32_t change = 0; ///< what the value is off by
 };
 
 /// Changes one value of a delta by a random amount, or to a random value.
-std::optional<Damaged> damage_value(snapshot::Delta& delta, std::mt19937& random) {
+std::optional<DamagedDelta> damage_value(snapshot::Delta& delta, std::mt19937& random) {
     std::vector<std::size_t> values;
     for (const snapshot::DeltaUpdate& update : delta.updates) {
         for (std::size_t i = 0; i < update.size; ++i) {
@@ -177,11 +177,11 @@ std::optional<Damaged> damage_value(snapshot::Delta& delta, std::mt19937& random
     delta.ints[at] = static_cast<std::int32_t>(changed);
     for (const snapshot::DeltaUpdate& update : delta.updates) {
         if (at >= update.begin && at < update.begin + update.size) {
-            return Damaged{.key = update.key,
-                           .field = inspect::name_of_int(
-                               snapshot::find_object(update.key.type, snapshot::Dialect::six),
-                               at - update.begin),
-                           .change = static_cast<std::int32_t>(changed - old)};
+            return DamagedDelta{.key = update.key,
+                                .field = inspect::name_of_int(
+                                    snapshot::find_object(update.key.type, snapshot::Dialect::six),
+                                    at - update.begin),
+                                .change = static_cast<std::int32_t>(changed - old)};
         }
     }
     return std::nullopt;
@@ -197,7 +197,8 @@ TEST_CASE("a damaged value is named after the next verified snapshot, or stays a
     std::size_t wrong = 0;       ///< another value was named
     std::size_t exact_wrong = 0; ///< and said to be exact
     while (tried < wanted) {
-        const Moment& moment = real_moments()[random_below(random, real_moments().size())];
+        const ConsecutiveSnapshots& moment =
+            real_moments()[random_below(random, real_moments().size())];
         snapshot::Delta delta;
         REQUIRE(snapshot::decode_delta(delta_body(moment.items[0], moment.items[1]), delta,
                                        snapshot::kAgreedSizes));
@@ -206,19 +207,19 @@ TEST_CASE("a damaged value is named after the next verified snapshot, or stays a
             continue;
         }
         ++tried;
-        Refused refused{moment.items[0], moment.ticks[0], moment.ticks[1],
-                        body_of({delta.ints.begin(), delta.ints.end()}),
-                        checksum_of(moment.items[1])};
+        MismatchedDelta refused{moment.items[0], moment.ticks[0], moment.ticks[1],
+                                body_of({delta.ints.begin(), delta.ints.end()}),
+                                checksum_of(moment.items[1])};
         const auto next = to_snapshot(moment.items[2]);
         refused.types.learn_types(next.view());
-        Explanations sink;
+        ExplanationCollector sink;
         inspect::Reporter reporter{1, sink};
         inspect::SuspectValues look_back = refused.look_back();
         look_back.on_verified_snapshot(moment.ticks[2], next.view(), refused.base.view(), reporter);
         look_back.report_result(reporter);
         CHECK(look_back.empty());
         REQUIRE(sink.all.size() == 1);
-        const Explained& told = sink.all.front();
+        const ExplainedMismatch& told = sink.all.front();
         if (told.named) {
             const bool numbered = damaged->key.type < snapshot::kFirstUuidType;
             const bool same =
@@ -274,9 +275,9 @@ TEST_CASE("all values that would explain a mismatch are listed") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Explanations sink;
+        ExplanationCollector sink;
         inspect::Reporter reporter{1, sink};
-        Refused refused{base, 10, 12, body_of(row.delta), std::nullopt, row.off};
+        MismatchedDelta refused{base, 10, 12, body_of(row.delta), std::nullopt, row.off};
         inspect::SuspectValues look_back = refused.look_back();
         CHECK(look_back.empty() != row.told);
         // A snapshot that arrives late and is older changes nothing.
@@ -302,7 +303,7 @@ constexpr snapshot::ItemKey kFlag{5, 3}; // three ints, agreed
 
 /// Returns the explanation for a full snapshot with this body and the server's checksum `crc`.
 inspect::MismatchCause explain(Bytes received, std::int32_t crc) {
-    const Refused refused{{}, kNoBase, 12, std::move(received), crc};
+    const MismatchedDelta refused{{}, kNoBase, 12, std::move(received), crc};
     return inspect::explain_mismatch(refused.mismatch, refused.look_back().rank_suspects());
 }
 

@@ -29,14 +29,15 @@ void refuse_compressed_control(SessionScript& script) {
         datagram[0] |= std::byte{kControl};
         script.send_datagram(kC2s, datagram);
     }
-    script.send(kC2s, real());
+    script.send(kC2s, real_message());
 }
 
 /// Returns chunks with unexpected sequence numbers, with and without the resend bit.
 void walk_the_ring(SessionScript& script) {
-    for (const int by : {-kHalf + 1, -100, -1, 0, 2, 3, 100, kHalf - 1, kHalf}) {
+    for (const int by : {-kHalfSequenceRange + 1, -100, -1, 0, 2, 3, 100, kHalfSequenceRange - 1,
+                         kHalfSequenceRange}) {
         for (const bool resend : {false, true}) {
-            Piece piece = vital(forged());
+            Piece piece = vital(forged_message());
             piece.resend = resend;
             piece.sequence = static_cast<std::uint16_t>(
                 (script.next_sequence(kC2s) - 1 + by + tw::wire::kSequenceModulus) %
@@ -44,92 +45,103 @@ void walk_the_ring(SessionScript& script) {
             script.send_datagram(kC2s, script.pack_deviating(kC2s, {piece}, {}));
         }
     }
-    script.send(kC2s, real());
+    script.send(kC2s, real_message());
 }
 
 /// The result of a trick: the accepted messages, and whether a finding reports a rejected packet.
-struct Outcome {
+struct TrickResult {
     Lines taken;
     bool refused = true;
 };
 
-const Outcome kRefused{{"cl_say"}, true};
-const Outcome kLineRefused{{"rcon_line"}, true};
-const Outcome kHarmless{{"cl_say"}, false};
-const Outcome kTakenAndReported{{"cl_kill"}, true};
-const Outcome kTaken{{"cl_kill"}, false};
-const Outcome kTwice{{"cl_say", "cl_say"}, false};
-const Outcome kTwiceAndReported{{"cl_say", "cl_say"}, true};
-const Outcome kThrice{{"cl_say", "cl_say", "cl_say"}, false};
+const TrickResult kRefused{{"cl_say"}, true};
+const TrickResult kLineRefused{{"rcon_line"}, true};
+const TrickResult kHarmless{{"cl_say"}, false};
+const TrickResult kTakenAndReported{{"cl_kill"}, true};
+const TrickResult kTaken{{"cl_kill"}, false};
+const TrickResult kTwice{{"cl_say", "cl_say"}, false};
+const TrickResult kTwiceAndReported{{"cl_say", "cl_say"}, true};
+const TrickResult kThrice{{"cl_say", "cl_say", "cl_say"}, false};
 
 struct Trick {
     std::string_view name;
-    const Outcome& outcome;
+    const TrickResult& outcome;
     void (*play)(SessionScript& script);
 };
 
 const Trick kRows[] = {
-    {"an ack ahead of all that was sent", kRefused, [](auto& s) { forge(s, {.ack = 300}); }},
-    {"an ack ahead by one", kRefused, [](auto& s) { forge(s, {.ack = 1}); }},
-    {"an ack older than the one before", kRefused, [](auto& s) { forge(s, {.ack = -1}); }},
-    {"an ack of half a window ago", kRefused, [](auto& s) { forge(s, {.ack = -kHalf}); }},
-    {"a server's ack ahead", kLineRefused, [](auto& s) { forge_line(s, {.ack = 300}); }},
-    {"a server's old ack", kLineRefused, [](auto& s) { forge_line(s, {.ack = -1}); }},
-    {"a wrong token", kRefused, [](auto& s) { forge(s, {.behind = bytes_of(kOtherToken)}); }},
-    {"no token", kRefused, [](auto& s) { forge(s, {.behind = Bytes{}}); }},
-    {"a token of zeros", kRefused, [](auto& s) { forge(s, {.behind = bytes_of(kNoToken)}); }},
+    {"an ack ahead of all that was sent", kRefused,
+     [](auto& s) { send_forged_then_real(s, {.ack = 300}); }},
+    {"an ack ahead by one", kRefused, [](auto& s) { send_forged_then_real(s, {.ack = 1}); }},
+    {"an ack older than the one before", kRefused,
+     [](auto& s) { send_forged_then_real(s, {.ack = -1}); }},
+    {"an ack of half a window ago", kRefused,
+     [](auto& s) { send_forged_then_real(s, {.ack = -kHalfSequenceRange}); }},
+    {"a server's ack ahead", kLineRefused,
+     [](auto& s) { send_forged_line_then_real(s, {.ack = 300}); }},
+    {"a server's old ack", kLineRefused,
+     [](auto& s) { send_forged_line_then_real(s, {.ack = -1}); }},
+    {"a wrong token", kRefused,
+     [](auto& s) { send_forged_then_real(s, {.behind = bytes_of(kOtherToken)}); }},
+    {"no token", kRefused, [](auto& s) { send_forged_then_real(s, {.behind = Bytes{}}); }},
+    {"a token of zeros", kRefused,
+     [](auto& s) { send_forged_then_real(s, {.behind = bytes_of(kNoToken)}); }},
     {"the token that stands for none", kRefused,
-     [](auto& s) { forge(s, {.behind = bytes_of(tw::wire::kTokenUnknown)}); }},
+     [](auto& s) { send_forged_then_real(s, {.behind = bytes_of(tw::wire::kTokenUnknown)}); }},
     {"a server's wrong token", kLineRefused,
-     [](auto& s) { forge_line(s, {.behind = bytes_of(kOtherToken)}); }},
-    {"a server without a token", kLineRefused, [](auto& s) { forge_line(s, {.behind = Bytes{}}); }},
+     [](auto& s) { send_forged_line_then_real(s, {.behind = bytes_of(kOtherToken)}); }},
+    {"a server without a token", kLineRefused,
+     [](auto& s) { send_forged_line_then_real(s, {.behind = Bytes{}}); }},
     {"no chunks by number, one in fact", kHarmless,
      [](auto& s) {
-         forge(s, {.count = std::uint8_t{0}});
+         send_forged_then_real(s, {.count = std::uint8_t{0}});
      }}, // before 19.4 it is a packet like others, and only holds nothing
-    {"the connless flag on chunks", kHarmless, [](auto& s) { forge(s, {.flags = kConnless}); }},
+    {"the connless flag on chunks", kHarmless,
+     [](auto& s) { send_forged_then_real(s, {.flags = kConnless}); }},
     {"the compression flag on what is not compressed", kRefused,
-     [](auto& s) { forge(s, {.flags = kCompressed}); }},
+     [](auto& s) { send_forged_then_real(s, {.flags = kCompressed}); }},
     // The receiver accepts these unusual packets: it reads the token at the end, and then as many
     // chunks as the header announces.
     {"more chunks by number than there are", kTakenAndReported,
-     [](auto& s) { forge(s, {.count = std::uint8_t{9}}); }},
+     [](auto& s) { send_forged_then_real(s, {.count = std::uint8_t{9}}); }},
     {"surplus bytes between chunks and token", kTaken,
      [](auto& s) {
          Bytes behind{5, std::byte{0x55}};
          const Bytes token = bytes_of(SessionScript::kToken);
          behind.insert(behind.end(), token.begin(), token.end());
-         forge(s, {.behind = behind});
+         send_forged_then_real(s, {.behind = behind});
      }},
     {"fewer chunks by number than there are", kTaken,
      [](auto& s) {
-         s.send_datagram(kC2s, s.pack_deviating(kC2s, {vital(forged()), vital(real())},
-                                                {.count = std::uint8_t{1}}));
+         s.send_datagram(kC2s,
+                         s.pack_deviating(kC2s, {vital(forged_message()), vital(real_message())},
+                                          {.count = std::uint8_t{1}}));
      }},
-    {"a resend request with a message", kTaken, [](auto& s) { forge(s, {.flags = kResend}); }},
+    {"a resend request with a message", kTaken,
+     [](auto& s) { send_forged_then_real(s, {.flags = kResend}); }},
     // Tricks with the order of vital chunks.
     {"overlapping vitals", kTwice,
      [](auto& s) {
          const auto first = s.next_sequence(kC2s);
-         s.send(kC2s, {vital(real()), again(vital(forged()), first), vital(real()),
-                       again(vital(forged()), first)});
+         s.send(kC2s, {vital(real_message()), again(vital(forged_message()), first),
+                       vital(real_message()), again(vital(forged_message()), first)});
      }},
     {"a gap, what is behind it, then both", kTwiceAndReported,
      [](auto& s) {
          const auto first = s.next_sequence(kC2s);
          s.send_datagram(
              kC2s, s.pack_deviating(kC2s,
-                                    {Piece{.message = forged().bytes(),
+                                    {Piece{.message = forged_message().bytes(),
                                            .vital = true,
                                            .sequence = static_cast<std::uint16_t>(first + 1)}},
                                     {}));
-         s.send(kC2s, {vital(real()), vital(real())});
+         s.send(kC2s, {vital(real_message()), vital(real_message())});
      }},
     {"sequences all around the ring", kRefused, walk_the_ring},
     {"the resend bit on every chunk", kThrice,
      [](auto& s) {
          for (int i = 0; i < 3; ++i) {
-             Piece piece = vital(real());
+             Piece piece = vital(real_message());
              piece.resend = true;
              s.send(kC2s, {piece});
          }
@@ -137,44 +149,53 @@ const Trick kRows[] = {
     {"a game message of a client that is not vital", kHarmless,
      // DDNet's server ignores it
      [](auto& s) {
-         s.send(kC2s, {non_vital(forged()), vital(real())});
+         s.send(kC2s, {non_vital(forged_message()), vital(real_message())});
      }},
     // Tricks with control packets.
-    {"CLOSE without a token", kRefused, [](auto& s) { send(s, {.kind = ControlKind::close}); }},
+    {"CLOSE without a token", kRefused,
+     [](auto& s) { send_control_then_real(s, {.kind = ControlKind::close}); }},
     {"CLOSE with a reason and no token", kRefused,
-     [](auto& s) { send(s, {.kind = ControlKind::close, .reason = "forged"}); }},
+     [](auto& s) { send_control_then_real(s, {.kind = ControlKind::close, .reason = "forged"}); }},
     {"CLOSE with another token", kRefused,
-     [](auto& s) { send(s, {.kind = ControlKind::close, .token = kOtherToken, .reason = "x"}); }},
+     [](auto& s) {
+         send_control_then_real(s,
+                                {.kind = ControlKind::close, .token = kOtherToken, .reason = "x"});
+     }},
     {"CLOSE with an ack outside of the window", kRefused,
      [](auto& s) {
-         send(s, {.kind = ControlKind::close, .ack = 700, .token = SessionScript::kToken});
+         send_control_then_real(
+             s, {.kind = ControlKind::close, .ack = 700, .token = SessionScript::kToken});
      }},
     {"compressed control packets", kRefused, refuse_compressed_control},
     {"ACCEPT with another token", kRefused,
-     [](auto& s) { send(s, {.kind = ControlKind::accept, .token = kOtherToken}); }},
-    {"ACCEPT without a token", kRefused, [](auto& s) { send(s, {.kind = ControlKind::accept}); }},
+     [](auto& s) {
+         send_control_then_real(s, {.kind = ControlKind::accept, .token = kOtherToken});
+     }},
+    {"ACCEPT without a token", kRefused,
+     [](auto& s) { send_control_then_real(s, {.kind = ControlKind::accept}); }},
     {"CONNECT again and again", kHarmless,
      [](auto& s) {
          for (int i = 0; i < 5; ++i) {
              s.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
              s.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
          }
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     {"CONNECT, a forged answer and its ACCEPT", kRefused,
      [](auto& s) {
          // The client sends both: the server never answered with that token.
          s.control(kC2s, {.kind = ControlKind::connectaccept, .token = kOtherToken});
          s.control(kC2s, {.kind = ControlKind::accept, .token = kOtherToken});
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     {"CONNECT without the token extension, then a first chunk without a token", kRefused,
      [](auto& s) {
          s.control(kC2s, {.kind = ControlKind::connect});
          Bytes chunks;
-         tw::wire::append_chunk(chunks, true, 1, false, forged().bytes(), tw::wire::Dialect::six);
+         tw::wire::append_chunk(chunks, true, 1, false, forged_message().bytes(),
+                                tw::wire::Dialect::six);
          s.send_datagram(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     // Control packets of a client that do not reset the connection.
     {"ENTERGAME again and again", kHarmless,
@@ -182,45 +203,45 @@ const Trick kRows[] = {
          for (int i = 0; i < 5; ++i) {
              s.send(kC2s, message("enter_game"));
          }
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     {"a map change and a snapshot from the client", kHarmless,
      [](auto& s) {
          s.send(kC2s, map_change("forged"));
          s.send(kC2s, {non_vital(snap_between(8, kNoBase, {}, kForgedItems))});
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     {"acknowledged ticks far ahead, far behind and negative", kHarmless,
      [](auto& s) {
          for (const std::int32_t tick : {0x6fffffff, 1, 0, -1, INT32_MIN, INT32_MAX}) {
              s.send(kC2s, {non_vital(input(tick, 14))});
          }
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     // 0.7 packets without a complete handshake.
     {"0.7 TOKEN and CONNECT in the middle", kHarmless,
      [](auto& s) {
          s.send_datagram(kC2s, seven_control(ControlKind::token));
          s.send_datagram(kC2s, seven_control(ControlKind::connect, kSevenServer));
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     {"a 0.7 CLOSE in the middle", kHarmless,
      [](auto& s) {
          s.send_datagram(kC2s, tw::wire::encode_control({.kind = ControlKind::close,
                                                          .seven_token = tw::wire::kTokenUnknown}));
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     {"a cut 0.7 packet in the middle", kHarmless,
      [](auto& s) {
          s.send_datagram(kC2s, Bytes{std::byte{4}, std::byte{0}, std::byte{0}});
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
     {"0.7 connless in the middle", kHarmless,
      [](auto& s) {
          Bytes datagram{std::byte{0x21}};
          datagram.resize(23, std::byte{0x55});
          s.send_datagram(kC2s, datagram);
-         s.send(kC2s, real());
+         s.send(kC2s, real_message());
      }},
 };
 
@@ -231,8 +252,8 @@ TEST_CASE("forged packets in a connection add, hide and reset nothing") {
         CAPTURE(row.name);
         auto script = playing_with_base();
         row.play(script);
-        CHECK(taken(script) == row.outcome.taken);
-        CHECK((!row.outcome.refused || refused(script) > 0));
+        CHECK(accepted_messages(script) == row.outcome.taken);
+        CHECK((!row.outcome.refused || count_rejections(script) > 0));
         // The server goes on from what the client has.
         script.snap(12, 10, kPickupAndEvent);
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 12<-10 ok 2"});
@@ -253,7 +274,7 @@ TEST_CASE("a snapshot in a dropped packet has no effect and hides no snapshot of
         script.snap(14, 12, kPickupAndEvent);
         CHECK(script.log().lines({"snapshot"}) ==
               Lines{"snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
-        CHECK(refused(script) > 0);
+        CHECK(count_rejections(script) > 0);
     }
 }
 
@@ -268,9 +289,9 @@ TEST_CASE("a token that looks like a chunk is read as a token") {
     script.enter_game();
     script.log().clear();
     script.send_datagram(
-        kC2s, script.pack_deviating(kC2s, {vital(forged())}, {.count = std::uint8_t{2}}));
-    script.send(kC2s, real()); // its sequence was had already
-    CHECK(taken(script) == Lines{"cl_kill"});
+        kC2s, script.pack_deviating(kC2s, {vital(forged_message())}, {.count = std::uint8_t{2}}));
+    script.send(kC2s, real_message()); // its sequence was had already
+    CHECK(accepted_messages(script) == Lines{"cl_kill"});
 }
 
 TEST_CASE("in a connection joined midway, the resend bit on every chunk hides no chunk") {
@@ -280,17 +301,17 @@ TEST_CASE("in a connection joined midway, the resend bit on every chunk hides no
         script.assume_ddnet();
         // The server says which it has; before it does, nobody can tell whether 700 is new.
         if (server_first) {
-            script.send_datagram(kS2c,
-                                 script.pack_deviating(kS2c, {non_vital(line())}, {.ack = 699}));
+            script.send_datagram(
+                kS2c, script.pack_deviating(kS2c, {non_vital(real_console_line())}, {.ack = 699}));
         }
         for (int sequence = 700; sequence < 703; ++sequence) {
             const auto number = static_cast<std::uint16_t>(sequence);
-            script.send_datagram(kC2s,
-                                 script.pack_deviating(kC2s, {again(vital(real()), number)}, {}));
             script.send_datagram(
-                kS2c, script.pack_deviating(kS2c, {non_vital(line())}, {.ack = sequence}));
+                kC2s, script.pack_deviating(kC2s, {again(vital(real_message()), number)}, {}));
+            script.send_datagram(kS2c, script.pack_deviating(kS2c, {non_vital(real_console_line())},
+                                                             {.ack = sequence}));
         }
-        const Lines names = taken(script);
+        const Lines names = accepted_messages(script);
         const auto said = std::ranges::count(names, "cl_say");
         CHECK(said >= (server_first ? 3 : 2));
     }
@@ -340,7 +361,7 @@ TEST_CASE("a message from the wrong side or with a wrong system bit is unexpecte
     const Message rows[] = {
         {"a server's chat from the client", kC2s,
          message("sv_chat").number(0).number(0).string("forged").bytes()},
-        {"a client's chat from the server", kS2c, real().bytes()},
+        {"a client's chat from the server", kS2c, real_message().bytes()},
         // npm clients say it so of themselves in every session.
         {"a server's game message by UUID, as a client's system message", kC2s,
          MessageBuilder{}.number(1).uuid(team_kill->uuid).number(1).bytes()},
@@ -362,29 +383,37 @@ TEST_CASE("packets are read as the server's version reads them") {
 
     const Trick tricks[] = {
         {"a control packet with chunks",
-         [](auto& s) { return s.pack_deviating(kC2s, {vital(forged())}, {.flags = kControl}); },
+         [](auto& s) {
+             return s.pack_deviating(kC2s, {vital(forged_message())}, {.flags = kControl});
+         },
          true},
         {"one with a wrong token",
          [](auto& s) {
-             return s.pack_deviating(kC2s, {vital(forged())},
+             return s.pack_deviating(kC2s, {vital(forged_message())},
                                      {.behind = bytes_of(kOtherToken), .flags = kControl});
          },
          false},
         {"one with an ack ahead",
          [](auto& s) {
-             return s.pack_deviating(kC2s, {vital(forged())}, {.ack = 300, .flags = kControl});
+             return s.pack_deviating(kC2s, {vital(forged_message())},
+                                     {.ack = 300, .flags = kControl});
          },
          false},
         {"one under 0.7's header",
-         [](auto& s) { return under_seven(s.pack_deviating(kC2s, {vital(forged())}, {})); }, true},
+         [](auto& s) {
+             return with_seven_header(s.pack_deviating(kC2s, {vital(forged_message())}, {}));
+         },
+         true},
         {"one under 0.7's header with a wrong token",
          [](auto& s) {
-             return under_seven(
-                 s.pack_deviating(kC2s, {vital(forged())}, {.behind = bytes_of(kOtherToken)}));
+             return with_seven_header(s.pack_deviating(kC2s, {vital(forged_message())},
+                                                       {.behind = bytes_of(kOtherToken)}));
          },
          false},
         {"the bit of a header token",
-         [](auto& s) { return s.pack_deviating(kC2s, {vital(forged())}, {.flags = kHeaderToken}); },
+         [](auto& s) {
+             return s.pack_deviating(kC2s, {vital(forged_message())}, {.flags = kHeaderToken});
+         },
          true},
     };
 
@@ -410,9 +439,9 @@ TEST_CASE("packets are read as the server's version reads them") {
             }
             script.log().clear();
             script.send_datagram(kC2s, trick.build(script));
-            script.send(kC2s, real());
+            script.send(kC2s, real_message());
             const bool is_taken = trick.taken_before_194 && server.before_194;
-            CHECK(taken(script) == Lines{is_taken ? "cl_kill" : "cl_say"});
+            CHECK(accepted_messages(script) == Lines{is_taken ? "cl_kill" : "cl_say"});
             CHECK(script.log().lines({"session"}).empty());
         }
     }
@@ -426,7 +455,7 @@ TEST_CASE("a CLOSE with a 0.7 header closes the 0.6 connection that has its toke
             tw::wire::encode_control({.kind = ControlKind::close,
                                       .ack = 2, // the server's map change and CON_READY
                                       .token = right ? SessionScript::kToken : kOtherToken});
-        script.send_datagram(kC2s, under_seven(close));
+        script.send_datagram(kC2s, with_seven_header(close));
         CHECK(script.log().lines({"session"}).size() == (right ? 1 : 0));
     }
 }
@@ -435,17 +464,17 @@ TEST_CASE("a client's packets alone begin no connection") {
     SessionScript script;
     script.assume_ddnet();
     for (int i = 0; i < 20; ++i) {
-        script.send_datagram(kC2s, script.pack_deviating(kC2s, {vital(forged())},
+        script.send_datagram(kC2s, script.pack_deviating(kC2s, {vital(forged_message())},
                                                          {.behind = bytes_of(Token{1, 2, 3, 4})}));
     }
-    CHECK(taken(script) == Lines{});
+    CHECK(accepted_messages(script) == Lines{});
     CHECK(script.log().lines({"session"}) == Lines{"session open"});
     // The real connection has another token, and its server sends packets.
     script.send(kS2c, {non_vital(snap_between(104, kNoBase, {}, kPickupAndEvent))});
-    script.send(kC2s, real());
+    script.send(kC2s, real_message());
     CHECK(script.log().lines({"session", "snapshot"}) ==
           Lines{"session open", "session established 0.6+ddnet", "snapshot 104<--1 ok 2"});
-    CHECK(taken(script) == Lines{"cl_say"});
+    CHECK(accepted_messages(script) == Lines{"cl_say"});
 }
 
 TEST_CASE("possible remote console messages are never shown as other messages") {

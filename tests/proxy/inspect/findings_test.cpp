@@ -93,7 +93,7 @@ Ints small_items(std::int32_t count) {
     return ints;
 }
 
-struct Row {
+struct FindingRow {
     FindingId id;
     std::function<void(SessionScript&)> play;
     void (SessionScript::*join)() = &SessionScript::join_ddnet; ///< null: no connection
@@ -101,7 +101,7 @@ struct Row {
 
 constexpr auto kVanilla = &SessionScript::join_vanilla;
 
-std::vector<Row> packet_rows() {
+std::vector<FindingRow> packet_rows() {
     using enum FindingId;
     return {
         {packet_too_short, [](auto& s) { s.send_datagram(kC2s, bytes(0, 0)); }},
@@ -152,7 +152,7 @@ std::vector<Row> packet_rows() {
     };
 }
 
-std::vector<Row> message_rows() {
+std::vector<FindingRow> message_rows() {
     using enum FindingId;
     return {
         {message_unexpected,
@@ -184,7 +184,7 @@ std::vector<Row> message_rows() {
     };
 }
 
-std::vector<Row> delta_rows() {
+std::vector<FindingRow> delta_rows() {
     using enum FindingId;
     return {
         {snapshot_crc_mismatch, delta({0, 0, 0}, 1)},
@@ -217,7 +217,7 @@ std::vector<Row> delta_rows() {
     };
 }
 
-std::vector<Row> snapshot_rows() {
+std::vector<FindingRow> snapshot_rows() {
     using enum FindingId;
     return {
         {snapshot_size_differs,
@@ -256,7 +256,7 @@ std::vector<Row> snapshot_rows() {
     };
 }
 
-std::vector<Row> part_rows() {
+std::vector<FindingRow> part_rows() {
     using enum FindingId;
     return {
         {snapshot_negative_base, [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, -9))}); }},
@@ -307,7 +307,7 @@ std::vector<Row> part_rows() {
     };
 }
 
-std::vector<Row> other_rows() {
+std::vector<FindingRow> other_rows() {
     using enum FindingId;
     return {
         {map_not_found, [](auto& s) { map_answer(s, MapStatus::not_found); }},
@@ -379,7 +379,7 @@ TEST_CASE("every finding is reported when its condition occurs") {
     std::set<FindingId> found;
     for (const auto& rows : {packet_rows(), message_rows(), delta_rows(), snapshot_rows(),
                              part_rows(), other_rows()}) {
-        for (const Row& row : rows) {
+        for (const FindingRow& row : rows) {
             const std::string name{tw::record::finding_info(row.id).name};
             CAPTURE(name);
             SessionScript script;
@@ -424,13 +424,13 @@ TEST_CASE("an unknown item type is reported once per session and counted each ti
 }
 
 TEST_CASE("the server's version decides the meaning of a reused message id") {
-    struct Row {
+    struct FindingRow {
         std::string_view version;
         bool named;
     };
 
-    const Row rows[] = {{"0.6.4, 12.9.2", true}, {"0.6.4, 16.4", false}, {"", true}};
-    for (const Row& row : rows) {
+    const FindingRow rows[] = {{"0.6.4, 12.9.2", true}, {"0.6.4, 16.4", false}, {"", true}};
+    for (const FindingRow& row : rows) {
         CAPTURE(row.version);
         SessionScript script;
         script.join_ddnet();

@@ -31,7 +31,7 @@ constexpr record::Timestamp kTenSeconds = 10'000'000'000;
 constexpr std::uint16_t kAgreedTypes = 21;
 
 /// Collects the reported sizes, and the 0.6 snapshots that were rebuilt.
-class Learned final : public TypedRecordSink<Learned> {
+class LearnedSizesCollector final : public TypedRecordSink<LearnedSizesCollector> {
   public:
     void on(const record::SnapshotRecord& each) {
         if (!each.rebuilt) {
@@ -88,7 +88,7 @@ const ResizedTraffic& play(const std::string& capture) {
 const Lines kResizedCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
                              "vanilla-0.6.5-ctf.pcap.gz", "one-client-0.6-0.7-0.6-0.7.pcap.gz"};
 
-void learn(const std::string& capture, ModClients clients, Learned& learned) {
+void learn(const std::string& capture, ModClients clients, LearnedSizesCollector& learned) {
     TrafficInspector run{{.messages = false, .learn_sizes = true}, learned};
     run.play(play(capture).traffic_of(learned.mod, clients));
 }
@@ -118,7 +118,7 @@ TEST_CASE("exactly the changed sizes of random mods are learned, and then all sn
             CAPTURE(round);
             CAPTURE(capture);
             CAPTURE(clients == ModClients::stock);
-            Learned learned;
+            LearnedSizesCollector learned;
             learned.mod = mod;
             learn(capture, clients, learned);
             CHECK(learned.all_right);
@@ -149,7 +149,7 @@ TEST_CASE("exactly the changed sizes of random mods are learned, and then all sn
 
 TEST_CASE("a capture rewritten with unchanged sizes gives the same records") {
     const ResizedTraffic& traffic = play("bench-4.pcap.gz");
-    Learned learned;
+    LearnedSizesCollector learned;
     learn("bench-4.pcap.gz", ModClients::knowing, learned);
     CHECK(traffic.snapshots().size() == 5955);
     CHECK(learned.named.empty());

@@ -64,7 +64,7 @@ std::vector<SnapMessage> snapshots_in(const TrafficDatagram& datagram) {
     return found;
 }
 
-struct Damage {
+struct DamageRates {
     std::string capture;
     unsigned drop; ///< of a thousand datagrams
     unsigned duplicate;
@@ -73,7 +73,7 @@ struct Damage {
 
 /// Damages a capture after each session's first snapshot, so that handshakes stay complete.
 std::vector<TrafficDatagram> damaged(const std::vector<TrafficDatagram>& traffic,
-                                     const Damage& damage) {
+                                     const DamageRates& damage) {
     std::mt19937 random{20240607};
     std::set<std::uint64_t> playing;
     std::map<std::pair<std::uint64_t, wire::Direction>, TrafficDatagram> held;
@@ -107,7 +107,7 @@ std::vector<TrafficDatagram> damaged(const std::vector<TrafficDatagram>& traffic
 }
 
 /// Computes the expected results of one session's snapshots.
-class Expected {
+class ExpectedResults {
   public:
     void take(const SnapMessage& message) {
         if (rebuilt.contains(message.tick)) {
@@ -148,7 +148,7 @@ class Expected {
 };
 
 /// Collects the result of every snapshot, by session.
-struct Outcomes final : test::TypedRecordSink<Outcomes> {
+struct SnapshotResults final : test::TypedRecordSink<SnapshotResults> {
     void on(const record::SnapshotRecord& snapshot) {
         sessions[snapshot.head.session].emplace_back(snapshot.tick, snapshot.delta_tick,
                                                      snapshot.rebuilt);
@@ -181,27 +181,27 @@ std::set<Tick> ticks_of(const std::vector<TrafficDatagram>& traffic, std::uint64
 TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
     // No client requests a full snapshot here, so everything after a loss is lost: the rates are
     // low.
-    const Damage rows[] = {
+    const DamageRates rows[] = {
         {"bench-4.pcap.gz", 1, 0, 0},   {"bench-4.pcap.gz", 0, 100, 0},
         {"bench-4.pcap.gz", 0, 0, 1},   {"bench-4.pcap.gz", 1, 30, 1},
         {"bench-64.pcap.gz", 5, 30, 5}, {"bench-64.pcap.gz", 60, 30, 50},
     };
-    for (const Damage& row : rows) {
+    for (const DamageRates& row : rows) {
         CAPTURE(row.capture);
         CAPTURE(row.drop);
         CAPTURE(row.duplicate);
         CAPTURE(row.delay);
         const auto whole = test::read_traffic(row.capture);
         const auto traffic = damaged(whole, row);
-        Outcomes sink;
+        SnapshotResults sink;
         test::TrafficInspector run{{.messages = false}, sink};
-        std::map<std::uint64_t, Expected> expected;
+        std::map<std::uint64_t, ExpectedResults> expected;
         std::vector<std::uint64_t> order; // sessions are numbered as they appear
         for (const TrafficDatagram& datagram : traffic) {
             if (!expected.contains(datagram.session)) {
                 order.push_back(datagram.session);
             }
-            Expected& session = expected[datagram.session];
+            ExpectedResults& session = expected[datagram.session];
             for (const SnapMessage& message : snapshots_in(datagram)) {
                 session.take(message);
             }
@@ -216,7 +216,7 @@ TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
         for (std::size_t i = 0; i < order.size(); ++i) {
             const auto number = static_cast<std::uint32_t>(i + 1);
             CAPTURE(number);
-            const Expected& session = expected.at(order[i]);
+            const ExpectedResults& session = expected.at(order[i]);
             CHECK(sink.sessions[number] == session.outcomes);
             CHECK(sink.incomplete[number] == session.incomplete());
             rebuilt += session.rebuilt.size();
@@ -239,10 +239,10 @@ TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
 }
 
 TEST_CASE("with loss only, exactly dropped snapshots and those based on them are missing") {
-    const Damage row{"bench-64.pcap.gz", 30, 0, 0};
+    const DamageRates row{"bench-64.pcap.gz", 30, 0, 0};
     const auto whole = test::read_traffic(row.capture);
     const auto traffic = damaged(whole, row);
-    Outcomes sink;
+    SnapshotResults sink;
     test::TrafficInspector run{{.messages = false}, sink};
     std::vector<std::uint64_t> order;
     for (const TrafficDatagram& datagram : traffic) {

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kKiB = 1024;
 
 /// Counts the records and findings about freed memory.
-struct Witness final : test::TypedRecordSink<Witness> {
+struct MemoryFindings final : test::TypedRecordSink<MemoryFindings> {
     void on(const record::FindingRecord& finding) {
         if (finding.id == record::FindingId::inspect_gap) {
             CHECK(finding.name == "memory");
@@ -38,7 +38,7 @@ struct BudgetRun {
 
 BudgetRun run(std::size_t limit) {
     MemoryBudget memory{limit};
-    Witness witness;
+    MemoryFindings witness;
     BudgetRun result;
     {
         TrafficInspector inspector{{.memory_budget = &memory}, witness};
@@ -81,7 +81,7 @@ TEST_CASE("above the memory budget sessions free their state and report it") {
 
 TEST_CASE("a checkpoint's memory is charged with the next datagram") {
     MemoryBudget memory;
-    Witness witness;
+    MemoryFindings witness;
     TrafficInspector inspector{{.memory_budget = &memory}, witness};
     const test::TrafficDatagram datagram{.session = 1, .bytes = std::vector<std::byte>(3)};
     inspector.on_datagram(datagram);

@@ -43,7 +43,7 @@ using DatagramId = std::tuple<std::string, wire::Direction, record::Timestamp>;
 using Read = std::tuple<DatagramId, std::string, std::uint16_t, std::size_t>;
 
 /// The messages that were read, and the findings about receivers.
-struct Account {
+struct CaptureResult {
     std::multiset<Read> read;
     /// Findings about rejected or missing packets.
     std::set<std::pair<DatagramId, std::string>> blames;
@@ -51,7 +51,7 @@ struct Account {
     std::set<std::string> playing; ///< clients with a connection
 };
 
-class Accountant final : public test::TypedRecordSink<Accountant> {
+class ResultCollector final : public test::TypedRecordSink<ResultCollector> {
   public:
     void on(const record::SessionRecord& session) {
         clients_[session.head.session] = session.client;
@@ -82,7 +82,7 @@ class Accountant final : public test::TypedRecordSink<Accountant> {
         }
     }
 
-    Account account;
+    CaptureResult account;
 
   private:
     [[nodiscard]] DatagramId id_of(const record::RecordHeader& head) {
@@ -92,8 +92,8 @@ class Accountant final : public test::TypedRecordSink<Accountant> {
     std::map<std::uint32_t, std::string> clients_;
 };
 
-Account account_of(const Traffic& traffic) {
-    Accountant accountant;
+CaptureResult account_of(const Traffic& traffic) {
+    ResultCollector accountant;
     test::TrafficInspector run{{.sees_all_datagrams = false}, accountant};
     run.play(traffic);
     return std::move(accountant.account);
@@ -113,9 +113,9 @@ enum class Extra : bool { none, allowed };
 
 /// Checks that the partial capture has only findings about receivers that the whole capture has,
 /// too, and the same messages from half a second after `resumes` on.
-void check_part(const Account& whole, const Traffic& part, const Resumes& resumes,
+void check_part(const CaptureResult& whole, const Traffic& part, const Resumes& resumes,
                 Extra extra = Extra::none) {
-    const Account account = account_of(part);
+    const CaptureResult account = account_of(part);
     for (const auto& blame : account.blames) {
         CAPTURE(std::get<std::string>(blame.first));
         CAPTURE(std::get<record::Timestamp>(blame.first));
@@ -238,7 +238,7 @@ TEST_CASE("a complete capture gives the same records in a tap and in the relay")
 TEST_CASE("a capture that begins midway gives no false findings, and soon the same records") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = golden(name);
-        const Account whole = account_of(traffic);
+        const CaptureResult whole = account_of(traffic);
         for (std::size_t cut = 1; cut < traffic.size(); cut += stride(traffic.size(), 40)) {
             CAPTURE(name);
             CAPTURE(cut);
@@ -251,7 +251,7 @@ TEST_CASE("a capture that begins midway gives no false findings, and soon the sa
 TEST_CASE("a capture with a hole gives no false findings, and soon the same records") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = golden(name);
-        const Account whole = account_of(traffic);
+        const CaptureResult whole = account_of(traffic);
         for (const std::size_t hole : {std::size_t{1}, std::size_t{6}, std::size_t{50}}) {
             for (std::size_t cut = 1; cut + hole < traffic.size();
                  cut += stride(traffic.size(), 16)) {
@@ -273,13 +273,13 @@ TEST_CASE("a capture with a hole gives no false findings, and soon the same reco
 TEST_CASE("a capture of one direction is read in full, with one finding per session") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = golden(name);
-        const Account whole = account_of(traffic);
+        const CaptureResult whole = account_of(traffic);
         for (const wire::Direction direction : {kC2s, kS2c}) {
             CAPTURE(name);
             CAPTURE((direction == kC2s));
             const Traffic half = of_direction(traffic, direction);
             check_part(whole, half, all_from(half, 0), Extra::allowed);
-            const Account account = account_of(half);
+            const CaptureResult account = account_of(half);
             const auto said = account.findings.find("session.one_direction");
             CHECK((said == account.findings.end() ? 0 : said->second) == whole.playing.size());
             // A server of 0.7 says nothing in its handshake that shows that there is a connection.
@@ -294,11 +294,11 @@ namespace {
 
 /// Returns a packet with a chat line of the client, from another script's session.
 Bytes said_by_client(SessionScript& peers) {
-    return peers.pack(kC2s, {test::vital(test::evasion::real())});
+    return peers.pack(kC2s, {test::vital(test::evasion::real_message())});
 }
 
 std::size_t count_said(SessionScript& script) {
-    return test::evasion::taken(script).size();
+    return test::evasion::accepted_messages(script).size();
 }
 
 } // namespace
@@ -366,11 +366,12 @@ TEST_CASE("in a tap, too, packets that the server drops have no effect") {
         script.log().clear();
         for (int i = 0; i < 300; ++i) {
             script.send_datagram(
-                kC2s, script.pack_deviating(kC2s, {test::vital(test::evasion::forged())}, odd));
+                kC2s,
+                script.pack_deviating(kC2s, {test::vital(test::evasion::forged_message())}, odd));
         }
         script.snap(12, 10, test::kPickupAndEvent);
-        script.send(kC2s, test::evasion::real());
-        CHECK(test::evasion::taken(script) == Lines{"cl_say"});
-        CHECK(test::evasion::refused(script) == 1);
+        script.send(kC2s, test::evasion::real_message());
+        CHECK(test::evasion::accepted_messages(script) == Lines{"cl_say"});
+        CHECK(test::evasion::count_rejections(script) == 1);
     }
 }

@@ -24,7 +24,7 @@ namespace {
 using test::Lines;
 
 /// Collects the connections of each client, and the findings.
-struct Connections final : test::TypedRecordSink<Connections> {
+struct ConnectionCollector final : test::TypedRecordSink<ConnectionCollector> {
     void on(const record::SessionRecord& record) {
         Lines& lines = of_client[std::string{record.client}];
         if (record.event == record::SessionEvent::established) {
@@ -116,7 +116,7 @@ const std::vector<ReadCapture>& rows() {
 TEST_CASE("captures of current programs: all snapshots verified, no findings") {
     for (const ReadCapture& row : rows()) {
         CAPTURE(row.capture);
-        Connections sink;
+        ConnectionCollector sink;
         test::TrafficInspector run{{.messages = false}, sink};
         run.play(test::read_traffic(row.capture));
         const record::SessionStats totals = run.inspector().totals();

@@ -19,7 +19,7 @@ using Lines = std::vector<std::string>;
 
 /// Stores findings as text: "began 7 3000 127.0.0.1:8303" means 7 datagrams without an answer in
 /// 3000 ms; "alone " precedes it if the server answers other sessions.
-struct Log final : test::TypedRecordSink<Log> {
+struct SilenceLog final : test::TypedRecordSink<SilenceLog> {
     void on(const record::FindingRecord& finding) {
         const bool alone = finding.id == record::FindingId::session_unanswered;
         lines.push_back(fmt::format("{}{} {} {} {}", alone ? "alone " : "", finding.detail,
@@ -35,9 +35,10 @@ constexpr record::Timestamp at_ms(std::int64_t ms) {
 }
 
 /// A session of a server.
-class Script {
+class SilentSession {
   public:
-    explicit Script(std::shared_ptr<ServerActivity> server = std::make_shared<ServerActivity>())
+    explicit SilentSession(
+        std::shared_ptr<ServerActivity> server = std::make_shared<ServerActivity>())
         : silence_{std::move(server)} {}
 
     void at(std::int64_t ms, wire::Direction direction) {
@@ -61,7 +62,7 @@ class Script {
     }
 
   private:
-    Log log_;
+    SilenceLog log_;
     Reporter reporter_{1, log_, "", "127.0.0.1:8303"};
     ServerSilenceDetector silence_;
 };
@@ -69,7 +70,7 @@ class Script {
 } // namespace
 
 TEST_CASE("the begin and the end of a server's silence are each reported once") {
-    Script script;
+    SilentSession script;
     script.asks(0, 2999);
     CHECK(script.told().empty());
     script.asks(3000, 20'000);
@@ -81,7 +82,7 @@ TEST_CASE("the begin and the end of a server's silence are each reported once") 
 }
 
 TEST_CASE("two silences of a server are reported separately") {
-    Script script;
+    SilentSession script;
     script.at(0, wire::Direction::s2c);
     script.asks(100, 3100);
     script.at(3200, wire::Direction::s2c);
@@ -90,7 +91,7 @@ TEST_CASE("two silences of a server are reported separately") {
 }
 
 TEST_CASE("a short or missing wait is no silence") {
-    Script script;
+    SilentSession script;
     SUBCASE("any answer in time") {
         for (std::int64_t ms = 0; ms < 60'000; ms += 2900) {
             script.asks(ms, ms + 2800);
@@ -121,8 +122,8 @@ TEST_CASE("a short or missing wait is no silence") {
 
 TEST_CASE("a silence is reported once for all waiting sessions") {
     const auto server = std::make_shared<ServerActivity>();
-    Script first{server};
-    Script second{server};
+    SilentSession first{server};
+    SilentSession second{server};
     first.at(0, wire::Direction::s2c);
     second.at(0, wire::Direction::s2c);
     for (std::int64_t ms = 500; ms <= 5000; ms += 500) {
@@ -139,9 +140,9 @@ TEST_CASE("a silence is reported once for all waiting sessions") {
 
 TEST_CASE("if others get answers, only the session's own silence is reported") {
     const auto server = std::make_shared<ServerActivity>();
-    Script stranger{server};
-    Script waits{server};
-    Script plays{server};
+    SilentSession stranger{server};
+    SilentSession waits{server};
+    SilentSession plays{server};
     waits.at(-10, wire::Direction::s2c);
     plays.at(-10, wire::Direction::s2c);
     for (std::int64_t ms = 0; ms <= 20'000; ms += 500) {
@@ -161,8 +162,8 @@ TEST_CASE("if others get answers, only the session's own silence is reported") {
 
 TEST_CASE("a session that does not wait alone is not reported") {
     const auto server = std::make_shared<ServerActivity>();
-    Script waits{server};
-    Script plays{server};
+    SilentSession waits{server};
+    SilentSession plays{server};
     waits.at(-10, wire::Direction::s2c);
     SUBCASE("the server was silent to all, and answers another first") {
         for (std::int64_t ms = 0; ms <= 2900; ms += 100) {
@@ -200,8 +201,8 @@ TEST_CASE("a session that does not wait alone is not reported") {
 
 TEST_CASE("a silence ends for all sessions when the server answers one") {
     const auto server = std::make_shared<ServerActivity>();
-    Script forgotten{server};
-    Script back{server};
+    SilentSession forgotten{server};
+    SilentSession back{server};
     forgotten.asks(0, 4000);
     back.at(4100, wire::Direction::s2c);
     for (std::int64_t ms = 4200; ms <= 9000; ms += 400) {
@@ -216,9 +217,9 @@ TEST_CASE("a silence ends for all sessions when the server answers one") {
 
 TEST_CASE("a pause exists only if the server sent nothing to any session") {
     const auto server = std::make_shared<ServerActivity>();
-    Script first{server};
-    Script second{server};
-    Script gone{server};
+    SilentSession first{server};
+    SilentSession second{server};
+    SilentSession gone{server};
     gone.at(1, wire::Direction::s2c);
     for (std::int64_t ms = 2000; ms <= 3000; ms += 40) {
         first.at(ms, wire::Direction::s2c);

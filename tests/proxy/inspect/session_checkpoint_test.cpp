@@ -252,7 +252,7 @@ namespace {
 
 /// Inspects a capture with two observers, of which the second continues from the first's
 /// checkpoint.
-struct Relief {
+struct TakeoverResult {
     record::SessionStats before;
     record::SessionStats after;
     std::vector<std::string> findings;         ///< of the second
@@ -271,8 +271,8 @@ void feed(inspect::Inspector& inspector, std::set<std::uint64_t>& open,
     inspector.on_datagram(each.session, each.time, each.direction, each.bytes);
 }
 
-Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_checkpoint,
-               std::size_t later = 0, const inspect::Options& options = {}) {
+TakeoverResult relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_checkpoint,
+                       std::size_t later = 0, const inspect::Options& options = {}) {
     test::NoMaps maps;
     std::atomic<std::uint32_t> numbers{0};
     test::RecordLog first_log;
@@ -284,7 +284,7 @@ Relief relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_chec
     for (; at < traffic.size() / 2 + later; ++at) {
         feed(first, open, traffic[at]);
     }
-    Relief relief;
+    TakeoverResult relief;
     for (const std::uint64_t session : open) {
         const auto checkpoint = first.make_checkpoint(session);
         REQUIRE(checkpoint);
@@ -326,8 +326,8 @@ TEST_CASE("an observer continues a session from the previous observer's checkpoi
                                 "teeworlds-0.7.5.pcap.gz"}) {
         CAPTURE(capture);
         const auto traffic = test::read_traffic(capture);
-        const Relief blind = relieve(traffic, false);
-        const Relief seamless = relieve(traffic, true);
+        const TakeoverResult blind = relieve(traffic, false);
+        const TakeoverResult seamless = relieve(traffic, true);
         CHECK(seamless.before.verified == blind.before.verified);
         CHECK(std::ranges::count(blind.sessions, "session open resumed") == 0);
         CHECK(std::ranges::count(seamless.sessions, "session open resumed") > 0);
@@ -433,7 +433,7 @@ TEST_CASE("a partly received snapshot is completed after a takeover") {
     REQUIRE(cuts.size() == 3);
     for (const std::size_t later : cuts) {
         CAPTURE(later);
-        const Relief seamless = relieve(traffic, true, later);
+        const TakeoverResult seamless = relieve(traffic, true, later);
         CHECK(seamless.open_parts > 0);
         CHECK(seamless.after.verified == seamless.after.snapshots);
         CHECK(seamless.after.incomplete == 0);
@@ -448,7 +448,7 @@ TEST_CASE("learned item sizes survive a takeover") {
     for (const test::ModClients clients : {test::ModClients::knowing, test::ModClients::stock}) {
         CAPTURE(clients == test::ModClients::stock);
         const auto traffic = test::ResizedTraffic{"bench-4.pcap.gz"}.traffic_of(mod, clients);
-        const Relief relief = relieve(traffic, true, 0, {.learn_sizes = true});
+        const TakeoverResult relief = relieve(traffic, true, 0, {.learn_sizes = true});
         // A stock client misreads, and so acknowledges less.
         CHECK(relief.before.verified > 100);
         CHECK(relief.after.verified > 100);
@@ -469,7 +469,7 @@ TEST_CASE("a learned size survives a takeover without an item of its type") {
         mod.added[type] = test::AddedInts::arbitrary;
         const auto traffic =
             test::ResizedTraffic{"bench-4.pcap.gz"}.traffic_of(mod, test::ModClients::knowing);
-        const Relief relief = relieve(traffic, true, 0, {.learn_sizes = true});
+        const TakeoverResult relief = relieve(traffic, true, 0, {.learn_sizes = true});
         CAPTURE(relief.before.verified);
         CHECK(relief.after.verified == relief.after.snapshots);
         was_gone = was_gone || !relief.held.contains(type);

@@ -45,7 +45,7 @@ Bytes with_token(Bytes datagram, const Token& token) {
     return datagram;
 }
 
-struct Names final : TypedRecordSink<Names> {
+struct PlayerNameCollector final : TypedRecordSink<PlayerNameCollector> {
     void on(const record::SnapshotRecord& snapshot) {
         if (!snapshot.rebuilt) {
             return;
@@ -268,7 +268,7 @@ TEST_CASE("a full server may reject a client before a connection exists") {
 }
 
 TEST_CASE("in 0.7 the players' names come from messages before the snapshot") {
-    Names names;
+    PlayerNameCollector names;
     SessionScript script{{}, names};
     script.join_seven();
     script.enter_game();
@@ -291,7 +291,7 @@ TEST_CASE("in 0.7 the players' names come from messages before the snapshot") {
 
 TEST_CASE("the roster and the bases of deltas survive a takeover") {
     SessionScript sender;
-    Names names;
+    PlayerNameCollector names;
     SessionScript script{{}, names};
     sender.join_seven();
     sender.enter_game();

@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint16_t kLastAgreed = 20;
 
 /// Collects every n-th snapshot of a capture, and counts findings with one id.
-class SomeSnapshots final : public TypedRecordSink<SomeSnapshots> {
+class SampledSnapshots final : public TypedRecordSink<SampledSnapshots> {
   public:
     void on(const record::SnapshotRecord& each) {
         constexpr std::uint64_t kEvery = 97;
@@ -54,7 +54,7 @@ const Lines kCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0
 
 const std::vector<Items>& real_snapshots() {
     static const std::vector<Items> all = [] {
-        SomeSnapshots sink;
+        SampledSnapshots sink;
         for (const std::string& name : kCaptures) {
             TrafficInspector run{{.messages = false}, sink};
             run.play(read_traffic(name));
@@ -127,7 +127,7 @@ class ModServer {
 };
 
 /// Collects the types and sizes that were reported.
-struct Named final : TypedRecordSink<Named> {
+struct ReportedSizes final : TypedRecordSink<ReportedSizes> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_size_differs) {
             sizes[found.item->type_id] = static_cast<std::uint8_t>(*found.value);
@@ -158,9 +158,9 @@ bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& i
 }
 
 /// A session that learns sizes, and a server that sends snapshots with other sizes.
-class Told {
+class LearningSession {
   public:
-    Told(const AgreedSizes& sizes, std::vector<snapshot::ItemKey> order)
+    LearningSession(const AgreedSizes& sizes, std::vector<snapshot::ItemKey> order)
         : sizes_{sizes}, order_{std::move(order)} {
         script_.join_ddnet();
         script_.enter_game();
@@ -199,7 +199,7 @@ AgreedSizes with_size(std::uint16_t type, std::uint8_t size, AgreedSizes sizes =
 bool names_all(ModServer& server) {
     inspect::SearchBudget budget;
     inspect::SizeLearner learner{kTypes};
-    Named named;
+    ReportedSizes named;
     inspect::Reporter reporter{1, named};
     for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
         static_cast<void>(show(learner, server, server.next(), tick, reporter, budget));
@@ -267,7 +267,7 @@ TEST_CASE("a reported size has the tick of the map's first snapshot with the typ
     for (const snapshot::Tick last_of_map : {0, 10, 20}) {
         CAPTURE(last_of_map);
         inspect::SizeLearner learner{kTypes};
-        Named named;
+        ReportedSizes named;
         inspect::Reporter reporter{1, named};
         inspect::SearchBudget budget;
         for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
@@ -289,7 +289,7 @@ TEST_CASE("a later session uses sizes that an earlier session learned, without a
     inspect::SizeLearner first{kTypes, learned->find_or_add_server("a")};
     inspect::SizeLearner second{kTypes, learned->find_or_add_server("a")};
     inspect::SizeLearner elsewhere{kTypes, learned->find_or_add_server("b")};
-    Named named;
+    ReportedSizes named;
     inspect::Reporter reporter{1, named};
     inspect::SearchBudget budget;
     for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
@@ -313,7 +313,7 @@ TEST_CASE("a learned size survives a takeover without any snapshot of its type")
     std::mt19937 random{27};
     const ModServer server{random, {9, 10}};
     const Items items{{{9, 0}, Ints(server.sizes[9], 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
-    Named named;
+    ReportedSizes named;
     inspect::Reporter reporter{1, named};
     inspect::SearchBudget budget;
     for (const snapshot::Tick shown : {1, 2, 3}) { // full snapshots; after three, both are named
@@ -341,7 +341,7 @@ TEST_CASE("a learned size survives a takeover without any snapshot of its type")
         // A session without a misfit of its own passes on what the others named.
         const inspect::SizeLearner other{kTypes, before->find_or_add_server("a")};
         CHECK(other.learned_sizes().size() == (shown == 3 ? 2 : 0));
-        Named again;
+        ReportedSizes again;
         inspect::Reporter next{1, again};
         for (snapshot::Tick tick = shown + 1; tick <= std::max(shown + 1, 3); ++tick) {
             CHECK(again.sizes == kAgreedSizes);
@@ -358,7 +358,7 @@ TEST_CASE("wrong sizes from a checkpoint are replaced by sizes that fit") {
         CAPTURE(changed);
         ModServer server{random, {}};
         server.sizes[10] = changed == 10 ? 6 : kAgreedSizes[10];
-        Named named;
+        ReportedSizes named;
         inspect::Reporter reporter{1, named};
         inspect::SearchBudget budget;
         inspect::SizeLearner learner{kTypes};
@@ -382,7 +382,7 @@ TEST_CASE("ints that look like an item leave the size undecided until the next d
     tee[22] = 3;
     tee[23] = 3;
     Items items{{{9, 3}, tee}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1}}};
-    Told told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
+    LearningSession told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
     told.send(items);
     CHECK(told.script().stats().verified == 0);
     for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots + 1; ++held) {
@@ -400,7 +400,7 @@ TEST_CASE("empty snapshots may repeat an undecided snapshot") {
     Items items{{{9, 3}, tee}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1}}};
     for (const std::uint32_t pause : {1U, 25U, 200U}) {
         CAPTURE(pause);
-        Told told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
+        LearningSession told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
         told.send(items);
         for (std::uint32_t i = 0; i < pause; ++i) {
             told.tell_the_same();
@@ -411,7 +411,7 @@ TEST_CASE("empty snapshots may repeat an undecided snapshot") {
         told.tell_the_same();
         CHECK(told.script().stats().verified == 2);
     }
-    Told endless{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
+    LearningSession endless{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
     endless.send(items);
     for (std::size_t i = 0; i <= inspect::SizeLearner::kMaxRepeatedSnapshots; ++i) {
         endless.tell_the_same();
@@ -422,7 +422,7 @@ TEST_CASE("empty snapshots may repeat an undecided snapshot") {
 
 TEST_CASE("the size of an item read once is reported after a second of snapshots with it") {
     Items items{{{4, 1}, {10, 20, 0, 0}}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1, 0, 77}}};
-    Told told{with_size(6, 9), {}};
+    LearningSession told{with_size(6, 9), {}};
     for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
         items[{4, 1}][0] += 1;
@@ -435,7 +435,7 @@ TEST_CASE("the size of an item read once is reported after a second of snapshots
 TEST_CASE("an item with a possibly damaged key never confirms a size") {
     // A client_info (type 11) has the type number of a laser (3), because one bit is flipped.
     Items items{{{4, 1}, {10, 20, 0, 0}}, {{3, 1}, Ints(17, 5)}};
-    Told told{with_size(3, 17), {}};
+    LearningSession told{with_size(3, 17), {}};
     for (std::uint32_t held = 1; held <= 4 * inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         items[{4, 1}][0] += 1;
         told.send(items);
@@ -450,7 +450,7 @@ TEST_CASE("an item with a possibly damaged key never confirms a size") {
 
 TEST_CASE("duplicate items lead to no reported sizes") {
     std::mt19937 random{25};
-    Named named;
+    ReportedSizes named;
     inspect::Reporter reporter{1, named};
     for (std::size_t round = 0; round < 10 * rounds(); ++round) {
         inspect::SearchBudget budget;
@@ -490,7 +490,7 @@ TEST_CASE("normal and damaged traffic lead to no reported sizes") {
     for (const std::string& name : kCaptures) {
         const auto traffic = read_traffic(name);
         for (const bool damaged : {false, true}) {
-            SomeSnapshots sink;
+            SampledSnapshots sink;
             TrafficInspector run{{.messages = false, .learn_sizes = true}, sink};
             for (TrafficDatagram datagram : traffic) {
                 if (damaged && datagram.bytes.size() > 20 && random_below(random, 20) == 0) {

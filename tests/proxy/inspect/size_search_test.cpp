@@ -18,7 +18,7 @@ using test::Items;
 namespace {
 
 /// The ints of a delta that a server with these sizes writes.
-struct Written {
+struct WrittenDelta {
     std::vector<std::int32_t> ints;
     snapshot::Snapshot base;
     std::int32_t crc = 0;
@@ -26,8 +26,8 @@ struct Written {
     [[nodiscard]] DeltaOfUnknownSizes delta() const { return {ints, base.view(), crc}; }
 };
 
-Written written(const Items& from, const Items& to, const AgreedSizes& sizes = kAgreedSizes) {
-    Written result{.ints = {}, .base = test::to_snapshot(from), .crc = test::checksum_of(to)};
+WrittenDelta written(const Items& from, const Items& to, const AgreedSizes& sizes = kAgreedSizes) {
+    WrittenDelta result{.ints = {}, .base = test::to_snapshot(from), .crc = test::checksum_of(to)};
     const auto body =
         snapshot::encode_delta(result.base.view(), test::to_snapshot(to).view(), sizes);
     snapshot::Delta decoded;
@@ -47,7 +47,7 @@ Items longer_tee() {
     return {{{4, 1}, {10, 20, 0, 0}}, {{9, 0}, tee}, {{10, 0}, {1, 2, 0, 0, 30}}};
 }
 
-std::vector<AgreedSizes> search(const Written& snapshot, const KnownSizes& known = {}) {
+std::vector<AgreedSizes> search(const WrittenDelta& snapshot, const KnownSizes& known = {}) {
     SearchBudget budget;
     budget.begin_search(kSecond);
     return find_item_sizes(snapshot.delta(), known, budget);
@@ -57,7 +57,7 @@ std::vector<AgreedSizes> search(const Written& snapshot, const KnownSizes& known
 
 TEST_CASE("a delta is valid only with the sizes that its server used") {
     const AgreedSizes sizes = with(9, 23);
-    const Written good = written({}, longer_tee(), sizes);
+    const WrittenDelta good = written({}, longer_tee(), sizes);
     const auto seen = count_types_if_valid(good.delta(), sizes);
     REQUIRE(seen);
     CHECK(std::ranges::count(seen->counts, 1) == 3);
@@ -65,10 +65,10 @@ TEST_CASE("a delta is valid only with the sizes that its server used") {
     CHECK_FALSE(count_types_if_valid(good.delta(), kAgreedSizes));
     for (std::size_t i = 0; i < good.ints.size(); ++i) {
         CAPTURE(i);
-        Written cut = good;
+        WrittenDelta cut = good;
         cut.ints.resize(i);
         CHECK_FALSE(count_types_if_valid(cut.delta(), sizes));
-        Written odd = good;
+        WrittenDelta odd = good;
         odd.ints[i] += 1;
         const bool ignored = i == 2;                   // the header's third int
         const bool key = i == 4 || i == 10 || i == 35; // an id: no other item has the next one
@@ -102,7 +102,7 @@ TEST_CASE("a delta that no correct server writes is invalid with any sizes") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Written snapshot{row.ints, test::to_snapshot(base), row.crc};
+        const WrittenDelta snapshot{row.ints, test::to_snapshot(base), row.crc};
         CHECK_FALSE(count_types_if_valid(snapshot.delta(), kAgreedSizes));
     }
 }

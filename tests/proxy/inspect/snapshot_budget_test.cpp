@@ -13,7 +13,7 @@ using namespace tw::test;
 
 namespace {
 
-struct ToldLimit {
+struct ReportedLimit {
     std::string name;
     std::string item;
     std::string detail;
@@ -22,7 +22,7 @@ struct ToldLimit {
 };
 
 /// Passes snapshots to a SnapshotLimitCheck, one every two ticks.
-class Watched final : public TypedRecordSink<Watched> {
+class LimitCheckScript final : public TypedRecordSink<LimitCheckScript> {
   public:
     void on(const record::FindingRecord& each) {
         told.push_back(
@@ -42,7 +42,7 @@ class Watched final : public TypedRecordSink<Watched> {
             reporter_);
     }
 
-    std::vector<ToldLimit> told;
+    std::vector<ReportedLimit> told;
 
   private:
     snapshot::Tick tick_ = 100;
@@ -66,7 +66,7 @@ Items lasers(std::size_t count) {
 } // namespace
 
 TEST_CASE("large snapshots that do not grow cause no warning") {
-    Watched watched;
+    LimitCheckScript watched;
     for (int i = 0; i < 3000; ++i) {
         watched.show(lasers(800));
     }
@@ -74,7 +74,7 @@ TEST_CASE("large snapshots that do not grow cause no warning") {
 }
 
 TEST_CASE("the growth of small snapshots causes no warning") {
-    Watched watched;
+    LimitCheckScript watched;
     for (std::size_t i = 0; i < 400; ++i) {
         watched.show(lasers(i));
     }
@@ -82,7 +82,7 @@ TEST_CASE("the growth of small snapshots causes no warning") {
 }
 
 TEST_CASE("a growing item type is reported once, before the limit is reached") {
-    Watched watched;
+    LimitCheckScript watched;
     for (std::size_t i = 0; i < 600; ++i) {
         watched.show(lasers(500 + i / 2));
     }
@@ -94,7 +94,7 @@ TEST_CASE("a growing item type is reported once, before the limit is reached") {
 }
 
 TEST_CASE("the limit of bytes is checked like the limit of items") {
-    Watched watched;
+    LimitCheckScript watched;
     for (std::size_t i = 0; i < 600; ++i) {
         Items items;
         for (std::size_t id = 0; id < 40 + i / 50; ++id) {
@@ -107,7 +107,7 @@ TEST_CASE("the limit of bytes is checked like the limit of items") {
 }
 
 TEST_CASE("items that disappeared from full snapshots are listed") {
-    Watched watched;
+    LimitCheckScript watched;
     watched.show(lasers(900));
     Items full = lasers(940);
     for (std::uint16_t id = 84; id < 100; ++id) {

@@ -28,7 +28,7 @@ constexpr record::Timestamp kTick = 20 * kMillisecond;
 constexpr record::Timestamp kDatagram = 10 * kMillisecond; ///< time between the script's datagrams
 
 /// Stores stalls as text: the cause, and other possible causes: "unknown (lost, slower_rate)".
-struct Stalls final : TypedRecordSink<Stalls> {
+struct StallLog final : TypedRecordSink<StallLog> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_client_stalled) {
             std::string& line = told.emplace_back(found.name);
@@ -56,10 +56,10 @@ enum class Trouble : std::uint8_t {
 
 /// Simulates a game with 50 ticks a second and a snapshot every second tick. The server follows the
 /// rules of DDNet's CServer.
-class Game {
+class SimulatedGame {
   public:
     /// `plays`: if false, the client is in a menu and sends one input a second.
-    explicit Game(bool plays = true, inspect::ServerActivities* servers = nullptr)
+    explicit SimulatedGame(bool plays = true, inspect::ServerActivities* servers = nullptr)
         : plays_{plays}, script_{{.server_activities = servers}, stalls_} {
         script_.join_ddnet();
         script_.enter_game();
@@ -93,7 +93,7 @@ class Game {
 
     void close() { script_.close("idle"); }
 
-    [[nodiscard]] const Stalls& stalls() const { return stalls_; }
+    [[nodiscard]] const StallLog& stalls() const { return stalls_; }
 
     [[nodiscard]] record::SessionStats stats() const { return script_.stats(); }
 
@@ -172,7 +172,7 @@ class Game {
     }
 
     bool plays_;
-    Stalls stalls_;
+    StallLog stalls_;
     SessionScript script_;
     record::Timestamp begin_ = 0;
     Tick tick_ = 0;
@@ -210,7 +210,7 @@ TEST_CASE("each cause of a stall is distinguished from the others") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Game game;
+        SimulatedGame game;
         game.play(row.steps, row.trouble);
         game.play(100);
         CHECK(game.stalls().told == Lines{std::string{row.told}});
@@ -220,7 +220,7 @@ TEST_CASE("each cause of a stall is distinguished from the others") {
 }
 
 TEST_CASE("consecutive stalls keep their causes") {
-    Game game;
+    SimulatedGame game;
     for (int i = 0; i < 20; ++i) {
         game.play(9, Trouble::server_stopped); // starved: it runs now and then
         game.play(1);
@@ -238,7 +238,7 @@ TEST_CASE("consecutive stalls keep their causes") {
 }
 
 TEST_CASE("acknowledged messages show that the snapshots were not lost") {
-    Game game;
+    SimulatedGame game;
     for (int i = 0; i < 20; ++i) {
         game.step(Trouble::client_keeps_ack);
         game.send();
@@ -248,7 +248,7 @@ TEST_CASE("acknowledged messages show that the snapshots were not lost") {
 }
 
 TEST_CASE("a normal join is no loss and no stall") {
-    Game game;
+    SimulatedGame game;
     CHECK(game.stats().missed == 0);
     CHECK(game.stats().ticks_skipped == 0);
     CHECK(game.stats().frozen_ms == 0);
@@ -258,8 +258,8 @@ TEST_CASE("a normal join is no loss and no stall") {
 
 TEST_CASE("without inputs, the server's traffic to all sessions shows the cause") {
     inspect::ServerActivities servers;
-    Game first{false, &servers};
-    Game second{false, &servers};
+    SimulatedGame first{false, &servers};
+    SimulatedGame second{false, &servers};
     const auto play = [&](int steps, Trouble of_first, Trouble of_second) {
         for (int i = 0; i < steps; ++i) {
             first.step(of_first);
@@ -279,7 +279,7 @@ TEST_CASE("without inputs, the server's traffic to all sessions shows the cause"
         CHECK(second.stalls().told.empty());
     }
     SUBCASE("one that plays shows that the server did not run") {
-        Game third{true, &servers};
+        SimulatedGame third{true, &servers};
         for (int i = 0; i < 72; ++i) {
             first.step(i < 12 ? Trouble::server_stopped : Trouble::none);
             third.step(i < 12 ? Trouble::server_stopped : Trouble::none);
@@ -287,7 +287,7 @@ TEST_CASE("without inputs, the server's traffic to all sessions shows the cause"
         CHECK(first.stalls().told == Lines{"server_silent"});
     }
     SUBCASE("one that plays shows that its answers were lost") {
-        Game third{true, &servers};
+        SimulatedGame third{true, &servers};
         for (int i = 0; i < 72; ++i) {
             first.step(i < 12 ? Trouble::lost_before : Trouble::none);
             third.step(i < 12 ? Trouble::lost_before : Trouble::none);
@@ -297,14 +297,14 @@ TEST_CASE("without inputs, the server's traffic to all sessions shows the cause"
 }
 
 TEST_CASE("without inputs and other sessions the cause is unknown") {
-    Game game{false};
+    SimulatedGame game{false};
     game.play(12, Trouble::server_stopped);
     game.play(60);
     CHECK(game.stalls().told == Lines{"unknown (server_silent, lost)"});
 }
 
 TEST_CASE("an unfinished stall is reported at the end of the session") {
-    Game game;
+    SimulatedGame game;
     game.play(12, Trouble::lost_before);
     game.close();
     CHECK(game.stalls().told == Lines{"unknown (server_silent, lost)"});
@@ -390,7 +390,7 @@ constexpr record::Timestamp kMs = 1'000'000;
 constexpr record::Timestamp kStart = 1'000'000 * kMs;
 
 /// Simulates an input every 40 ms. The server reads it after `wait` ms; the answer takes 5 ms more.
-class Inputs {
+class SimulatedInputs {
   public:
     void send(int count) {
         for (int i = 0; i < count; ++i) {
@@ -420,7 +420,7 @@ class Inputs {
 } // namespace
 
 TEST_CASE("inputs that were answered at once did not wait at the server") {
-    Inputs inputs;
+    SimulatedInputs inputs;
     CHECK_FALSE(inputs.receipts.has_answers());
     inputs.send(20);
     inputs.answer(1, 20, 3);
@@ -433,7 +433,7 @@ TEST_CASE("inputs that were answered at once did not wait at the server") {
 }
 
 TEST_CASE("an input that waited is distinguished from a lost answer") {
-    Inputs inputs;
+    SimulatedInputs inputs;
     inputs.send(30);
     inputs.answer(1, 10, 3);
     inputs.answer(11, 11, 400);
@@ -462,7 +462,7 @@ TEST_CASE("servers answer each input for a newer tick once") {
 }
 
 TEST_CASE("reordered answers are matched with their inputs") {
-    Inputs inputs;
+    SimulatedInputs inputs;
     inputs.send(4);
     inputs.answer(1, 1, 3);
     inputs.answer(4, 4, 3);
@@ -471,7 +471,7 @@ TEST_CASE("reordered answers are matched with their inputs") {
 }
 
 TEST_CASE("the first inputs of a long silence are kept") {
-    Inputs inputs;
+    SimulatedInputs inputs;
     inputs.send(50);
     inputs.answer(1, 50, 3);
     inputs.send(220); // 8.8 s

@@ -25,7 +25,7 @@ Items world(std::int32_t step) {
 }
 
 /// Collects the details of reported stalls.
-struct Details final : TypedRecordSink<Details> {
+struct StallDetails final : TypedRecordSink<StallDetails> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_client_stalled) {
             all.emplace_back(found.detail);
@@ -36,11 +36,11 @@ struct Details final : TypedRecordSink<Details> {
 };
 
 /// Simulates a server with a snapshot every second tick, and a client that acknowledges snapshots.
-class Play {
+class SimulatedPlay {
   public:
-    Play() : Play{SessionScript{}} {}
+    SimulatedPlay() : SimulatedPlay{SessionScript{}} {}
 
-    explicit Play(record::RecordSink& sink) : Play{SessionScript{{}, sink}} {}
+    explicit SimulatedPlay(record::RecordSink& sink) : SimulatedPlay{SessionScript{{}, sink}} {}
 
     /// Skips this many snapshots.
     void lose(int count) {
@@ -112,7 +112,7 @@ class Play {
     SessionScript script;
 
   private:
-    explicit Play(SessionScript&& begun) : script{std::move(begun)} {
+    explicit SimulatedPlay(SessionScript&& begun) : script{std::move(begun)} {
         script.join_ddnet();
         script.enter_game();
         script.snap(tick_, kNoBase, world(0));
@@ -133,7 +133,7 @@ class Play {
 } // namespace
 
 TEST_CASE("a client that receives all snapshots never stalls") {
-    Play play;
+    SimulatedPlay play;
     for (int i = 0; i < 100; ++i) {
         play.usable();
     }
@@ -142,7 +142,7 @@ TEST_CASE("a client that receives all snapshots never stalls") {
 }
 
 TEST_CASE("lost snapshots stall a client for as long as they are overdue") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     play.lose(1);
     play.usable();
@@ -159,7 +159,7 @@ TEST_CASE("lost snapshots stall a client for as long as they are overdue") {
 }
 
 TEST_CASE("rejected snapshots stall a client until a right one arrives") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     for (int i = 0; i < 11; ++i) {
         play.refused();
@@ -174,7 +174,7 @@ TEST_CASE("rejected snapshots stall a client until a right one arrives") {
 }
 
 TEST_CASE("a client that acknowledges rejected snapshots does not stall") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     for (int i = 0; i < 20; ++i) {
         play.refused();
@@ -184,7 +184,7 @@ TEST_CASE("a client that acknowledges rejected snapshots does not stall") {
 }
 
 TEST_CASE("an acknowledged rejected snapshot counts from its arrival") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     // The client's acknowledgements take 200 ms.
     for (int i = 0; i < 30; ++i) {
@@ -208,7 +208,7 @@ TEST_CASE("a client that acknowledges no new snapshot stalls") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Play play;
+        SimulatedPlay play;
         play.settle();
         const snapshot::Tick stuck = play.tick();
         for (int i = 0; i < row.stuck; ++i) {
@@ -226,7 +226,7 @@ TEST_CASE("a client that acknowledges no new snapshot stalls") {
 }
 
 TEST_CASE("delayed or rare inputs are no stall") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     // An input and all later ones are delayed by half a second.
     const snapshot::Tick before = play.tick();
@@ -246,7 +246,7 @@ TEST_CASE("delayed or rare inputs are no stall") {
 }
 
 TEST_CASE("a freeze that is detected in two ways is counted once") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     const snapshot::Tick shown = play.tick();
     play.ack(shown);
@@ -260,7 +260,7 @@ TEST_CASE("a freeze that is detected in two ways is counted once") {
 }
 
 TEST_CASE("clients ignore a snapshot after a part of a newer one") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     const snapshot::Tick shown = play.tick();
     play.part_of_next_but_one();
@@ -286,8 +286,8 @@ TEST_CASE("a stall is reported with the client's version") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.version);
-        Details sink;
-        Play play{sink};
+        StallDetails sink;
+        SimulatedPlay play{sink};
         play.version(row.version);
         play.settle();
         play.lose(10);
@@ -299,7 +299,7 @@ TEST_CASE("a stall is reported with the client's version") {
 }
 
 TEST_CASE("an acknowledgement of an unknown tick changes nothing") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     play.refused();
     play.ack(2'000'000'000);
@@ -309,7 +309,7 @@ TEST_CASE("an acknowledgement of an unknown tick changes nothing") {
 }
 
 TEST_CASE("lost copies, map changes and the end of a session are no stalls") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     play.script.lose_copies(5);
     play.lose(50);
@@ -321,7 +321,7 @@ TEST_CASE("lost copies, map changes and the end of a session are no stalls") {
 }
 
 TEST_CASE("a hole in a capture is no stall") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     play.lose(50);
     play.pass_unseen();
@@ -336,7 +336,7 @@ TEST_CASE("a hole in a capture is no stall") {
 }
 
 TEST_CASE("a client that acknowledges a snapshot missed by the capture did not stall") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     play.lose(50);
     play.pass_unseen();
@@ -349,7 +349,7 @@ TEST_CASE("a client that acknowledges a snapshot missed by the capture did not s
 }
 
 TEST_CASE("vital chunks missed by the capture make the displayed snapshot unknown") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     play.script.send_unseen(kS2c, message("rcon_line").string("in the hole"));
     play.lose(50);
@@ -361,7 +361,7 @@ TEST_CASE("vital chunks missed by the capture make the displayed snapshot unknow
 }
 
 TEST_CASE("a stall at the end of a session lasts until the client's last input") {
-    Play play;
+    SimulatedPlay play;
     play.settle();
     for (int i = 0; i < 25; ++i) {
         play.refused();
@@ -377,21 +377,21 @@ using namespace tw::inspect;
 
 namespace {
 
-struct Sent {
+struct SentSnapshot {
     int tick;
     bool full = false;
 };
 
-struct Totals {
+struct CadenceTotals {
     std::uint64_t skipped = 0;
     std::uint64_t missed = 0;
     int reordered = 0;
 };
 
-Totals feed(const std::vector<Sent>& snapshots) {
+CadenceTotals feed(const std::vector<SentSnapshot>& snapshots) {
     SnapshotCadence cadence;
-    Totals totals;
-    for (const Sent& sent : snapshots) {
+    CadenceTotals totals;
+    for (const SentSnapshot& sent : snapshots) {
         const SnapshotArrival arrival =
             cadence.on_arrival(sent.tick, std::int64_t{sent.tick} * 20 * kMillisecond, sent.full);
         totals.skipped += arrival.num_skipped_ticks;
@@ -406,7 +406,7 @@ Totals feed(const std::vector<Sent>& snapshots) {
 TEST_CASE("ticks beyond the usual interval count as missed snapshots") {
     struct Row {
         const char* name;
-        std::vector<Sent> snapshots;
+        std::vector<SentSnapshot> snapshots;
         std::uint64_t skipped = 0;
         std::uint64_t missed = 0;
         int reordered = 0;
@@ -435,7 +435,7 @@ TEST_CASE("ticks beyond the usual interval count as missed snapshots") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Totals totals = feed(row.snapshots);
+        const CadenceTotals totals = feed(row.snapshots);
         CHECK(totals.skipped == row.skipped);
         CHECK(totals.missed == row.missed);
         CHECK(totals.reordered == row.reordered);

@@ -89,14 +89,15 @@ std::vector<PastSession> read_sessions(const std::string& capture) {
 }
 
 /// A value of a delta, before and after a bit was flipped.
-struct Flip {
+struct FlippedBit {
     ItemKey key;
     std::uint32_t index = 0;
     Bytes body;
 };
 
 /// Flips a bit of a value's int, or a bit of its encoding that is not a length bit.
-std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std::mt19937& random) {
+std::optional<FlippedBit> flip_a_bit(const Bytes& body, snapshot::Dialect dialect,
+                                     std::mt19937& random) {
     snapshot::Delta delta;
     REQUIRE(snapshot::decode_delta(body, delta, snapshot::agreed_sizes(dialect)));
     std::size_t count = 0;
@@ -113,7 +114,7 @@ std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std
         return here;
     });
     const auto at = update->begin + static_cast<std::uint32_t>(chosen);
-    Flip flip{.key = update->key, .index = static_cast<std::uint32_t>(chosen), .body = body};
+    FlippedBit flip{.key = update->key, .index = static_cast<std::uint32_t>(chosen), .body = body};
     const std::size_t begin = snapshot::IntOffsets{body}.byte_offset(at);
     const std::size_t size = snapshot::IntOffsets{body}.byte_offset(at + 1) - begin;
     if (random_below(random, 2) == 0) {
@@ -134,7 +135,7 @@ std::optional<Flip> flip_a_bit(const Bytes& body, snapshot::Dialect dialect, std
 }
 
 /// The findings about one flipped bit.
-struct Verdict {
+struct FlipFindings {
     bool mismatched = false;
     bool named = false;
     bool named_right = false;
@@ -146,12 +147,12 @@ struct Verdict {
     [[nodiscard]] bool is_wrong() const { return (exact || likely) && !explained_right; }
 };
 
-class Verdicts final : public TypedRecordSink<Verdicts> {
+class FlipFindingCollector final : public TypedRecordSink<FlipFindingCollector> {
   public:
-    explicit Verdicts(snapshot::Dialect dialect) { types_.start_connection(dialect); }
+    explicit FlipFindingCollector(snapshot::Dialect dialect) { types_.start_connection(dialect); }
 
     /// The flipped bit with which findings are compared.
-    void expect(const Flip& flip) { flip_ = &flip; }
+    void expect(const FlippedBit& flip) { flip_ = &flip; }
 
     void on(const record::FindingRecord& finding) {
         if (flip_ == nullptr) {
@@ -173,7 +174,7 @@ class Verdicts final : public TypedRecordSink<Verdicts> {
         }
     }
 
-    [[nodiscard]] const Verdict& verdict() const { return verdict_; }
+    [[nodiscard]] const FlipFindings& verdict() const { return verdict_; }
 
   private:
     static void check_candidates(const record::FindingRecord& finding) {
@@ -193,14 +194,14 @@ class Verdicts final : public TypedRecordSink<Verdicts> {
     }
 
     record::ItemTypes types_;
-    const Flip* flip_ = nullptr;
-    Verdict verdict_;
+    const FlippedBit* flip_ = nullptr;
+    FlipFindings verdict_;
 };
 
 /// Inspects a part of a session up to a damaged delta, and the right snapshots after it.
-class Replay {
+class SessionReplay {
   public:
-    Replay(const PastSession& session, std::size_t at)
+    SessionReplay(const PastSession& session, std::size_t at)
         : session_{&session}, at_{at}, verdicts_{session.dialect}, script_{{}, verdicts_} {
         if (session.dialect == snapshot::Dialect::seven) {
             script_.join_seven();
@@ -211,7 +212,7 @@ class Replay {
     }
 
     /// Returns nullopt if the snapshot's delta cannot be applied.
-    std::optional<Verdict> flip(std::mt19937& random) {
+    std::optional<FlipFindings> flip(std::mt19937& random) {
         const PastSnapshot& shown = session_->snapshots[at_];
         const PastSnapshot* base = session_->at(shown.base);
         if (base == nullptr && shown.base != kNoBase) {
@@ -267,7 +268,7 @@ class Replay {
 
     const PastSession* session_;
     std::size_t at_;
-    Verdicts verdicts_;
+    FlipFindingCollector verdicts_;
     SessionScript script_;
     snapshot::Tick last_ = kNoBase;
     const PastSnapshot* last_right_ = nullptr;
@@ -297,7 +298,7 @@ TEST_CASE("a flipped bit is found or called ambiguous; a wrong value is rarely n
             if (at == 0 || at + kAfter >= session.snapshots.size()) {
                 continue;
             }
-            const auto verdict = Replay{session, at}.flip(random);
+            const auto verdict = SessionReplay{session, at}.flip(random);
             if (!verdict) {
                 continue;
             }

@@ -51,7 +51,7 @@ class WorldSum final : public TypedRecordSink<WorldSum> {
 };
 
 /// Collects the ticks that any session received.
-struct Ticks final : TypedRecordSink<Ticks> {
+struct ReceivedTicks final : TypedRecordSink<ReceivedTicks> {
     void on(const record::SnapshotRecord& snapshot) {
         if (snapshot.rebuilt && !snapshot.items.empty()) {
             seen.insert(snapshot.tick);
@@ -63,13 +63,13 @@ struct Ticks final : TypedRecordSink<Ticks> {
     std::uint64_t snapshots = 0;
 };
 
-struct Read {
+struct CaptureWorlds {
     WorldSum sum;
-    Ticks ticks;
+    ReceivedTicks ticks;
     world::WorldTotals totals;
 };
 
-void read(const std::string& name, Read& into) {
+void read(const std::string& name, CaptureWorlds& into) {
     world::WorldMerger merger{snapshot::ObjectSet::standard(), into.sum};
     world::WorldInputConverter feed{merger};
     BothSinks both{into.ticks, feed};
@@ -86,7 +86,7 @@ TEST_CASE("in normal games, every tick gets a world without late or differing vi
          {"bench-4.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
           "bench-64.pcap.gz", "teeworlds-0.7.5.pcap.gz"}) {
         CAPTURE(name);
-        Read game;
+        CaptureWorlds game;
         read(name, game);
         CHECK(game.sum.worlds > 100);
         CHECK(game.sum.findings == 0);
@@ -102,8 +102,8 @@ TEST_CASE("in normal games, every tick gets a world without late or differing vi
 }
 
 TEST_CASE("the same capture always gives the same worlds") {
-    Read first;
-    Read second;
+    CaptureWorlds first;
+    CaptureWorlds second;
     read("bench-4.pcap.gz", first);
     read("bench-4.pcap.gz", second);
     CHECK(first.sum.sum == second.sum.sum);

@@ -21,7 +21,7 @@ constexpr std::uint16_t kGameInfo = 6;
 constexpr std::uint16_t kExplosion = 14;
 constexpr std::size_t kRoundStart = 2;
 
-struct Findings final : TypedRecordSink<Findings> {
+struct DifferenceFindings final : TypedRecordSink<DifferenceFindings> {
     void on(const record::FindingRecord& it) {
         lines.push_back(fmt::format(
             "{} {} {}.{} @{}", record::severity_name(record::finding_info(it.id).severity),
@@ -34,10 +34,10 @@ struct Findings final : TypedRecordSink<Findings> {
 };
 
 /// Returns the items that a session receives in a tick.
-using Show = std::function<Items(std::uint32_t session, Tick tick)>;
+using ItemsOfSession = std::function<Items(std::uint32_t session, Tick tick)>;
 
 struct TwoSessions {
-    Findings findings;
+    DifferenceFindings findings;
     world::WorldMerger merger{snapshot::ObjectSet::standard(), findings};
 
     TwoSessions() {
@@ -47,7 +47,7 @@ struct TwoSessions {
         }
     }
 
-    void play(Tick from, Tick to, const Show& show, record::Timestamp start = 0) {
+    void play(Tick from, Tick to, const ItemsOfSession& show, record::Timestamp start = 0) {
         constexpr record::Timestamp kTick = 20'000'000;
         for (Tick tick = from; tick < to; tick += 2) {
             for (const std::uint32_t session : {1U, 2U}) {
@@ -90,7 +90,7 @@ Items with_dots(std::uint32_t session, Tick tick, std::uint16_t first = 50) {
 TEST_CASE("differing views are reported") {
     struct Row {
         std::string_view name;
-        Show show;
+        ItemsOfSession show;
         Tick end;
         Lines findings;
     };

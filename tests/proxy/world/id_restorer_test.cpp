@@ -170,7 +170,7 @@ TEST_CASE("several players may have the same name") {
 namespace {
 
 /// The numbers of players in one session's view.
-struct Numbers {
+struct ClientNumbers {
     std::uint32_t session = 1;
     std::vector<std::string_view> names; ///< names by number; empty: no player
     std::uint16_t own = 0;
@@ -178,7 +178,7 @@ struct Numbers {
     bool translated = true;
 };
 
-Items items_of(const Numbers& numbers) {
+Items items_of(const ClientNumbers& numbers) {
     constexpr std::uint16_t kSpeaker = 63;
     Items items;
     for (std::size_t i = 0; i < numbers.names.size(); ++i) {
@@ -201,10 +201,10 @@ Items items_of(const Numbers& numbers) {
 
 /// Returns the players' ids in a tick and their origin: "bob 3" (the server's id), "bob 3 views",
 /// "bob 128 twscope".
-Lines tell(world::IdRestorer& restorer, const std::vector<Numbers>& tick) {
+Lines tell(world::IdRestorer& restorer, const std::vector<ClientNumbers>& tick) {
     Views views;
     record::ItemTypes types;
-    for (const Numbers& numbers : tick) {
+    for (const ClientNumbers& numbers : tick) {
         views.add(numbers.session, numbers.translated ? 16050 : 20011, items_of(numbers));
     }
     auto list = views.list();
@@ -235,7 +235,7 @@ Lines tell(world::IdRestorer& restorer, const std::vector<Numbers>& tick) {
 TEST_CASE("ids of players in translated views, and where they come from") {
     struct Row {
         std::string_view name;
-        std::vector<std::vector<Numbers>> ticks;
+        std::vector<std::vector<ClientNumbers>> ticks;
         Lines told; ///< of the last
     };
 

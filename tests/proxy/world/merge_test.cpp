@@ -20,24 +20,24 @@ Ints player_info(std::int32_t client, bool local, std::int32_t score = 0,
 }
 
 /// A copy of a merge's results.
-struct Outcome {
+struct MergeResult {
     Items items;
     std::map<ItemKey, std::vector<std::uint32_t>> seen_by;
     std::map<ItemKey, bool> known;
     std::vector<world::ViewDifference> differences;
 };
 
-struct Merging {
+struct MergeSetup {
     record::ItemTypes types;
     world::DraggerBeams beams;
     world::ViewMerger merge;
 
-    Outcome operator()(const Views& views) {
+    MergeResult operator()(const Views& views) {
         const auto list = views.list();
         for (const auto& view : list) {
             types.learn_types(view.items);
         }
-        Outcome outcome;
+        MergeResult outcome;
         merge.merge_views(list, types, beams, &outcome.differences);
         for (std::size_t i = 0; i < merge.items().size(); ++i) {
             const auto item = merge.items()[i];
@@ -54,8 +54,8 @@ struct Merging {
 };
 
 /// Merges the views of one tick.
-Outcome merged(const Views& views) {
-    Merging merge;
+MergeResult merged(const Views& views) {
+    MergeSetup merge;
     return merge(views);
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("a mod's per-viewer field is no difference and comes from the owner's 
     object.name = "menu";
     object.merge.per_session = true;
     REQUIRE(objects.add(object, false));
-    Merging merge;
+    MergeSetup merge;
     merge.types = record::ItemTypes{objects};
     // Session 2 belongs to client 0.
     const auto world = merge(Views{}
@@ -314,8 +314,8 @@ TEST_CASE("a dragger with the id of another laser is left out") {
     Views views;
     views.add(1, 19000, {{number, uuid}, {{kDescribed, 7}, laser(0)}});
     views.add(2, 19000, {{number, uuid}, {{kDescribed, 7}, laser(4)}});
-    Merging merging;
-    const Outcome world = merging(views);
+    MergeSetup merging;
+    const MergeResult world = merging(views);
     CHECK(world.items.at({kDescribed, 7}) == laser(0));
     CHECK(world.seen_by.at({kDescribed, 7}) == std::vector<std::uint32_t>{1});
 }

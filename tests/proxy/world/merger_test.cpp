@@ -40,7 +40,7 @@ struct WorldLog final : TypedRecordSink<WorldLog> {
     Lines maps; ///< run number and map of each world
 };
 
-struct Game {
+struct GameOfServer {
     WorldLog log;
     world::WorldMerger merger{snapshot::ObjectSet::standard(), log};
     world::WorldInputConverter feed{merger, true};
@@ -74,7 +74,7 @@ struct Game {
 } // namespace
 
 TEST_CASE("servers with different names have separate, named worlds") {
-    Game game;
+    GameOfServer game;
     game.open(1, "a:1", "ctf");
     game.open(2, "a:1", "race"); // two configured names with the same address
     game.open(3, "a:1", "ctf");
@@ -87,7 +87,7 @@ TEST_CASE("servers with different names have separate, named worlds") {
 }
 
 TEST_CASE("each server has its own world") {
-    Game game;
+    GameOfServer game;
     game.open(1, "a:1");
     game.open(2, "a:1");
     game.open(3, "b:1");
@@ -105,7 +105,7 @@ TEST_CASE("each server has its own world") {
 TEST_CASE("after a takeover, worlds begin after the previous process's last tick") {
     for (const bool resumed : {false, true}) {
         CAPTURE(resumed);
-        Game game;
+        GameOfServer game;
         game.open(1, "a:1", {}, resumed);
         game.open(2, "a:1", {}, resumed);
         for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
@@ -124,7 +124,7 @@ TEST_CASE("after a takeover, worlds begin after the previous process's last tick
 }
 
 TEST_CASE("differing views are reported once, with the field and both sessions") {
-    Game game;
+    GameOfServer game;
     game.open(1, "a:1");
     game.open(2, "a:1");
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
@@ -146,7 +146,7 @@ TEST_CASE("differing views are reported once, with the field and both sessions")
 TEST_CASE("a session with many stray views is reported") {
     for (const snapshot::Tick strays : {20, 40}) {
         CAPTURE(strays);
-        Game game;
+        GameOfServer game;
         for (const std::uint32_t session : {1U, 2U, 3U}) {
             game.open(session, "a:1");
         }
@@ -173,8 +173,8 @@ TEST_CASE("a session with many stray views is reported") {
 namespace {
 
 /// Stores each message after the world to which it belongs.
-struct Spoken final : record::WorldMessageSink {
-    explicit Spoken(WorldLog& to) : log{&to} {}
+struct MessageLog final : record::WorldMessageSink {
+    explicit MessageLog(WorldLog& to) : log{&to} {}
 
     void on_world_message(const record::WorldMessage& message) override {
         log->lines.push_back(
@@ -192,8 +192,8 @@ struct Spoken final : record::WorldMessageSink {
 } // namespace
 
 TEST_CASE("a message to all follows its world once, with the server's ids") {
-    Game game;
-    Spoken spoken{game.log};
+    GameOfServer game;
+    MessageLog spoken{game.log};
     game.merger.send_messages_to(spoken);
     const auto told = [&](std::uint32_t session, std::int32_t killer, std::int32_t victim) {
         const auto payload = MessageBuilder{*wire::find_message(false, 4, snapshot::Dialect::six)}
@@ -246,7 +246,7 @@ TEST_CASE("a message to all follows its world once, with the server's ids") {
 TEST_CASE("worlds have the map of their map run") {
     for (const snapshot::Tick last : {10, 30}) {
         CAPTURE(last);
-        Game game;
+        GameOfServer game;
         game.open(1, "a:1");
         game.map(1, "dm1");
         for (snapshot::Tick tick = 10; tick <= last; tick += 2) {
@@ -266,7 +266,7 @@ TEST_CASE("worlds have the map of their map run") {
 }
 
 TEST_CASE("worlds have the map that any of their sessions knows") {
-    Game game;
+    GameOfServer game;
     game.open(1, "a:1"); // joins in the middle of a game, so the map is unknown
     game.open(2, "a:1");
     game.map(2, "dm1");
@@ -281,7 +281,7 @@ TEST_CASE("worlds have the map that any of their sessions knows") {
 }
 
 TEST_CASE("snapshots of unknown sessions are ignored") {
-    Game game;
+    GameOfServer game;
     game.show(7, 100, {{{9, 4}, character(100, 7)}});
     game.merger.merge_waiting_ticks();
     CHECK(game.log.lines.empty());
@@ -290,7 +290,7 @@ TEST_CASE("snapshots of unknown sessions are ignored") {
 namespace {
 
 /// Stores numbers only, so that an attack cannot fill the test's memory.
-struct Counts final : TypedRecordSink<Counts> {
+struct WorldCounts final : TypedRecordSink<WorldCounts> {
     void on(const record::WorldRecord& world) {
         ++worlds;
         honest += world.server == "honest:1" ? 1U : 0U;
@@ -302,9 +302,9 @@ struct Counts final : TypedRecordSink<Counts> {
     std::uint64_t honest_views = 0;
 };
 
-struct Attack {
+struct ForgedServers {
     std::size_t max_bytes = world::WorldMerger::kMaxBytes;
-    Counts counts{};
+    WorldCounts counts{};
     world::WorldMerger merger{snapshot::ObjectSet::standard(), counts, {}, max_bytes};
     std::size_t most = 0; ///< the greatest memory use
 
@@ -341,7 +341,7 @@ snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
 } // namespace
 
 TEST_CASE("256 forged servers stay within the budget and harm no other server") {
-    Attack attack;
+    ForgedServers attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
     constexpr std::uint32_t kEach = 3; // sessions per server; one of them stops receiving snapshots
     attack.open(1, "honest:1");
@@ -372,7 +372,7 @@ TEST_CASE("256 forged servers stay within the budget and harm no other server") 
 }
 
 TEST_CASE("one server with large ticks stays within the budget") {
-    Attack attack;
+    ForgedServers attack;
     const auto large = large_snapshot(0);
     const auto sessions =
         static_cast<std::uint32_t>(world::WorldMerger::kMaxBytes / large.view().size_bytes() / 8);
@@ -406,7 +406,7 @@ TEST_CASE("worlds stay within their memory share, and early closed ticks are cou
           world::WorldMerger::kMaxBytes);
 
     constexpr std::size_t kBytes = std::size_t{1} << 20U;
-    Attack attack{.max_bytes = kBytes};
+    ForgedServers attack{.max_bytes = kBytes};
     constexpr std::uint32_t kSessions = 4;
     std::vector<snapshot::Snapshot> shown;
     for (std::uint32_t session = 0; session <= kSessions; ++session) {
@@ -428,7 +428,7 @@ TEST_CASE("worlds stay within their memory share, and early closed ticks are cou
 }
 
 TEST_CASE("views of servers beyond the limit are counted as dropped until one is idle") {
-    Attack attack;
+    ForgedServers attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
     for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
         attack.open(1 + i, fmt::format("invented:{}", i));

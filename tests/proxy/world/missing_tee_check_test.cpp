@@ -19,7 +19,7 @@ Items two_tees() {
 }
 
 /// Checks merged snapshots of a single view.
-struct Watch {
+struct MissingTeeScript {
     world::MissingTeeCheck vanishing{};
     record::ItemTypes types{};
     std::size_t found = 0;
@@ -39,7 +39,7 @@ struct Watch {
 /// Returns the number of missing tees found after `change` has removed the second tee for a while.
 std::size_t found_after(const std::function<void(Items&)>& change, Items items = two_tees(),
                         snapshot::Tick ticks = 80, std::uint16_t gone = 1) {
-    Watch watch;
+    MissingTeeScript watch;
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         watch.look(tick, items);
     }
@@ -114,7 +114,7 @@ TEST_CASE("an incomplete world excuses players, too") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Watch watch;
+        MissingTeeScript watch;
         Items items = two_tees();
         watch.look(100, items);
         items.erase({kCharacter, 1});

@@ -29,7 +29,7 @@ constexpr std::size_t kAmmo = 18;
 constexpr std::size_t kWeapon = 19;
 
 /// Returns the ints of a 0.7 character.
-Ints seven_character(std::int32_t x, std::int32_t y, SetInts more = {}) {
+Ints seven_character(std::int32_t x, std::int32_t y, IndexedInts more = {}) {
     auto data = ints(22, {{1, x}, {2, y}, {8, -1}});
     for (const auto& [index, value] : more) {
         data[index] = value;
@@ -49,12 +49,12 @@ record::Roster roster_of(std::initializer_list<std::string_view> names,
 }
 
 /// A 0.7 view, translated into objects of 0.6.
-struct Told {
+struct TranslatedView {
     snapshot::Snapshot items;
     world::SevenToSixTranslator seven{snapshot::ObjectSet::standard()};
     std::vector<world::View> views;
 
-    explicit Told(const Items& from, const record::Roster* roster = nullptr)
+    explicit TranslatedView(const Items& from, const record::Roster* roster = nullptr)
         : items{to_snapshot(from)}, views{world::make_view(1, 0, items.view(),
                                                            snapshot::Dialect::seven, roster)} {
         seven.translate_views(views);
@@ -122,11 +122,11 @@ struct WorldItems final : TypedRecordSink<WorldItems> {
     Lines findings;
 };
 
-struct Server {
+struct MixedServer {
     WorldItems log;
     world::WorldMerger merger{snapshot::ObjectSet::standard(), log};
 
-    explicit Server(std::uint32_t sessions) {
+    explicit MixedServer(std::uint32_t sessions) {
         for (std::uint32_t session = 1; session <= sessions; ++session) {
             merger.on_input(
                 {.kind = world::MergerInput::Kind::open, .session = session, .server = "a:1"});
@@ -160,7 +160,7 @@ TEST_CASE("common fields are translated by name, and ints that 0.7 lacks are mis
         {{22, 6}, {3, 4, 2, 9, 1, 0, 0}},
         {{23, 2}, {44}}};
     const auto roster = roster_of({"anna", "bob", "cleo"});
-    const Told told{items, &roster};
+    const TranslatedView told{items, &roster};
     CHECK(told.at({kSix, 2}) ==
           ints(22, {{1, 100}, {2, 200}, {8, -1}, {kHealth, 7}, {kAmmo, 9}, {kWeapon, 1}}));
     CHECK(told.missing_ints({kSix, 2}) == std::set<std::size_t>{kPlayerFlags});
@@ -190,24 +190,25 @@ TEST_CASE("each 0.7 pickup becomes the corresponding 0.6 pickup") {
     const std::vector<Ints> six{{0, 0}, {1, 0}, {2, 3}, {2, 2}, {2, 4}, {3, 5}, {2, 1}, {2, 0}};
     for (std::int32_t kind = 0; kind < 8; ++kind) {
         CAPTURE(kind);
-        const Told told{{{{4, 1}, {1, 2, kind}}}};
+        const TranslatedView told{{{{4, 1}, {1, 2, kind}}}};
         CHECK(told.at({4, 1})[2] == six[static_cast<std::size_t>(kind)][0]);
         CHECK(told.at({4, 1})[3] == six[static_cast<std::size_t>(kind)][1]);
     }
     for (const std::int32_t kind : {-1, 8, INT32_MIN, INT32_MAX}) {
         CAPTURE(kind);
-        CHECK(Told{{{{4, 1}, {1, 2, kind}}}}.missing_ints({4, 1}) == std::set<std::size_t>{2, 3});
+        CHECK(TranslatedView{{{{4, 1}, {1, 2, kind}}}}.missing_ints({4, 1}) ==
+              std::set<std::size_t>{2, 3});
     }
 }
 
 TEST_CASE("the ammo count of frozen players and ninjas is missing") {
-    CHECK(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, 4021}, {18, 1}})}}}
+    CHECK(TranslatedView{{{{kSeven, 0}, seven_character(1, 1, {{17, 4021}, {18, 1}})}}}
               .missing_ints({kSix, 0})
               .contains(kAmmo));
-    CHECK(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, 3}, {18, 5}})}}}
+    CHECK(TranslatedView{{{{kSeven, 0}, seven_character(1, 1, {{17, 3}, {18, 5}})}}}
               .missing_ints({kSix, 0})
               .contains(kAmmo));
-    CHECK_FALSE(Told{{{{kSeven, 0}, seven_character(1, 1, {{17, -1}, {18, 1}})}}}
+    CHECK_FALSE(TranslatedView{{{{kSeven, 0}, seven_character(1, 1, {{17, -1}, {18, 1}})}}}
                     .missing_ints({kSix, 0})
                     .contains(kAmmo));
 }
@@ -216,7 +217,7 @@ TEST_CASE("0.7 types are never taken for 0.6 types with the same number") {
     for (std::uint16_t type = 1; type < 64; ++type) {
         CAPTURE(type);
         for (const std::size_t size : {0U, 1U, 5U, 60U}) {
-            const Told told{{{{type, 3}, Ints(size, 9)}}};
+            const TranslatedView told{{{{type, 3}, Ints(size, 9)}}};
             for (std::size_t i = 0; i < told.views[0].items.size(); ++i) {
                 const auto item = told.views[0].items[i];
                 const auto* const six =
@@ -228,7 +229,7 @@ TEST_CASE("0.7 types are never taken for 0.6 types with the same number") {
 }
 
 TEST_CASE("0.6 and 0.7 views of a server are merged into one world") {
-    Server server{2};
+    MixedServer server{2};
     const auto roster = roster_of({"six", "seven", "far"}, 1);
     const Items six{{{6, 0}, ints(8)},
                     {{kSix, 0}, ints(22, {{1, 10}, {5, 900}, {kPlayerFlags, 1}, {kHealth, 9}})},
@@ -267,7 +268,7 @@ TEST_CASE("0.6 and 0.7 views of a server are merged into one world") {
 }
 
 TEST_CASE("a position that differs between 0.6 and 0.7 views is reported") {
-    Server server{2};
+    MixedServer server{2};
     const auto roster = roster_of({"six", "seven"}, 1);
     server.show(1, 100, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
     server.show(2, 100, {{{kSeven, 0}, seven_character(11, 20, {{10, 5}})}}, Dialect::seven,
@@ -277,7 +278,7 @@ TEST_CASE("a position that differs between 0.6 and 0.7 views is reported") {
 }
 
 TEST_CASE("a 0.7 world becomes a 0.6 world with the first 0.6 view") {
-    Server server{2};
+    MixedServer server{2};
     const auto roster = roster_of({"anna", "bob"}, 0);
     const Items seven{{{kSeven, 0}, seven_character(10, 20, {{15, 5}})},
                       {{kSeven, 1}, seven_character(30, 40)},
@@ -326,17 +327,17 @@ TEST_CASE("without a 0.6 view, game_info is made from 0.7's game_data") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const Told told{row.seven};
+        const TranslatedView told{row.seven};
         CHECK(told.at(game) == row.six);
         CHECK(told.missing_ints(game) == std::set<std::size_t>{3, 4, 5, 6, 7});
     }
     for (const Ints& cut : {Ints{}, {70}}) {
-        CHECK_FALSE(Told{{{game, cut}}}.views[0].items.find(game));
+        CHECK_FALSE(TranslatedView{{{game, cut}}}.views[0].items.find(game));
     }
 }
 
 TEST_CASE("a world has a game_info before and after its last 0.6 client leaves") {
-    Server server{2};
+    MixedServer server{2};
     const Items six{{{6, 0}, {3, 4, 70, 0, 10, 20, 1, 2}}, {{kSix, 0}, character(10, 20)}};
     const Items seven{{{6, 0}, {70, 16, 0}},
                       {{7, 0}, {1, 2}},
@@ -365,7 +366,7 @@ TEST_CASE("a world has a game_info before and after its last 0.6 client leaves")
 }
 
 TEST_CASE("ids of translated 0.7 views are restored by the names in messages") {
-    Server server{2};
+    MixedServer server{2};
     record::Roster mapped;
     mapped.add_player({.client_id = 0, .name = "bob"});
     mapped.add_player({.client_id = 1, .own = true, .name = "vera"});

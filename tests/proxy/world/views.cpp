@@ -6,7 +6,7 @@
 
 namespace tw::test {
 
-Ints ints(std::size_t size, SetInts set) {
+Ints ints(std::size_t size, IndexedInts set) {
     Ints data(size);
     for (const auto& [index, value] : set) {
         data[index] = value;

@@ -20,8 +20,8 @@ inline constexpr std::uint16_t kDescribed =
     0x7fff; ///< the first number of UUID types in these tests
 
 /// The ints of an item that are not 0, as `{index, value}`.
-using SetInts = std::initializer_list<std::pair<std::size_t, std::int32_t>>;
-[[nodiscard]] Ints ints(std::size_t size, SetInts set = {});
+using IndexedInts = std::initializer_list<std::pair<std::size_t, std::int32_t>>;
+[[nodiscard]] Ints ints(std::size_t size, IndexedInts set = {});
 
 /// Returns the ints of a client_info with this name.
 [[nodiscard]] Ints client_info(std::string_view name);

@@ -43,9 +43,9 @@ std::vector<std::byte> kill(std::int32_t killer, std::int32_t victim,
 }
 
 /// Stores the messages of each world as text: "100 sv_chat 0 3 hi".
-class Stage final : public record::WorldMessageSink {
+class MessageScript final : public record::WorldMessageSink {
   public:
-    explicit Stage(Dialect world = Dialect::six) : dialect_{world} {}
+    explicit MessageScript(Dialect world = Dialect::six) : dialect_{world} {}
 
     void on_world_message(const record::WorldMessage& message) override {
         CHECK(message.payload.size() > 1);
@@ -129,7 +129,7 @@ TEST_CASE("only messages to all players are passed on") {
         CAPTURE(row.name);
         for (const bool both : {false, true}) {
             CAPTURE(both);
-            Stage stage;
+            MessageScript stage;
             stage.say(1, 100, row.payload);
             if (both) {
                 stage.say(2, 100, row.payload);
@@ -170,7 +170,7 @@ TEST_CASE("a message is passed on as often as one session received it") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Stage stage;
+        MessageScript stage;
         for (const auto& [session, tick] : row.told) {
             stage.say(session, tick, chat(3, "hi"));
         }
@@ -186,7 +186,7 @@ TEST_CASE("a message is passed on as often as one session received it") {
 }
 
 TEST_CASE("the server's own messages need a second recipient unless one session plays alone") {
-    Stage stage;
+    MessageScript stage;
     stage.say(1, 100, chat(-1, "welcome"));
     stage.close(100, {1});
     stage.say(1, 102, chat(-1, "for you"));
@@ -202,7 +202,7 @@ TEST_CASE("the server's own messages need a second recipient unless one session 
 }
 
 TEST_CASE("messages wait for their tick's world, or follow the next one") {
-    Stage stage;
+    MessageScript stage;
     stage.say(1, 104, kill(1, 2));
     stage.close(102, {1});
     CHECK(stage.lines.empty());
@@ -213,7 +213,7 @@ TEST_CASE("messages wait for their tick's world, or follow the next one") {
 }
 
 TEST_CASE("messages dropped to free memory are counted as lost") {
-    Stage stage;
+    MessageScript stage;
     stage.say(1, 100, kill(1, 2));
     stage.close(100, {1});
     stage.say(1, 104, kill(1, 3));
@@ -226,7 +226,7 @@ TEST_CASE("messages dropped to free memory are counted as lost") {
 }
 
 TEST_CASE("the last messages of a closed session are passed on") {
-    Stage stage;
+    MessageScript stage;
     stage.ids[1] = {{0, 20}, {1, 33}};
     stage.close(100, {1});
     stage.say(1, 104, kill(0, 1));
@@ -242,7 +242,7 @@ TEST_CASE("the last messages of a closed session are passed on") {
 TEST_CASE("translated client ids in messages are restored") {
     for (const bool first : {false, true}) {
         CAPTURE(first);
-        Stage stage;
+        MessageScript stage;
         stage.ids[2] = {{0, 20}, {1, 33}, {15, std::nullopt}};
         const auto own = [&] {
             stage.say(1, 100, kill(20, 33));
@@ -269,7 +269,7 @@ TEST_CASE("translated client ids in messages are restored") {
 }
 
 TEST_CASE("0.7 messages are converted for a 0.6 world") {
-    Stage stage;
+    MessageScript stage;
     stage.say(1, 100, chat(3, "hi"));
     stage.say(2, 100, seven_chat(3, "hi"), Dialect::seven);
     stage.say(2, 100, seven_chat(3, "to my team", 2), Dialect::seven);
@@ -286,7 +286,7 @@ TEST_CASE("0.7 messages are converted for a 0.6 world") {
 }
 
 TEST_CASE("messages of a 0.7 world are not converted") {
-    Stage stage{Dialect::seven};
+    MessageScript stage{Dialect::seven};
     stage.say(1, 100, seven_chat(3, "hi"), Dialect::seven);
     stage.say(1, 100, kill(-1, 2, Dialect::seven), Dialect::seven);
     stage.say(1, 100, message("sv_game_msg", Dialect::seven).number(8).number(1).bytes(),
@@ -297,7 +297,7 @@ TEST_CASE("messages of a 0.7 world are not converted") {
 }
 
 TEST_CASE("messages of the previous map run are not passed on") {
-    Stage stage;
+    MessageScript stage;
     stage.say(1, 5000, chat(3, "late"));
     stage.close(4998, {1});
     stage.messages.begin_map_run();
@@ -310,7 +310,7 @@ TEST_CASE("messages of the previous map run are not passed on") {
 }
 
 TEST_CASE("the memory for messages is limited, and lost messages are counted") {
-    Stage stage;
+    MessageScript stage;
     std::uint64_t said = 0;
     for (snapshot::Tick tick = 100; tick < 130; tick += 2) {
         for (int i = 0; i < 1000; ++i, ++said) {
