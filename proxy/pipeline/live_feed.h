@@ -6,7 +6,7 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/web/page_feed.h"
 #include "proxy/web/status_board.h"
-#include "proxy/world/seven_as_six.h"
+#include "proxy/world/seven_to_six.h"
 #include "proxy/world/view.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"

@@ -147,7 +147,7 @@ void ServerWorlds::prepare_views(std::vector<View> views) {
     if (types_.dialect() == snapshot::Dialect::six &&
         shared_->views.back().dialect != types_.dialect()) {
         types_.allow_both_dialects();
-        shared_->seven_as_six.translate_views(shared_->views);
+        shared_->seven_to_six.translate_views(shared_->views);
     }
     id_restorer_.restore_ids(shared_->views, types_);
     gather_roster();

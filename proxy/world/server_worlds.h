@@ -4,11 +4,11 @@
 #include "proxy/record/stats.h"
 #include "proxy/world/difference_log.h"
 #include "proxy/world/id_restorer.h"
-#include "proxy/world/merge.h"
 #include "proxy/world/missing_tee_check.h"
-#include "proxy/world/seven_as_six.h"
+#include "proxy/world/seven_to_six.h"
 #include "proxy/world/view.h"
 #include "proxy/world/view_collector.h"
+#include "proxy/world/view_merger.h"
 #include "proxy/world/world_messages.h"
 #include "snapshot/objects.h"
 
@@ -38,11 +38,11 @@ struct WorldTotals {
 /// Objects and buffers that all ServerWorlds share, to save memory.
 struct SharedMergeState {
     SharedMergeState(const snapshot::ObjectSet& known, MergeDelay ticks)
-        : objects{&known}, delay{ticks}, seven_as_six{known} {}
+        : objects{&known}, delay{ticks}, seven_to_six{known} {}
 
     const snapshot::ObjectSet* objects;
     MergeDelay delay;
-    SevenToSixTranslator seven_as_six;
+    SevenToSixTranslator seven_to_six;
     ViewMerger merge{};
     std::vector<View> views{}; ///< views of the tick that is being merged
     std::vector<ViewDifference> differences{};

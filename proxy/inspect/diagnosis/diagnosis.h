@@ -1,7 +1,7 @@
 #pragma once
 
 #include "proxy/inspect/diagnosis/size_learner.h"
-#include "proxy/inspect/diagnosis/suspects.h"
+#include "proxy/inspect/diagnosis/suspect_values.h"
 #include "proxy/inspect/reporter.h"
 #include "proxy/record/records.h"
 #include "snapshot/delta.h"

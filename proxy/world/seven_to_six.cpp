@@ -1,4 +1,4 @@
-#include "proxy/world/seven_as_six.h"
+#include "proxy/world/seven_to_six.h"
 
 #include <algorithm>
 #include <span>

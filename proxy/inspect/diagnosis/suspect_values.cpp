@@ -1,4 +1,4 @@
-#include "proxy/inspect/diagnosis/suspects.h"
+#include "proxy/inspect/diagnosis/suspect_values.h"
 
 #include "proxy/inspect/diagnosis/diagnosis.h"
 #include "snapshot/cursor.h"
@@ -120,7 +120,7 @@ std::string name_of_int(const snapshot::ObjectSpec* object, std::size_t index) {
 }
 
 // All weights here come from measurements of the values in the deltas of real captures. For the
-// results, see tests/proxy/inspect/suspects_test.cpp.
+// results, see tests/proxy/inspect/suspect_values_test.cpp.
 ValueProbability::ValueProbability(const ValueHistory& history) : value_history_{history} {
     if (history.before.empty() && history.after.empty()) {
         model_item_of_one_snapshot();

@@ -1,7 +1,7 @@
 // Tests flipped bits in values of real games' deltas. This command tries all 10,000:
 // TW_ROUNDS=25 tw_why_test -tc="a flipped bit*"
-// Covers: proxy/inspect/diagnosis/suspects.cpp
-#include "proxy/inspect/diagnosis/suspects.h"
+// Covers: proxy/inspect/diagnosis/suspect_values.cpp
+#include "proxy/inspect/diagnosis/suspect_values.h"
 #include "snapshot/cursor.h"
 #include "snapshot/names.h"
 #include "tests/support/captured_traffic.h"

@@ -1,6 +1,6 @@
-#include "proxy/world/merge.h"
+#include "proxy/world/view_merger.h"
 
-#include "proxy/world/seven_as_six.h"
+#include "proxy/world/seven_to_six.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Covers: proxy/world/dragger_beams.cpp
-#include "proxy/world/merge.h"
+#include "proxy/world/view_merger.h"
 #include "tests/proxy/world/views.h"
 
 #include <algorithm>

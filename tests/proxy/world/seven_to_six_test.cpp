@@ -1,7 +1,7 @@
 // Tests worlds of 0.6 and 0.7 views.
-#include "proxy/world/merge.h"
 #include "proxy/world/server_worlds.h"
-#include "proxy/world/seven_as_six.h"
+#include "proxy/world/seven_to_six.h"
+#include "proxy/world/view_merger.h"
 #include "tests/proxy/world/views.h"
 #include "tests/support/record_sink.h"
 
