@@ -136,7 +136,7 @@ class TakeoverSocket {
 };
 
 /// The first message of a new relay, which contains the version of the messages. The version must
-/// change with every change of the messages or of their parts (relay::TakeoverState,
+/// change with every change of the messages or of their parts (relay::HandedOverState,
 /// relay::Counters, wire::ClientTrustState).
 struct TakeoverHello {
     static constexpr std::string_view kName = "twscope takeover";
@@ -177,7 +177,7 @@ struct TakeoverState {
     std::int64_t paused_at = 0;
     /// The highest session number in the records of the old relay's observers.
     std::uint32_t last_recorded_session = 0;
-    relay::TakeoverState relay{};
+    relay::HandedOverState relay{};
 };
 
 } // namespace tw::process

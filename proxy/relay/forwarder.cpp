@@ -190,7 +190,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
             if (batch_sessions_[i]->num_datagrams == 0) {
                 touched[num_touched++] = batch_sessions_[i];
             }
-            append_datagram(*batch_sessions_[i], i);
+            append_to_session(*batch_sessions_[i], i);
             if (batch_sessions_[i]->resync.is_in_progress()) [[unlikely]] {
                 rewrite_datagram(i);
             }
@@ -263,7 +263,7 @@ void Forwarder::look_for_full_snapshot(Session& session, std::size_t begin,
     }
 }
 
-void Forwarder::append_datagram(Session& session, std::size_t i) noexcept {
+void Forwarder::append_to_session(Session& session, std::size_t i) noexcept {
     const auto index = static_cast<std::uint8_t>(i);
     if (session.num_datagrams == 0) {
         session.first_datagram = index;

@@ -121,7 +121,7 @@ class Forwarder {
     void watch_descriptor(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_upstream_sockets(std::span<const epoll_event> ready);
-    void append_datagram(Session& session, std::size_t i) noexcept;
+    void append_to_session(Session& session, std::size_t i) noexcept;
     void send_to_server(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void delay_datagrams(std::size_t count, Direction direction);

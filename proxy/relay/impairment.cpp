@@ -63,7 +63,7 @@ struct Setting {
     std::span<const SettingUnit> units;
     std::uint64_t min;
     std::uint64_t max;
-    std::string_view expected;
+    std::string_view expected_text;
     std::uint64_t DirectionImpairment::*value; ///< a member that is 0 if the setting is not set
 };
 
@@ -112,7 +112,8 @@ Result<std::uint64_t> parse_value(const Setting& setting, std::string_view text)
                            ? std::nullopt
                            : parse_scaled_number(digits, unit->steps, setting.max);
     if (!value || *value < setting.min) {
-        return Error{fmt::format("{} is {}, not {}", setting.name, setting.expected, quoted(text))};
+        return Error{
+            fmt::format("{} is {}, not {}", setting.name, setting.expected_text, quoted(text))};
     }
     return *value;
 }

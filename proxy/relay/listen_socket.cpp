@@ -106,15 +106,15 @@ DatagramBatch::~DatagramBatch() {
     ::munmap(memory_, kBufferMemory);
 }
 
-int DatagramBatch::receive(int socket, std::size_t at, bool with_names,
-                           bool with_control) noexcept {
+int DatagramBatch::receive(int socket, std::size_t at, bool with_senders,
+                           bool with_destinations) noexcept {
     for (std::size_t i = at; i < kDatagrams; ++i) {
         vectors_[i].iov_len = kBufferBytes;
         msghdr& header = messages_[i].msg_hdr;
-        header.msg_name = with_names ? &sender_addresses_[i] : nullptr;
-        header.msg_namelen = with_names ? sizeof sender_addresses_[i] : 0;
-        header.msg_control = with_control ? control_[i].data() : nullptr;
-        header.msg_controllen = with_control ? control_[i].size() : 0;
+        header.msg_name = with_senders ? &sender_addresses_[i] : nullptr;
+        header.msg_namelen = with_senders ? sizeof sender_addresses_[i] : 0;
+        header.msg_control = with_destinations ? control_[i].data() : nullptr;
+        header.msg_controllen = with_destinations ? control_[i].size() : 0;
     }
     const int received = ::recvmmsg(socket, &messages_[at], static_cast<unsigned>(kDatagrams - at),
                                     MSG_DONTWAIT, nullptr);

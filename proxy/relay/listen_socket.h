@@ -37,11 +37,11 @@ class DatagramBatch {
     DatagramBatch(const DatagramBatch&) = delete;
     DatagramBatch& operator=(const DatagramBatch&) = delete;
 
-    /// Receives datagrams into the buffers from index `at` on. `with_names`: also receives sender
-    /// addresses. `with_control`: also receives destination addresses. Returns the number of
+    /// Receives datagrams into the buffers from index `at` on. `with_senders`: also receives sender
+    /// addresses. `with_destinations`: also receives destination addresses. Returns the number of
     /// datagrams received, or -errno.
-    [[nodiscard]] int receive(int socket, std::size_t at, bool with_names,
-                              bool with_control) noexcept;
+    [[nodiscard]] int receive(int socket, std::size_t at, bool with_senders,
+                              bool with_destinations) noexcept;
 
     [[nodiscard]] mmsghdr& message_header(std::size_t i) noexcept { return messages_[i]; }
 

@@ -91,7 +91,7 @@ Relay::Relay(const Options& options, std::span<Ring* const> rings,
         Ring* const ring = rings.empty() ? nullptr : rings[i];
         relay_threads_.push_back(std::make_unique<RelayThread>(options, i, *observation_, ring));
     }
-    add(options.server, std::move(listening));
+    open_server(options.server, std::move(listening));
 }
 
 Relay::~Relay() {
@@ -126,7 +126,7 @@ void Relay::check_no_forwarding_loop(const SharedServerData& added) const {
 }
 
 /// Adds a server. `listening`: sockets that another relay opened; empty: opens new sockets.
-void Relay::add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
+void Relay::open_server(const ServerOptions& wanted, std::vector<base::UniqueFd> listening) {
     const Udp::endpoint server = resolve_addresses(wanted.host, wanted.port).front();
     const ClientAddressMode mode = choose_client_address_mode(
         options_.client_address, options_.allow_shared_address, base::endpoint_from(server.data()));
@@ -169,7 +169,7 @@ ServerIndex Relay::add_server(const ServerOptions& options, std::vector<base::Un
     check_listen_addresses(options.listen);
     const ServerIndex added = next_server_index();
     try {
-        add(options, std::move(listening));
+        open_server(options, std::move(listening));
     } catch (const std::exception&) {
         if (servers_.size() > added) {
             remove_server(added);
@@ -284,7 +284,7 @@ Relay::TakeoverData Relay::takeover_state(std::span<const ServerIndex> servers) 
     return given;
 }
 
-void Relay::take_over(const TakeoverState& state, std::span<const ServerIndex> servers,
+void Relay::take_over(const HandedOverState& state, std::span<const ServerIndex> servers,
                       std::vector<base::UniqueFd> sockets) {
     std::size_t sessions = 0;
     for (const HandedOverServer& server : state.servers) {

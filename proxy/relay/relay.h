@@ -91,7 +91,7 @@ class Relay {
 
     /// Returns the error of the latest failed attempt to open a client's upstream socket.
     [[nodiscard]] std::error_code last_session_error() const noexcept {
-        return {numbers_.session_error.load(std::memory_order_relaxed), std::system_category()};
+        return {numbers_.last_open_error.load(std::memory_order_relaxed), std::system_category()};
     }
 
     /// Replaces the impairment of all sessions. Callable from any thread. Waiting datagrams are
@@ -117,7 +117,7 @@ class Relay {
     /// The data that another relay needs to continue sessions: their state, and their upstream
     /// sockets in the order of the sessions in `state`.
     struct TakeoverData {
-        TakeoverState state;
+        HandedOverState state;
         std::vector<int> sockets;
     };
 
@@ -134,7 +134,7 @@ class Relay {
     /// Takes over from another relay, before start(). `servers`: this relay's numbers of the
     /// servers in `state`. `sockets`: the upstream sockets of the sessions in `state`, in the same
     /// order. Errors: TakeoverError; this relay must then not be started.
-    void take_over(const TakeoverState& state, std::span<const ServerIndex> servers,
+    void take_over(const HandedOverState& state, std::span<const ServerIndex> servers,
                    std::vector<base::UniqueFd> sockets);
 
     [[nodiscard]] std::size_t num_sessions() const noexcept;
@@ -143,7 +143,7 @@ class Relay {
     [[nodiscard]] Counters counters() const noexcept { return totals(*observation_); }
 
   private:
-    void add(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
+    void open_server(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
     void check_no_forwarding_loop(const SharedServerData& added) const;
     [[nodiscard]] std::pair<std::size_t, std::size_t>
     thread_and_index_of(const SharedServerData& server, std::size_t socket) const;

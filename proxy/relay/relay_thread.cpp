@@ -265,7 +265,7 @@ void RelayThread::join() {
 void ThreadPause::begin_pause() {
     const std::scoped_lock lock{mutex_};
     is_wanted_ = true;
-    waiting_ = 0;
+    num_paused_threads_ = 0;
 }
 
 void ThreadPause::wait_for_end() {
@@ -273,20 +273,20 @@ void ThreadPause::wait_for_end() {
     if (!is_wanted_) {
         return;
     }
-    ++waiting_;
+    ++num_paused_threads_;
     changed_.notify_all();
-    changed_.wait(lock, [this, number = number_] { return number_ != number; });
+    changed_.wait(lock, [this, number = num_ended_pauses_] { return num_ended_pauses_ != number; });
 }
 
 bool ThreadPause::await_threads(std::size_t threads, base::Clock::time_point deadline) {
     std::unique_lock lock{mutex_};
-    return changed_.wait_until(lock, deadline, [&] { return waiting_ == threads; });
+    return changed_.wait_until(lock, deadline, [&] { return num_paused_threads_ == threads; });
 }
 
 void ThreadPause::end_pause() {
     const std::scoped_lock lock{mutex_};
     is_wanted_ = false;
-    ++number_;
+    ++num_ended_pauses_;
     changed_.notify_all();
 }
 

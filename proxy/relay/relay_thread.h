@@ -31,8 +31,8 @@ class ThreadPause {
   private:
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::uint64_t number_ = 0; ///< number of pauses that have ended
-    std::size_t waiting_ = 0;  ///< number of threads that have paused
+    std::uint64_t num_ended_pauses_ = 0; ///< number of pauses that have ended
+    std::size_t num_paused_threads_ = 0; ///< number of threads that have paused
     bool is_wanted_ = false;
 };
 

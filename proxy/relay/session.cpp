@@ -112,7 +112,7 @@ void SessionIndex::add_to_counts(const Session& session) {
     try {
         for (const base::Network& network : base::EnclosingNetworks{session.observed.client}) {
             NetworkCounts& counts = by_network_[network];
-            ++counts.limited;
+            ++counts.against_limit;
             add_if_counted(counts.counter_of(session.standing), 1);
             ++counted;
         }
@@ -129,7 +129,7 @@ void SessionIndex::remove_from_counts(const Session& session, std::size_t networ
             return;
         }
         add_if_counted(found->second.counter_of(session.standing), -1);
-        if (--found->second.limited == 0) {
+        if (--found->second.against_limit == 0) {
             by_network_.erase(found);
         }
     }

@@ -80,7 +80,7 @@ struct HandedOverServer {
 };
 
 /// The data that a relay hands over to another relay.
-struct TakeoverState {
+struct HandedOverState {
     std::uint32_t last_session = 0; ///< the highest HandedOverSession::id assigned so far
     std::uint32_t last_number = 0;  ///< the highest TransferredSessionData::number assigned so far
     std::string impairment;         ///< text for parse_impairment()
@@ -182,7 +182,7 @@ class SessionIndex {
     /// sessions do not count, because their sender addresses can be forged.
     [[nodiscard]] std::size_t
     num_sessions_against_limit(const base::Network& network) const noexcept {
-        return counts_of(network).limited;
+        return counts_of(network).against_limit;
     }
 
     /// Returns the number of a network's verified sessions, or of its unrecognised and unverified
@@ -229,7 +229,7 @@ class SessionIndex {
     };
 
     struct NetworkCounts {
-        std::uint32_t limited = 0; ///< sessions that count against max_sessions
+        std::uint32_t against_limit = 0; ///< sessions that count against max_sessions
         std::uint32_t unverified = 0;
         std::uint32_t verified = 0;
 

@@ -85,7 +85,7 @@ std::unique_ptr<Session> make_session(SharedServerData& server, int epoll,
         server.upstreams.close_socket(made->upstream);
     }
     if (error) {
-        server.numbers.session_error.store(error.value(), std::memory_order_relaxed);
+        server.numbers.last_open_error.store(error.value(), std::memory_order_relaxed);
         return nullptr;
     }
     set_observed_addresses(*made, client, server);
@@ -143,7 +143,7 @@ HandedOverSession takeover_state_of(const Session& session) {
 }
 
 SessionTimers::SessionTimers(milliseconds shortest, Time now)
-    : between_checks_{
+    : check_pause_{
           std::clamp(shortest / kChecksPerTimeout, kShortestBetweenChecks, kLongestBetweenChecks)} {
     begin_batch(now);
 }
@@ -169,7 +169,7 @@ void SessionTimers::free_closed_sessions(bool all) noexcept {
         }
         session.upstreams->close_socket(session.upstream);
         *place = std::move(session.next_closed);
-        --sessions_;
+        --num_sessions_;
     }
 }
 

@@ -25,7 +25,7 @@ struct LastSessionNumbers {
     std::atomic<std::uint32_t> last_number{0};
     /// The highest number of a connectionless session, without the bit that marks such numbers.
     std::atomic<std::uint32_t> last_connless_number{0};
-    std::atomic<int> session_error{0}; ///< errno of the latest failure to open a session
+    std::atomic<int> last_open_error{0}; ///< errno of the latest failure to open a session
 };
 
 /// The data about one server that all relay threads share.
@@ -68,7 +68,7 @@ struct BatchTime {
 /// Creates a session and its upstream socket for the first datagram of a client. `header`: the
 /// datagram's message header. `listener`: the socket that received it. `epoll`: an epoll
 /// instance to which the upstream socket is added. Returns null if no socket can be opened;
-/// LastSessionNumbers::session_error then contains the reason. Errors: std::bad_alloc.
+/// LastSessionNumbers::last_open_error then contains the reason. Errors: std::bad_alloc.
 [[nodiscard]] std::unique_ptr<Session> make_session(SharedServerData& server, int epoll,
                                                     const base::Endpoint& client, msghdr& header,
                                                     const Listener& listener, const BatchTime& now);
@@ -132,14 +132,14 @@ class SessionTimers {
 
     /// Returns the interval at which check_due_sessions() must be called while there are sessions.
     [[nodiscard]] std::chrono::milliseconds check_interval() const noexcept {
-        return std::min(between_checks_, kLongestSleep);
+        return std::min(check_pause_, kLongestSleep);
     }
 
     [[nodiscard]] const BatchTime& batch_time() const noexcept { return now_; }
 
     /// Adds a session, which is checked regularly until it is passed to free_after_sending().
     void add_session(Session& session) noexcept {
-        ++sessions_;
+        ++num_sessions_;
         schedule_check(session);
     }
 
@@ -149,7 +149,7 @@ class SessionTimers {
     void free_closed_sessions(bool all) noexcept;
 
     /// Returns true if the thread has no sessions, not even closed sessions with waiting datagrams.
-    [[nodiscard]] bool has_no_sessions() const noexcept { return sessions_ == 0; }
+    [[nodiscard]] bool has_no_sessions() const noexcept { return num_sessions_ == 0; }
 
   private:
     static constexpr std::chrono::milliseconds kLongestSleep{100};
@@ -160,15 +160,15 @@ class SessionTimers {
         boost::intrusive::constant_time_size<false>>;
 
     void schedule_check(Session& session) noexcept {
-        session.check_at = now_.steady + between_checks_;
+        session.check_at = now_.steady + check_pause_;
         open_sessions_.push_back(session);
     }
 
-    std::chrono::milliseconds between_checks_; ///< the time between two checks of a session
+    std::chrono::milliseconds check_pause_; ///< the time between two checks of a session
     WaitingSessions open_sessions_; ///< the sessions that are not closed, in the order of check_at
     /// The closed sessions, linked by Session::next_closed, so that closing does not allocate.
     std::unique_ptr<Session> closed_;
-    std::size_t sessions_ = 0; ///< number of sessions, including closed ones
+    std::size_t num_sessions_ = 0; ///< number of sessions, including closed ones
     BatchTime now_;
 };
 

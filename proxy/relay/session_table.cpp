@@ -411,7 +411,7 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
             return insert_session(std::move(made));
         }
     } catch (const std::bad_alloc&) {
-        shared_.numbers.session_error.store(ENOMEM, std::memory_order_relaxed);
+        shared_.numbers.last_open_error.store(ENOMEM, std::memory_order_relaxed);
         if (made != nullptr) {
             shared_.upstreams.close_socket(made->upstream);
         }
@@ -482,7 +482,7 @@ void SessionTable::raise_standing(Session& session, ClientStanding standing) {
     try {
         try_raise_standing(session, standing);
     } catch (const std::bad_alloc&) {
-        shared_.numbers.session_error.store(ENOMEM, std::memory_order_relaxed);
+        shared_.numbers.last_open_error.store(ENOMEM, std::memory_order_relaxed);
         counters_->sessions_failed.add(1);
     }
 }

@@ -70,17 +70,17 @@ std::optional<std::uint32_t> LoopbackAddresses::assign_address(const base::Endpo
     const std::scoped_lock lock{mutex_};
     const auto known = assignments_.find(source);
     if (known != assignments_.end()) {
-        ++known->second.sessions;
+        ++known->second.num_sessions;
         return known->second.address;
     }
     const auto start = static_cast<std::uint32_t>(hash_(hash_input_of(source)) % kLoopbackCount);
     for (std::uint32_t step = 0; step < kLoopbackCount; ++step) {
         const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
-        if (is_assignable(address) && taken_.insert(address).second) {
+        if (is_assignable(address) && assigned_addresses_.insert(address).second) {
             try {
-                assignments_.emplace(source, Assignment{.address = address, .sessions = 1});
+                assignments_.emplace(source, Assignment{.address = address, .num_sessions = 1});
             } catch (...) {
-                taken_.erase(address); // the assignment failed
+                assigned_addresses_.erase(address); // the assignment failed
                 throw;
             }
             return address;
@@ -93,11 +93,11 @@ bool LoopbackAddresses::assign_known_address(const base::Endpoint& client, std::
     const std::scoped_lock lock{mutex_};
     const bool in_range = address - kFirstLoopback < kLoopbackCount && is_assignable(address);
     const auto [known, added] = assignments_.try_emplace(
-        base::narrowest_network(client), Assignment{.address = address, .sessions = 0});
-    const bool fits =
-        in_range && (added ? taken_.insert(address).second : known->second.address == address);
+        base::narrowest_network(client), Assignment{.address = address, .num_sessions = 0});
+    const bool fits = in_range && (added ? assigned_addresses_.insert(address).second
+                                         : known->second.address == address);
     if (fits) {
-        ++known->second.sessions;
+        ++known->second.num_sessions;
     } else if (added) {
         assignments_.erase(known);
     }
@@ -107,8 +107,8 @@ bool LoopbackAddresses::assign_known_address(const base::Endpoint& client, std::
 void LoopbackAddresses::release_address(const base::Endpoint& client) {
     const std::scoped_lock lock{mutex_};
     const auto known = assignments_.find(base::narrowest_network(client));
-    if (known != assignments_.end() && --known->second.sessions == 0) {
-        taken_.erase(known->second.address);
+    if (known != assignments_.end() && --known->second.num_sessions == 0) {
+        assigned_addresses_.erase(known->second.address);
         assignments_.erase(known);
     }
 }

@@ -39,13 +39,13 @@ class LoopbackAddresses {
   private:
     struct Assignment {
         std::uint32_t address;
-        std::uint32_t sessions; ///< number of sessions that use the address
+        std::uint32_t num_sessions; ///< number of sessions that use the address
     };
 
     std::mutex mutex_;
     base::SipHash hash_;
     std::map<base::Network, Assignment> assignments_;
-    std::unordered_set<std::uint32_t> taken_;
+    std::unordered_set<std::uint32_t> assigned_addresses_;
 };
 
 /// The socket with which the relay sends a session's datagrams to the server.

@@ -27,7 +27,7 @@ using namespace tw::relay::test;
 constexpr std::chrono::milliseconds kPauseTimeout{2000};
 constexpr std::chrono::milliseconds kNoDatagramWait{50};
 
-TakeoverState sample_state() {
+HandedOverState sample_state() {
     HandedOverSession session;
     session.client.address[0] = std::byte{127};
     session.client.port = 4000;
@@ -57,7 +57,7 @@ TakeoverState sample_state() {
 
 TEST_CASE("a takeover state is read as it was written") {
     const auto bytes = to_archive(sample_state());
-    const auto same = from_archive<TakeoverState>(bytes);
+    const auto same = from_archive<HandedOverState>(bytes);
     REQUIRE(same);
     CHECK((to_archive(*same) == bytes));
     const HandedOverServer& server = same->servers.at(0);
@@ -71,10 +71,10 @@ TEST_CASE("a takeover state that is truncated or too long is rejected") {
     auto bytes = to_archive(sample_state());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
-        CHECK_FALSE(from_archive<TakeoverState>(std::span{bytes}.first(size)));
+        CHECK_FALSE(from_archive<HandedOverState>(std::span{bytes}.first(size)));
     }
     bytes.push_back({});
-    CHECK_FALSE(from_archive<TakeoverState>(bytes));
+    CHECK_FALSE(from_archive<HandedOverState>(bytes));
 }
 
 TEST_CASE("a wrong length in a takeover state allocates little memory") {
@@ -136,7 +136,7 @@ void hand_over(TestRelay& old, TestRelay& next) {
         there.push_back(number_in(i, next.next_server_index()));
     }
     const auto given = old.takeover_state(there);
-    const auto state = from_archive<TakeoverState>(to_archive(given.state));
+    const auto state = from_archive<HandedOverState>(to_archive(given.state));
     REQUIRE(state);
     next.take_over(*state, here, duplicates_of(given.sockets));
     old.stop_for_takeover();
@@ -370,7 +370,7 @@ TEST_CASE("invalid sockets and sessions are rejected") {
 
     struct Row {
         const char* name;
-        std::function<void(TakeoverState&, HandedOverSession&)> change;
+        std::function<void(HandedOverState&, HandedOverSession&)> change;
         int sockets = 1;
         std::optional<int> socket{};
     };
@@ -420,7 +420,7 @@ TEST_CASE("invalid sockets and sessions are rejected") {
     };
     const auto take = [&](const Row& row) {
         const auto next = make_relay(options, old.get());
-        TakeoverState state = given.state;
+        HandedOverState state = given.state;
         row.change(state, state.servers[0].sessions[0]);
         const int socket = row.socket.value_or(given.sockets[0]);
         const std::vector<int> sockets(static_cast<std::size_t>(row.sockets), socket);

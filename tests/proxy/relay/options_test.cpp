@@ -1,12 +1,14 @@
-// Covers: proxy/relay/options.cpp, proxy/pipeline/resync.cpp
+// Covers: proxy/pipeline/resync.cpp
 #include "proxy/relay/options.h"
 #include "proxy/relay/relay.h"
 #include "tests/proxy/relay/udp_peers.h"
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 namespace {
 
@@ -149,6 +151,32 @@ TEST_CASE("without resync functions, a relay changes no datagram") {
         client.send(payload(100, i), relay.address());
         CHECK(client.receive() == payload(100, i));
     }
+}
+
+constexpr int kLeastPriority = 19;
+
+int niceness() {
+    return ::getpriority(PRIO_PROCESS, 0);
+}
+
+TEST_CASE("analysing threads get a lower priority, forwarding threads keep theirs") {
+    const int before = niceness();
+    int forwarding = 0;
+    int looking = 0;
+    int writing = 0;
+    std::thread{[&] {
+        raise_thread_priority();
+        forwarding = niceness();
+    }}.join();
+    std::thread{[&] {
+        lower_thread_priority();
+        looking = niceness();
+        std::thread{[&] { writing = niceness(); }}.join();
+    }}.join();
+    CHECK(forwarding == before);
+    CHECK(looking == std::min(before + 5, kLeastPriority));
+    CHECK(writing == looking);
+    CHECK(niceness() == before);
 }
 
 } // namespace
