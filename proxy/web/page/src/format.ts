@@ -24,12 +24,12 @@ export function formatDuration(seconds: number): string {
     return parts.join(' ');
 }
 
-/** Formats a race time, or the difference of two: 83450 as "1:23.450". */
+/** Formats a race time, or the difference of two: 83450 as "1:23.450", and from an hour on without milliseconds. */
 export function formatRaceTime(time: number): string {
     const ms = Math.abs(time);
     const [hours, minutes] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60];
     const seconds = ((ms % 60_000) / 1000).toFixed(3).padStart(6, '0');
-    return `${time < 0 ? '−' : ''}${hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}` : minutes}:${seconds}`;
+    return `${time < 0 ? '−' : ''}${hours > 0 ? `${hours}:${String(minutes).padStart(2, '0')}:${seconds.slice(0, 2)}` : `${minutes}:${seconds}`}`;
 }
 
 export const formatTime = (ms: number): string => new Date(ms).toLocaleTimeString('en-GB');
