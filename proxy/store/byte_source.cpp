@@ -26,6 +26,10 @@ constexpr std::size_t kBytesPerRead = std::size_t{1} << 18U;
 /// The most text of a frame that waits for the verification of the frame's checksum, in bytes. More
 /// text would not fit into the processor's cache, which would halve the reading speed.
 constexpr std::size_t kMaxUnverifiedText = std::size_t{8} << 20U;
+/// The most bytes that are searched again after damaged frames: this many, and this many times the
+/// bytes of the file. A file could otherwise contain a frame at each byte that reaches to its end.
+constexpr std::uint64_t kMaxSearchedAgain = std::uint64_t{64} << 20U;
+constexpr std::uint64_t kMaxTimesSearchedAgain = 16;
 
 } // namespace
 
@@ -240,8 +244,9 @@ void ByteSource::end_frame() {
 }
 
 /// Skips a damaged frame. The end of the frame is unknown, because its length may be damaged.
-/// Therefore the search for the next frame starts at the first byte of the damaged frame, or at the
-/// current position if the source can be read only once.
+/// Therefore the search for the next frame starts at the second byte of the damaged frame. If that
+/// byte was read in an earlier piece, and the source can be read only once, the search starts at
+/// the current position; if too many bytes were searched again, after the bytes read so far.
 void ByteSource::skip_damaged_frame() {
     damage_start_ = damage_start_.value_or(frame_offset_);
     has_returned_damaged_text_ = has_returned_damaged_text_ || is_returned_early_;
@@ -249,8 +254,13 @@ void ByteSource::skip_damaged_frame() {
     is_within_frame_ = has_more_text_ = is_returned_early_ = false;
     is_searching_ = has_gap_ = true;
     decompressor_ = make_decompressor(zstd_magic());
-    const auto back = static_cast<off_t>(position_ - (frame_offset_ + 1));
-    if (::lseek(file_, -back, SEEK_CUR) >= 0) {
+    const std::uint64_t back = position_ - (frame_offset_ + 1);
+    searched_again_bytes_ += back;
+    if (searched_again_bytes_ > kMaxSearchedAgain + kMaxTimesSearchedAgain * position_) {
+        packed_offset_ = packed_.size();
+    } else if (back <= packed_.size()) {
+        packed_offset_ = packed_.size() - static_cast<std::size_t>(back);
+    } else if (::lseek(file_, -static_cast<off_t>(back), SEEK_CUR) >= 0) {
         position_ = frame_offset_ + 1;
         packed_.clear();
         packed_offset_ = 0;

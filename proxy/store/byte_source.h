@@ -107,6 +107,8 @@ class ByteSource {
     /// frame since then was damaged.
     std::optional<std::uint64_t> damage_start_;
     std::uint64_t skipped_before_damage_ = 0; ///< number of damaged bytes before `damage_start_`
+    /// Number of bytes that were searched again after damaged frames.
+    std::uint64_t searched_again_bytes_ = 0;
     /// True if the file's first frame needs a larger window than kMaxWindowLog, and no complete
     /// frame was found.
     bool needs_larger_window_ = false;

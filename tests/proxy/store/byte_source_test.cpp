@@ -27,10 +27,8 @@ struct LinesAndState {
     bool has_damaged_text = false;
 };
 
-LinesAndState read_lines(const std::string& bytes) {
-    const TemporaryFolder folder;
-    write_text(folder.file("a"), bytes);
-    LineReader reader{folder.file("a")};
+LinesAndState read_lines_of(const std::string& path) {
+    LineReader reader{path};
     LinesAndState result;
     for (std::string_view line; reader.next_line(line);) {
         result.lines.emplace_back(line);
@@ -39,6 +37,24 @@ LinesAndState read_lines(const std::string& bytes) {
     result.end = reader.source().stop_reason();
     result.skipped_bytes = reader.source().skipped_bytes();
     result.has_damaged_text = reader.source().has_returned_damaged_text();
+    return result;
+}
+
+LinesAndState read_lines(const std::string& bytes) {
+    const TemporaryFolder folder;
+    write_text(folder.file("a"), bytes);
+    return read_lines_of(folder.file("a"));
+}
+
+/// Reads bytes from a pipe, which cannot be read twice. Precondition: the pipe has room for them.
+LinesAndState read_lines_from_pipe(const std::string& bytes) {
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe(ends.data()) == 0);
+    REQUIRE(::write(ends[1], bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+    const std::string path = fmt::format("/dev/fd/{}", ends[0]);
+    ::close(ends[1]);
+    LinesAndState result = read_lines_of(path);
+    ::close(ends[0]);
     return result;
 }
 
@@ -177,12 +193,27 @@ TEST_CASE("a damaged frame is skipped, and the frames around it are read") {
             CHECK(found.end == ReadStopReason::file_end);
             skipped_bytes += found.lines == without ? 1U : 0U;
             CHECK((found.lines == with || found.skipped_bytes == bytes.size()));
+            CHECK(read_lines_from_pipe(first + bytes + third).lines == found.lines);
         }
     }
     CHECK(skipped_bytes > second.size()); // changes of a few bits do not matter
     CHECK(read_lines(first + second.substr(0, 50) + third).lines == without);
     CHECK(read_lines(first + second.substr(3) + third).skipped_bytes == second.size() - 3);
     CHECK(read_lines(first + std::string(100'000, 'x') + third).lines == without);
+}
+
+TEST_CASE("a file whose every byte may begin a long damaged frame is read in bounded time") {
+    using namespace std::string_view_literals;
+    // A frame of stored blocks of 15 bytes. Each ends where the next frame has its first block.
+    constexpr std::string_view kBegin = "\x28\xB5\x2F\xFD\x00\x58\x78\x00\x00"sv;
+    std::string nested;
+    for (std::size_t i = 0; i < 200'000; ++i) {
+        nested += kBegin;
+    }
+    const LinesAndState found =
+        read_lines(nested + std::string(1'000'000, 'x') + frame_with_checksum("last\n"));
+    CHECK_FALSE(found.lines.empty());
+    CHECK(found.lines.back() == "last");
 }
 
 TEST_CASE("the parts of a line around a damaged frame are not joined") {
