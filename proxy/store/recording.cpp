@@ -230,6 +230,7 @@ bool Recording::open_segment() {
 void Recording::begin_file() {
     if (!file_start_.empty()) {
         buffer_.insert(0, frame_writer_ ? compress_frame(file_start_) : file_start_);
+        is_start_missing_ = true;
         std::ignore = write_buffer_to_file();
     }
     file_bytes_ = 0;
@@ -400,6 +401,7 @@ bool Recording::write_buffer_to_file() {
     }
     buffer_.clear();
     written_bytes_ = 0;
+    is_start_missing_ = false;
     state.error = 0;
     return true;
 }
@@ -641,7 +643,7 @@ void Recording::finish_writing() {
 /// Writes an entry even if less disk space is free than must stay free. If the disk is full, this
 /// small entry usually fits where the written part of a larger entry was removed.
 void Recording::write_loss_notice(std::string_view entry) {
-    const bool is_entry_start = written_bytes_ == 0 && (file_bytes_ != 0 || file_start_.empty());
+    const bool is_entry_start = written_bytes_ == 0 && (file_bytes_ != 0 || !is_start_missing_);
     if (file_ < 0 || !is_entry_start) {
         return;
     }

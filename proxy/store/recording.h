@@ -123,7 +123,8 @@ class Recording final : public OutputFile {
 
     RecordingOptions options_;
     Disk* disk_;
-    std::string file_start_; ///< the bytes that start each file
+    std::string file_start_;        ///< the bytes that start each file
+    bool is_start_missing_ = false; ///< true if file_start_ is in buffer_, not yet in the file
     int file_ = -1;
     std::string current_path_;     ///< the path of file_
     bool has_locked_file_ = false; ///< true if this process has locked file_
@@ -135,7 +136,7 @@ class Recording final : public OutputFile {
     Clock::time_point frame_started_at_{};
     std::string buffer_;            ///< entries or compressed frames that are being written
     std::size_t written_bytes_ = 0; ///< number of bytes of `buffer_` that are in the file
-    std::uint64_t file_bytes_ = 0;  ///< size of the current file
+    std::uint64_t file_bytes_ = 0;  ///< bytes written to the current file after its start
     bool has_unsynced_data_ = false;
     std::uint64_t last_segment_number_ = 0; ///< number of the last segment
     SegmentAges segment_ages_;

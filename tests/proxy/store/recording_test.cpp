@@ -335,6 +335,23 @@ TEST_CASE("a recording that ends on a full disk says how many records are missin
     }
 }
 
+TEST_CASE("a segment with room for only its header says how many records are missing") {
+    for (const bool compressed : {false, true}) {
+        CAPTURE(compressed);
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        {
+            Recording recording{segment_options(folder, compressed), StartMode::append, disk};
+            disk.room = 0;
+            recording.write("one\n");
+            recording.finish_writing();
+            disk.room = 300;
+            recording.write_loss_notice("lost\n");
+        }
+        CHECK(segment_texts(folder) == std::vector<std::string>{"lost\n"});
+    }
+}
+
 TEST_CASE("with small frames, little data is lost on a full disk") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
