@@ -82,7 +82,7 @@ enum class FieldMerge : std::uint8_t {
 enum class RelationToSix : std::uint8_t {
     same,          ///< the same value
     recomputed,    ///< the same meaning; the value is computed anew and may differ
-    other_meaning, ///< another meaning: 0.7 has no field with the value of the 0.6 field
+    other_meaning, ///< the value has another meaning; the 0.6 value is unknown
 };
 
 /// Families of objects with the same meaning. The client's version determines which object of a

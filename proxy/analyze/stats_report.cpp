@@ -149,7 +149,7 @@ sum_rows_by_name(const std::vector<record::ByteLedgerRow>& rows) {
     return merged;
 }
 
-void write_ledger(Table& table, const StatsReport& report, wire::Direction direction) {
+void write_bytes_by_type(Table& table, const StatsReport& report, wire::Direction direction) {
     const ByteCount all = report.ledger->total(direction);
     if (all.bits == 0) {
         return;
@@ -186,8 +186,8 @@ std::string stats_table(const StatsReport& report) {
                              static_cast<double>(report.duration_ns) / kSecond);
     write_directions(table, report);
     write_snapshots(table, *report.totals);
-    write_ledger(table, report, wire::Direction::s2c);
-    write_ledger(table, report, wire::Direction::c2s);
+    write_bytes_by_type(table, report, wire::Direction::s2c);
+    write_bytes_by_type(table, report, wire::Direction::c2s);
     return table.text;
 }
 

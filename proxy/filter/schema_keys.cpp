@@ -16,8 +16,8 @@
 /// Builds the filter keys of a record type, an item or a place on the map from its schema. Keys in
 /// nested objects and in record::Distribution (count, min, mean, max) get dotted names.
 ///
-/// Each row of a schema has its own type. The rows are converted to one type, UntypedRow, with few
-/// functions for each row, because more took half a minute to compile.
+/// Each row of a schema has its own type. The rows are converted to one type, UntypedSchemaRow, with
+/// few functions for each row, because more took half a minute to compile.
 namespace tw::filter {
 
 namespace {
@@ -174,7 +174,7 @@ std::vector<std::string> cell_names() {
 
 /// A row of a schema of objects, without the types of row and object. The functions take pointers
 /// to the object and to the row's getter.
-struct UntypedRow {
+struct UntypedSchemaRow {
     std::string_view key{}; ///< empty if the row has several keys, or adds those of another object
     const void* get = nullptr;
 
@@ -188,12 +188,12 @@ struct UntypedRow {
 
     // For a row with an object that has its own schema; otherwise null and empty.
     const void* (*find_object)(const void* object, const void* get) = nullptr;
-    std::span<const UntypedRow> rows{};
+    std::span<const UntypedSchemaRow> rows{};
 };
 
 /// Returns the rows of a schema of objects of the type `Object`.
 template <typename Object, const auto& kSchema>
-constexpr std::span<const UntypedRow> untyped_rows();
+constexpr std::span<const UntypedSchemaRow> untyped_schema_rows();
 
 template <typename Object, typename Get>
 decltype(auto) call_getter(const void* object, const void* get) {
@@ -201,12 +201,12 @@ decltype(auto) call_getter(const void* object, const void* get) {
 }
 
 template <typename Object, const auto& kSchema, std::size_t kIndex>
-constexpr UntypedRow untyped_row() {
+constexpr UntypedSchemaRow untyped_row() {
     constexpr const auto& kRow = std::get<kIndex>(kSchema);
     using SchemaRow = std::remove_cvref_t<decltype(kRow)>;
     using Get = std::remove_cvref_t<decltype(kRow.get)>;
     using Type = std::remove_cvref_t<std::invoke_result_t<Get, const Object&>>;
-    UntypedRow untyped{.get = &kRow.get};
+    UntypedSchemaRow untyped{.get = &kRow.get};
     if constexpr (!record::kIsTotals<SchemaRow> && !record::kIsInlined<SchemaRow>) {
         untyped.key = kRow.key.name();
     }
@@ -214,7 +214,7 @@ constexpr UntypedRow untyped_row() {
         untyped.find_object = [](const void* object, const void* get) -> const void* {
             return call_getter<Object, Get>(object, get);
         };
-        untyped.rows = untyped_rows<std::remove_pointer_t<Type>, *kRow.schema>();
+        untyped.rows = untyped_schema_rows<std::remove_pointer_t<Type>, *kRow.schema>();
     } else if constexpr (kKindOf<Type> != std::nullopt) {
         untyped.read = [](const void* object, const void* get, std::size_t part,
                           ReadContext reading) {
@@ -234,22 +234,22 @@ constexpr UntypedRow untyped_row() {
 }
 
 template <typename Object, const auto& kSchema, typename Indices>
-constexpr std::array<UntypedRow, 0> kUntypedRows{};
+constexpr std::array<UntypedSchemaRow, 0> kUntypedRows{};
 template <typename Object, const auto& kSchema, std::size_t... kIndex>
 constexpr std::array kUntypedRows<Object, kSchema, std::index_sequence<kIndex...>>{
     untyped_row<Object, kSchema, kIndex>()...};
 
 template <typename Object, const auto& kSchema>
-constexpr std::span<const UntypedRow> untyped_rows() {
+constexpr std::span<const UntypedSchemaRow> untyped_schema_rows() {
     constexpr std::size_t kCount = std::tuple_size_v<std::remove_cvref_t<decltype(kSchema)>>;
     return kUntypedRows<Object, kSchema, std::make_index_sequence<kCount>>;
 }
 
 /// Adds the keys of the object to which `path` leads. `prefix`: stands before the name of each key.
 // NOLINTNEXTLINE(misc-no-recursion): schemas have at most four levels
-void add_keys(std::span<const UntypedRow> rows, const std::string& prefix,
+void add_keys(std::span<const UntypedSchemaRow> rows, const std::string& prefix,
               std::vector<SchemaKey::Step>& path, SchemaKeys& keys) {
-    for (const UntypedRow& row : rows) {
+    for (const UntypedSchemaRow& row : rows) {
         const std::string name = prefix + std::string{row.key};
         if (row.find_object != nullptr) {
             path.push_back({row.find_object, row.get});
@@ -266,7 +266,7 @@ void add_keys(std::span<const UntypedRow> rows, const std::string& prefix,
     }
 }
 
-SchemaKeys make_keys(std::span<const UntypedRow> rows) {
+SchemaKeys make_keys(std::span<const UntypedSchemaRow> rows) {
     SchemaKeys keys;
     std::vector<SchemaKey::Step> path;
     add_keys(rows, {}, path, keys);
@@ -275,15 +275,16 @@ SchemaKeys make_keys(std::span<const UntypedRow> rows) {
 
 template <std::size_t... kType>
 KeysByType keys_by_type(std::index_sequence<kType...> /*unused*/) {
-    return {make_keys(
-        untyped_rows<std::remove_pointer_t<std::variant_alternative_t<kType, record::Record>>,
-                     *std::get<kType>(record::kSchemas)>())...};
+    return {make_keys(untyped_schema_rows<
+                      std::remove_pointer_t<std::variant_alternative_t<kType, record::Record>>,
+                      *std::get<kType>(record::kSchemas)>())...};
 }
 
 } // namespace
 
 const SchemaKeys& header_keys() {
-    static const auto keys = make_keys(untyped_rows<record::TypedHeader, record::kHeadSchema>());
+    static const auto keys =
+        make_keys(untyped_schema_rows<record::TypedHeader, record::kHeadSchema>());
     return keys;
 }
 
@@ -293,12 +294,13 @@ const KeysByType& record_keys() {
 }
 
 const SchemaKeys& place_keys() {
-    static const auto keys = make_keys(untyped_rows<map::Location, record::kPlaceSchema>());
+    static const auto keys = make_keys(untyped_schema_rows<map::Location, record::kPlaceSchema>());
     return keys;
 }
 
 const SchemaKeys& item_keys() {
-    static const auto keys = make_keys(untyped_rows<record::RecordItem, record::kItemSchema>());
+    static const auto keys =
+        make_keys(untyped_schema_rows<record::RecordItem, record::kItemSchema>());
     return keys;
 }
 

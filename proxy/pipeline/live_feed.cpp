@@ -79,8 +79,9 @@ void LiveFeed::add_byte_ledger(Clock::time_point now) {
     ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         for (record::ByteLedgerRow& row : traffic_counter_.byte_ledger().rows(direction)) {
-            // Leaves out negative counts. When a delta is decoded, the bits of its parts are
-            // subtracted, even if they were not counted because no viewer was connected then.
+            // Leaves out counts below zero, which wrapped around. When a delta is decoded, its bits
+            // move from the row of its message to those of its items; the message was not counted
+            // if no viewer was connected yet.
             if (row.total.bits <= kMaxPlausibleBits) {
                 batch_.ledger.push_back(std::move(row));
             }

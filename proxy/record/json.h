@@ -50,7 +50,7 @@ template <typename Value>
 /// "items_limit".
 template <template <typename> class Totals>
 void add_distributions(boost::json::object& object, const Totals<Distribution>& totals) {
-    const auto cells = cells_of<Totals>(totals);
+    const auto cells = members_as_array<Totals>(totals);
     for (std::size_t i = 0; i < cells.size(); ++i) {
         const DistributionRow& row = distribution_rows<Totals>()[i];
         object.emplace(row.key, distribution_json(cells[i]));

@@ -69,7 +69,9 @@ struct TotalsRow {
     using CellType = Cell;
 
     /// Returns the cells of a struct of these totals or of a derived struct.
-    static constexpr auto get = [](const Totals<Cell>& source) { return cells_of<Totals>(source); };
+    static constexpr auto get = [](const Totals<Cell>& source) {
+        return members_as_array<Totals>(source);
+    };
 
     [[nodiscard]] static const auto& rows() { return rows_describing<Totals, Row>(); }
 };

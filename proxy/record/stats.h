@@ -80,16 +80,16 @@ constexpr Cell snapshot_counter(std::string_view key, CounterTopic topic, std::s
     return cell<Cell>(CounterRow{key, topic, sentence, metric, true});
 }
 
-/// Returns the cells of a struct of totals as an array, in the order of declaration.
+/// Returns the members of a struct of totals as an array, in the order of declaration.
 template <template <typename> class Totals, typename Cell>
-[[nodiscard]] constexpr auto cells_of(const Totals<Cell>& totals) {
+[[nodiscard]] constexpr auto members_as_array(const Totals<Cell>& totals) {
     return std::bit_cast<std::array<Cell, sizeof totals / sizeof(Cell)>>(totals);
 }
 
 /// Returns the rows that describe the cells of `Totals`, in the order of the cells.
 template <template <typename> class Totals, typename Row>
 [[nodiscard]] const auto& rows_describing() {
-    static const auto rows = cells_of<Totals, Row>(Totals<Row>{});
+    static const auto rows = members_as_array<Totals, Row>(Totals<Row>{});
     return rows;
 }
 
@@ -111,7 +111,7 @@ struct CounterValue {
 /// Returns all counters of `totals` with their values, sorted by topic, for reports.
 template <template <typename> class Totals>
 [[nodiscard]] std::vector<CounterValue> counts_by_topic(const Totals<std::uint64_t>& totals) {
-    const auto cells = cells_of<Totals>(totals);
+    const auto cells = members_as_array<Totals>(totals);
     std::vector<CounterValue> counts;
     for (std::size_t i = 0; i < cells.size(); ++i) {
         counts.push_back({&counter_rows<Totals>()[i], cells[i]});
@@ -125,8 +125,8 @@ template <template <typename> class Totals>
 /// Adds each cell of `other` to the same cell of `totals`.
 template <template <typename> class Totals, typename Cell>
 constexpr void merge_totals(Totals<Cell>& totals, const Totals<Cell>& other) {
-    auto cells = cells_of<Totals>(totals);
-    const auto more = cells_of<Totals>(other);
+    auto cells = members_as_array<Totals>(totals);
+    const auto more = members_as_array<Totals>(other);
     for (std::size_t i = 0; i < cells.size(); ++i) {
         if constexpr (std::is_integral_v<Cell>) {
             cells[i] += more[i];

@@ -390,7 +390,7 @@ class NewClientFilter {
         /// The number of entries in a set. A hash selects a set, in which any entry may store it.
         static constexpr std::size_t kWays = 4;
 
-        struct FreeMemory {
+        struct MallocDeleter {
             void operator()(void* memory) const noexcept { std::free(memory); }
         };
 
@@ -404,7 +404,7 @@ class NewClientFilter {
         }
 
         std::size_t sets_;
-        std::unique_ptr<Entry, FreeMemory> entries_;
+        std::unique_ptr<Entry, MallocDeleter> entries_;
     };
 
     enum class BucketPurpose : std::uint8_t { new_sessions, requests };

@@ -95,23 +95,24 @@ void SessionIndex::count_against_limit(Session& session) {
     session.counts_against_limit = true;
 }
 
-std::uint32_t* SessionIndex::NetworkCounts::counter_of(ClientStanding standing) noexcept {
+std::uint32_t* SessionIndex::NetworkSessionCounts::counter_of(ClientStanding standing) noexcept {
     return standing == ClientStanding::verified ? &verified
            : standing == ClientStanding::unrecognised || standing == ClientStanding::unverified
                ? &unverified
                : nullptr;
 }
 
-SessionIndex::NetworkCounts SessionIndex::counts_of(const base::Network& network) const noexcept {
+SessionIndex::NetworkSessionCounts
+SessionIndex::counts_of(const base::Network& network) const noexcept {
     const auto found = by_network_.find(network);
-    return found == by_network_.end() ? NetworkCounts{} : found->second;
+    return found == by_network_.end() ? NetworkSessionCounts{} : found->second;
 }
 
 void SessionIndex::add_to_counts(const Session& session) {
     std::size_t counted = 0;
     try {
         for (const base::Network& network : base::EnclosingNetworks{session.observed.client}) {
-            NetworkCounts& counts = by_network_[network];
+            NetworkSessionCounts& counts = by_network_[network];
             ++counts.against_limit;
             add_if_counted(counts.counter_of(session.standing), 1);
             ++counted;

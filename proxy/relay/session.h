@@ -189,7 +189,7 @@ class SessionIndex {
     /// sessions together. `standing`: `verified` or `unverified`.
     [[nodiscard]] std::size_t num_sessions(const base::Network& network,
                                            ClientStanding standing) const noexcept {
-        const NetworkCounts counts = counts_of(network);
+        const NetworkSessionCounts counts = counts_of(network);
         return standing == ClientStanding::verified ? counts.verified : counts.unverified;
     }
 
@@ -228,7 +228,7 @@ class SessionIndex {
         }
     };
 
-    struct NetworkCounts {
+    struct NetworkSessionCounts {
         std::uint32_t against_limit = 0; ///< sessions that count against max_sessions
         std::uint32_t unverified = 0;
         std::uint32_t verified = 0;
@@ -237,7 +237,7 @@ class SessionIndex {
         [[nodiscard]] std::uint32_t* counter_of(ClientStanding standing) noexcept;
     };
 
-    [[nodiscard]] NetworkCounts counts_of(const base::Network& network) const noexcept;
+    [[nodiscard]] NetworkSessionCounts counts_of(const base::Network& network) const noexcept;
     /// Counts a session for all of its networks. If it throws std::bad_alloc, no counter changes.
     void add_to_counts(const Session& session);
     void remove_from_counts(const Session& session, std::size_t networks) noexcept;
@@ -251,7 +251,7 @@ class SessionIndex {
     }
 
     boost::unordered_flat_map<ClientKey, Session*, KeyHash> by_client_;
-    boost::unordered_flat_map<base::Network, NetworkCounts, KeyHash> by_network_;
+    boost::unordered_flat_map<base::Network, NetworkSessionCounts, KeyHash> by_network_;
     std::vector<std::unique_ptr<Session>> all_;
     std::array<SessionsByAge, 6> by_standing_;
 };

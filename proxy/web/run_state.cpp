@@ -325,7 +325,7 @@ class MetricCollector {
     /// seconds.
     template <template <typename> class Totals>
     void add_summaries(const Totals<record::Distribution>& totals) {
-        const auto cells = record::cells_of<Totals>(totals);
+        const auto cells = record::members_as_array<Totals>(totals);
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const record::DistributionRow& row = record::distribution_rows<Totals>()[i];
             if (!row.metric.empty()) {
@@ -525,7 +525,8 @@ void add_traffic_metrics(MetricCollector& out, const record::SessionStats& total
     const auto& rows = record::counter_rows<record::DirectionCounters>();
     for (std::size_t row = 0; row < rows.size(); ++row) {
         for (std::size_t i = 0; i < totals.directions.size() && !rows[row].metric.empty(); ++i) {
-            const auto cells = record::cells_of<record::DirectionCounters>(totals.directions[i]);
+            const auto cells =
+                record::members_as_array<record::DirectionCounters>(totals.directions[i]);
             out.add(kCounter, rows[row].metric, rows[row].sentence, cells[row],
                     with_label({}, "direction", kDirections[i]));
         }

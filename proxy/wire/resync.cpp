@@ -25,7 +25,7 @@ constexpr std::int32_t kMaxInputBytes = 512;
 /// for clients whose clock is late.
 constexpr std::int32_t kMaxTickDistance = 500;
 
-struct InputPosition {
+struct InputMessagePosition {
     Chunk chunk;
     std::size_t body = 0; ///< offset of the acknowledged tick in the chunk's payload, in bytes
     std::size_t size = 0; ///< size of the encoded acknowledged tick, in bytes
@@ -62,8 +62,8 @@ bool is_six_chunk_packet(const Packet& packet) {
     return packet.kind == PacketKind::chunks && packet.dialect == Dialect::six;
 }
 
-std::optional<InputPosition> find_input(const Packet& packet) {
-    std::optional<InputPosition> found;
+std::optional<InputMessagePosition> find_input(const Packet& packet) {
+    std::optional<InputMessagePosition> found;
     ChunkReader chunks{packet.payload, packet.num_chunks, packet.dialect};
     while (const auto chunk = chunks.next()) {
         const auto head = decode_message_header(chunk->payload, packet.dialect);
@@ -71,10 +71,10 @@ std::optional<InputPosition> find_input(const Packet& packet) {
             continue;
         }
         if (const auto acked = acknowledgement_of(head->body)) {
-            found = InputPosition{.chunk = *chunk,
-                                  .body = head->header_size,
-                                  .size = acked->size,
-                                  .tick = acked->tick};
+            found = InputMessagePosition{.chunk = *chunk,
+                                         .body = head->header_size,
+                                         .size = acked->size,
+                                         .tick = acked->tick};
         } else {
             return std::nullopt; // the server might use this input, which cannot be rewritten
         }

@@ -84,7 +84,7 @@ std::optional<std::uint16_t> PlayerNameIds::last_learned_id(const std::string& n
                : std::nullopt;
 }
 
-void PlayerNameIds::keep_learned_id(const std::string& name) {
+void PlayerNameIds::reuse_last_learned_id(const std::string& name) {
     if (last_learned_id(name)) {
         names_.find(name)->second.last_seen_tick = current_tick_;
     }
@@ -355,13 +355,13 @@ std::optional<std::uint16_t> find_client_id(const ClientIds& ids, std::int32_t n
 
 void IdRestorer::reset() {
     name_ids_.reset();
-    forget_numberings();
+    forget_client_numberings();
     server_id_is_number_ = false;
     id_kinds_.clear();
     renumbered_clients_.clear();
 }
 
-void IdRestorer::forget_numberings() {
+void IdRestorer::forget_client_numberings() {
     numberings_.clear();
     numberings_of_views_.clear();
     sessions_present_.clear();
@@ -456,7 +456,7 @@ void IdRestorer::learn_ids() {
     });
     for_each_present_session([this](const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
-            name_ids_.keep_learned_id(player.name);
+            name_ids_.reuse_last_learned_id(player.name);
         }
     });
 }

@@ -49,7 +49,7 @@ class PlayerNameIds {
     [[nodiscard]] std::optional<std::uint16_t> last_learned_id(const std::string& name) const;
     /// Makes the name keep its most recently learned id in this tick. A later assign_id_if_free()
     /// for the name has no effect in this tick.
-    void keep_learned_id(const std::string& name);
+    void reuse_last_learned_id(const std::string& name);
 
     /// Gives an id from a view to a name whose server id is unknown. Has no effect if the name or
     /// the id is already assigned in this tick.
@@ -141,7 +141,7 @@ class IdRestorer {
     [[nodiscard]] std::size_t memory_bytes() const { return numbering_bytes_; }
 
     /// Forgets which numbers the views use for which players, but not the ids of names.
-    void forget_numberings();
+    void forget_client_numberings();
 
   private:
     static constexpr std::size_t kNumberingBytes = 256;

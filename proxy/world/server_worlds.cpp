@@ -50,7 +50,7 @@ void ServerWorlds::free_memory() {
         num_worlds_written_ = 0;
         messages_.clear();
         report_findings(difference_log_.flush_pending_differences(), newest_event_time_);
-        id_restorer_.forget_numberings();
+        id_restorer_.forget_client_numberings();
     }
 }
 

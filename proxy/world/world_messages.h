@@ -109,7 +109,7 @@ class WorldMessages {
         MessageTexts::iterator text{};
     };
 
-    /// An occurrence of a text that can be passed on now.
+    /// A message of one or more sessions that can be reported now.
     struct ReadyMessage {
         std::uint64_t number = 0;
         record::Timestamp time = 0;

@@ -60,7 +60,7 @@ Huffman::Huffman() {
         nodes_[symbol].symbol = symbol;
     };
     std::size_t end_length = 0;
-    double left = 1; // the share of all codes that the end symbol has
+    double left = 1; // share of the code space that the other symbols leave to the end symbol
     for (std::uint16_t symbol = 0; symbol < kEnd; ++symbol) {
         const std::byte byte{static_cast<std::uint8_t>(symbol)};
         const std::size_t length = wire::huffman_code_lengths().at(symbol);

@@ -77,7 +77,7 @@ class Play {
         }
     }
 
-    /// Adds a message and delivers it without faults, or sends it by send().
+    /// Delivers a message without faults or, at random, passes it to send(), which may damage it.
     void say(Direction direction, const std::vector<Piece>& pieces) {
         if (in_->below(2) == 0) {
             script_.send(direction, pieces);

@@ -127,18 +127,18 @@ class WorldPlay {
         }
     }
 
-    [[nodiscard]] OraclePlay end() {
+    [[nodiscard]] OracleRun end() {
         while (!line_.empty()) {
             deliver_first();
         }
         script_.close("end of capture");
         const record::SessionStats stats = script_.session().totals();
-        OraclePlay play{.difference = seen_.difference,
-                        .sent = sent_.size(),
-                        .rebuilt = expected_.rebuilt.size(),
-                        .baseless = expected_.baseless,
-                        .incomplete = expected_.incomplete(),
-                        .repeated = expected_.repeated};
+        OracleRun play{.difference = seen_.difference,
+                       .sent = sent_.size(),
+                       .rebuilt = expected_.rebuilt.size(),
+                       .baseless = expected_.baseless,
+                       .incomplete = expected_.incomplete(),
+                       .repeated = expected_.repeated};
         const auto agree = [&](const char* what, std::size_t wanted, std::uint64_t got) {
             if (wanted != got && !play.difference) {
                 play.difference = std::string{what} + ": " + std::to_string(wanted) +
@@ -258,7 +258,7 @@ Items sorted(const bench::plain::Items& plain) {
 
 } // namespace
 
-OraclePlay play_worlds(const Choose& choose, std::size_t snapshots) {
+OracleRun play_worlds(const Choose& choose, std::size_t snapshots) {
     WorldPlay play{choose};
     for (std::size_t i = 0; i < snapshots; ++i) {
         play.step();

@@ -9,7 +9,7 @@
 namespace tw::test {
 
 /// The result of play_worlds().
-struct OraclePlay {
+struct OracleRun {
     std::optional<std::string>
         difference{};     ///< the first difference from the expected result; nullopt: none
     std::size_t sent = 0; ///< number of sent snapshots
@@ -22,7 +22,7 @@ struct OraclePlay {
 /// Sends random worlds by our encoder, in packets compressed or not, over a network that loses,
 /// repeats and reorders datagrams, and inspects them. Each complete snapshot whose base has arrived
 /// must equal the world that was sent; all others must be counted.
-[[nodiscard]] OraclePlay play_worlds(const Choose& choose, std::size_t snapshots);
+[[nodiscard]] OracleRun play_worlds(const Choose& choose, std::size_t snapshots);
 
 /// Compares our decoders with the plain ones of tests/bench on damaged Huffman data and deltas:
 /// both must accept the same input and return the same result.

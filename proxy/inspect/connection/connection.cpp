@@ -104,7 +104,7 @@ bool VitalChunkOrder::on_ack(std::uint16_t ack) {
         return false;
     }
     if (ahead + 1 < wire::sequence_distance(last_accepted_chunk_, first_dropped_chunk_)) {
-        last_accepted_chunk_ = ack; // `ack` does not include all missing chunks
+        last_accepted_chunk_ = ack; // acknowledges only a part of the gap
         return true;
     }
     last_accepted_chunk_ =

@@ -94,7 +94,7 @@ void PacketAcceptance::store_activity(record::Timestamp time, wire::Direction di
     other.num_unanswered = std::min(other.num_unanswered + 1, kMaxUnansweredDatagrams);
 }
 
-bool PacketAcceptance::is_receiver_traffic_recorded(wire::Direction direction) const {
+bool PacketAcceptance::has_traffic_from_receiver(wire::Direction direction) const {
     const SideActivity& receiver = side_activities_[wire::index_of(wire::opposite(direction))];
     const SideActivity& sender = side_activities_[wire::index_of(direction)];
     return sees_all_datagrams_ ||
@@ -115,7 +115,7 @@ bool PacketAcceptance::may_refusal_be_wrong(PacketRefusal refusal,
     case PacketRefusal::control_with_chunks:
         return !had_connection_; // the packet may belong to another protocol
     case PacketRefusal::wrong_token:
-        return !is_receiver_traffic_recorded(direction);
+        return !has_traffic_from_receiver(direction);
     default:
         return false;
     }
@@ -182,7 +182,7 @@ wire::HeaderTokenBit PacketAcceptance::meaning_of_token_bit(std::span<const std:
 
 PacketRefusal PacketAcceptance::refusal_of_ack(wire::Direction direction, std::uint16_t ack) {
     AckWindow& window = connection_.ack_window(direction);
-    if (!is_receiver_traffic_recorded(direction)) {
+    if (!has_traffic_from_receiver(direction)) {
         window.reset(ConnectionStart::missed);
     }
     // A server acknowledges only chunks that it received. If it acknowledges a chunk that twscope
@@ -343,8 +343,8 @@ ConnectionChange PacketAcceptance::on_non_six_datagram(std::span<const std::byte
         seven_handshake_.on_seven_packet(reporter.direction(), *packet->header_token));
 }
 
-// An ACCEPT in any session shows whether the server is a DDNet server. DDNet's messages do not
-// prove this, because 0.7 servers of mods send them, too, to clients that announce a DDNet version.
+// DDNet servers translate for 0.7 clients. The ACCEPT packet of any session shows whether a server
+// is one; DDNet's messages do not, because 0.7 servers of mods send them, too, to DDNet's clients.
 bool PacketAcceptance::is_translated_to_seven() const {
     return connection_.token_form() == TokenForm::seven &&
            (seven_handshake_.is_accepted_by_ddnet() ||

@@ -244,7 +244,7 @@ class PacketAcceptance {
     [[nodiscard]] PacketRefusal refusal_of_ack(wire::Direction direction, std::uint16_t ack);
     /// Whether the recording contains what the receiver of this direction's packets sends. Only
     /// then is it known which acknowledgements the receiver accepts.
-    [[nodiscard]] bool is_receiver_traffic_recorded(wire::Direction direction) const;
+    [[nodiscard]] bool has_traffic_from_receiver(wire::Direction direction) const;
     /// Whether this refusal may be wrong, because datagrams may be missing in the recording.
     [[nodiscard]] bool may_refusal_be_wrong(PacketRefusal refusal, wire::Direction direction) const;
     void report_refusal(PacketRefusal refusal, Reporter& reporter);

@@ -197,7 +197,7 @@ class SizeLearner {
         std::vector<UndecidedSnapshot> undecided_snapshots{};
     };
 
-    /// An empty snapshot whose base is an undecided snapshot, or another repeated snapshot.
+    /// A snapshot without changes. Its base is an undecided snapshot or a repeat of one.
     struct RepeatedSnapshot {
         snapshot::Tick tick = 0;
         snapshot::Tick base = 0;

@@ -33,8 +33,8 @@ struct ValueHistory {
     static constexpr std::size_t kMaxPoints = 3;
 
     snapshot::Tick tick = 0;
-    std::span<const ValueAtTick> before{}; ///< the values before, newest first; empty: a new item
-    std::span<const ValueAtTick> after{};  ///< the values after, oldest first
+    std::span<const ValueAtTick> before{}; ///< earlier values, newest first; empty: a new item
+    std::span<const ValueAtTick> after{};  ///< later values, oldest first
     const snapshot::FieldSpec* field{};    ///< the int's field; null if unknown
     double change_rate = 0.5;              ///< probability that the next snapshot changes the int
     /// All values that the int has had so far; empty if it has had many.

@@ -146,7 +146,7 @@ TEST_CASE(
     CHECK(contains(text, "\nThe item, if"));
     CHECK_FALSE(contains(text, "marked"));
 
-    // The byte of the likeliest candidate, if the records name the byte.
+    // The byte of the likeliest candidate is marked if the records contain it.
     records[6].insert(records[6].size() - 1, R"(,"offset":4,"part":0,"hex":"0001000903a0")");
     CHECK(contains(explanation_text(explain(records)),
                    "The bytes of part 0 of the delta, byte 4 marked (a guess)\n"

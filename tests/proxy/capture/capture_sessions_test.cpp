@@ -51,7 +51,7 @@ Bytes connect() {
     return wire::encode_control({.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
 }
 
-Bytes accepted() {
+Bytes accept_packet() {
     return wire::encode_control(
         {.kind = wire::ControlKind::connectaccept, .token = wire::kTokenUnknown});
 }
@@ -129,7 +129,7 @@ TEST_CASE("the server is recognised by its traffic, then by its port") {
     const CaptureEndpoint low = at("192.0.2.2", 40000);
     const Row rows[] = {
         {"a connect goes to it, whatever its port", low, high, connect(), Side::destination},
-        {"an accepted connect comes from it", high, low, accepted(), Side::source},
+        {"an accepted connect comes from it", high, low, accept_packet(), Side::source},
         {"a request for information", low, high, connless("gie3\1"), Side::destination},
         {"information", high, low, connless("inf3"), Side::source},
         {"a game's port", at("192.0.2.9", 1024), kServer, kNonsense, Side::destination},
@@ -230,7 +230,7 @@ TEST_CASE("if a server is given, only its traffic counts") {
 TEST_CASE("a session opens with its first datagram and has both directions") {
     SessionFinder bench;
     bench.see(1 * kSecond, kAnn, kServer);
-    bench.see(2 * kSecond, kServer, kAnn, accepted());
+    bench.see(2 * kSecond, kServer, kAnn, accept_packet());
     bench.see(3 * kSecond, kBob, kServer);
     bench.see(4 * kSecond, kServer, kAnn, kNonsense);
     CHECK(bench.sessions.current_time() == 4 * kSecond);
@@ -279,8 +279,8 @@ TEST_CASE("sessions beyond the limit are refused and counted, and open sessions 
     SessionFinder bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
     bench.see(0, kAnn, kServer);
     bench.see(1, kBob, kServer);
-    bench.see(2, kServer, kBob, accepted());
-    bench.see(3, kServer, kAnn, accepted());
+    bench.see(2, kServer, kBob, accept_packet());
+    bench.see(3, kServer, kAnn, accept_packet());
     CHECK(bench.sessions.refused_datagrams() == 2);
     CHECK(bench.datagrams(1) == 1);
     bench.see(20 * kSecond, kBob, kServer);
@@ -311,7 +311,7 @@ TEST_CASE("a connection replaces a session without a connection, or one without 
         SessionFinder bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
         bench.see(0, kAnn, kServer, row.first);
         if (row.answered) {
-            bench.see(0, kServer, kAnn, row.first == asks ? connless("inf3") : accepted());
+            bench.see(0, kServer, kAnn, row.first == asks ? connless("inf3") : accept_packet());
         }
         bench.see(row.after, kBob, kServer, row.second);
         CHECK(bench.sessions.refused_datagrams() == (row.taken ? 0 : 1));
@@ -341,8 +341,8 @@ TEST_CASE("a client that imitates a server is recognised by messages that only c
 
     const Row rows[] = {
         {"information", connless("inf3"), true},
-        {"an accepted connect", accepted(), true},
-        {"an accepted connect, to the server alone", accepted(), false},
+        {"an accepted connect", accept_packet(), true},
+        {"an accepted connect, to the server alone", accept_packet(), false},
         {"what a server of 0.7 sends", of_seven("sv_weapon_pickup", false), true},
     };
     for (const Row& row : rows) {
@@ -363,7 +363,7 @@ TEST_CASE("a client that imitates a server is recognised by messages that only c
                 }
                 bench.see(2, kAnn, kServer, row.lie);
                 bench.see(3, kAnn, kServer);
-                bench.see(4, kServer, kAnn, accepted());
+                bench.see(4, kServer, kAnn, accept_packet());
                 bench.see(5, kAnn, kServer, row.lie);
                 CHECK(bench.lines().back().ends_with(" open 198.51.100.1:50000 192.0.2.1:8303"));
                 CHECK(bench.log.open == (known ? 2 : 1) + (row.to_others ? 1 : 0));
@@ -376,7 +376,7 @@ TEST_CASE("traffic of other servers is ignored and counted") {
     SessionFinder bench;
     bench.guess.add_server(8303, std::nullopt);
     bench.see(0, kAnn, at("192.0.2.1", 8304));
-    bench.see(1, at("192.0.2.1", 8304), kAnn, accepted());
+    bench.see(1, at("192.0.2.1", 8304), kAnn, accept_packet());
     bench.see(2, kAnn, kServer);
     CHECK(bench.sessions.ignored_datagrams() == 2);
     CHECK(bench.lines().size() == 1);

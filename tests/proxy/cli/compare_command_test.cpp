@@ -45,7 +45,7 @@ void split_into_segments(const std::string& recording, const std::string& folder
 }
 
 /// Changes the number after the last `what`, and returns the tick of the snapshot that contains it.
-std::string change_last_number(std::string& text, const std::string& what, const std::string& by) {
+std::string replace_last_number(std::string& text, const std::string& what, const std::string& by) {
     const std::size_t at = text.rfind(what);
     REQUIRE(at != std::string::npos);
     std::size_t end = at + what.size();
@@ -175,7 +175,7 @@ TEST_CASE("a changed field is reported with its tick and its item") {
         std::filesystem::remove(folder.file("honest.jsonl"));
         const std::string honest = record_capture(folder, "honest.jsonl", row.flags);
         std::string text = read_text(honest);
-        const std::string tick = change_last_number(text, row.key, row.value);
+        const std::string tick = replace_last_number(text, row.key, row.value);
         write_text(recording, text);
         for (const std::string& view : {kMapChange, honest}) {
             const ProgramResult done = twscope({"compare", view, recording});

@@ -471,7 +471,7 @@ constexpr Row kRows[] = {
     {"message or fields.client_id == -1", true},
     {"vital", true},
     {"message and not finding", true},
-    {"name == sv_chat", false}, // findings have a name, too
+    {"name == sv_chat", false}, // findings have the key `name`, too
     {"not message", false},
     {"not fields.client_id == -1", false},
     {"fields.client_id == null", false},

@@ -33,7 +33,7 @@ struct ConsecutiveSnapshots {
 };
 
 /// Collects moments from all sessions of a capture.
-class ConsecutiveCollector final : public TypedRecordSink<ConsecutiveCollector> {
+class ConsecutiveSnapshotsCollector final : public TypedRecordSink<ConsecutiveSnapshotsCollector> {
   public:
     void on(const record::SnapshotRecord& each) {
         if (!each.rebuilt) {
@@ -60,7 +60,7 @@ class ConsecutiveCollector final : public TypedRecordSink<ConsecutiveCollector> 
 
 const std::vector<ConsecutiveSnapshots>& real_moments() {
     static const std::vector<ConsecutiveSnapshots> all = [] {
-        ConsecutiveCollector sink;
+        ConsecutiveSnapshotsCollector sink;
         for (const std::string name :
              {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
             TrafficInspector run{{.messages = false}, sink};

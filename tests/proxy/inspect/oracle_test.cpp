@@ -20,10 +20,10 @@ Choose seeded(std::uint32_t seed) {
 } // namespace
 
 TEST_CASE("over a lossy connection, every sent snapshot is rebuilt or counted as missing") {
-    OraclePlay all;
+    OracleRun all;
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);
-        const OraclePlay play = play_worlds(seeded(seed), 60);
+        const OracleRun play = play_worlds(seeded(seed), 60);
         CAPTURE(play.difference.value_or("none"));
         REQUIRE_FALSE(play.difference);
         all.sent += play.sent;

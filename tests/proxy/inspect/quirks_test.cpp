@@ -348,7 +348,7 @@ std::vector<Piece> ddnet_prelude() {
 
 /// Returns the damaged prelude of DDNet 14.0 to 16.7: without message ids, with an empty third
 /// chunk.
-std::vector<Piece> damaged_prelude() {
+std::vector<Piece> damaged_ddnet_prelude() {
     const auto without_id = [](const Bytes& bytes) {
         return Bytes{bytes.begin() + 1, bytes.end()};
     };
@@ -376,7 +376,7 @@ TEST_CASE("an anti-spoof prelude is reported once and has no other effect") {
     };
 
     const Row rows[] = {{"DDNet since 16.8", ddnet_prelude()},
-                        {"DDNet 14.0 to 16.7, damaged", damaged_prelude()},
+                        {"DDNet 14.0 to 16.7, damaged", damaged_ddnet_prelude()},
                         {"vanilla 0.6.5", vanilla_prelude()}};
     for (const Row& row : rows) {
         CAPTURE(row.name);

@@ -27,8 +27,8 @@ Items many(std::uint16_t count, std::int32_t value = 1'000'000) {
     return items;
 }
 
-void tell_all(SessionScript& script, const std::vector<Bytes>& messages,
-              const std::vector<std::size_t>& order) {
+void send_messages(SessionScript& script, const std::vector<Bytes>& messages,
+                   const std::vector<std::size_t>& order) {
     for (const std::size_t index : order) {
         script.send(kS2c, {non_vital(messages.at(index))});
     }
@@ -44,27 +44,27 @@ TEST_CASE("parts of several ticks may arrive in any order") {
     REQUIRE(first.size() == 4);
     SUBCASE("in order") {
         auto script = playing();
-        tell_all(script, first, {0, 1, 2, 3});
+        send_messages(script, first, {0, 1, 2, 3});
         CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 330"});
         CHECK(script.stats().parts == 4);
     }
     SUBCASE("the last one first, one twice") {
         auto script = playing();
-        tell_all(script, first, {3, 1, 1, 0, 2, 2});
+        send_messages(script, first, {3, 1, 1, 0, 2, 2});
         CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 330"});
         CHECK(script.stats().repeated == 2);
     }
     SUBCASE("interleaved, the older tick completes later") {
         auto script = playing();
-        tell_all(script, first, {0, 1});
-        tell_all(script, second, {0, 1, 2, 3});
-        tell_all(script, first, {2, 3});
+        send_messages(script, first, {0, 1});
+        send_messages(script, second, {0, 1, 2, 3});
+        send_messages(script, first, {2, 3});
         CHECK(script.log().lines({"snapshot", "finding"}) ==
               Lines{"snapshot 12<--1 ok 330", "snapshot 10<--1 ok 330"});
     }
     SUBCASE("one never comes") {
         auto script = playing();
-        tell_all(script, first, {0, 1, 3});
+        send_messages(script, first, {0, 1, 3});
         script.snap(40, kNoBase, kPickupAndPlayer);
         CHECK(script.log().lines({"snapshot", "finding"}) ==
               Lines{"finding snapshot.part_missing tick 10 part 2", "snapshot 40<--1 ok 2"});

@@ -14,7 +14,7 @@ namespace {
 /// Returns totals in which each cell has a different number.
 template <template <typename> class Totals>
 Totals<std::uint64_t> numbered(std::uint64_t first) {
-    auto cells = cells_of<Totals>(Totals<std::uint64_t>{});
+    auto cells = members_as_array<Totals>(Totals<std::uint64_t>{});
     for (std::size_t i = 0; i < cells.size(); ++i) {
         cells[i] = first + i;
     }
@@ -23,7 +23,7 @@ Totals<std::uint64_t> numbered(std::uint64_t first) {
 
 template <template <typename> class Totals>
 void check_sums(const Totals<std::uint64_t>& totals, std::uint64_t first) {
-    const auto cells = cells_of<Totals>(totals);
+    const auto cells = members_as_array<Totals>(totals);
     for (std::size_t i = 0; i < cells.size(); ++i) {
         CAPTURE(counter_rows<Totals>()[i].key);
         CHECK(cells[i] == first + 2 * i);

@@ -145,8 +145,7 @@ TEST_CASE("an unverified player is evicted only if it is silent and a new client
     Peer late;
     REQUIRE(bench.verify(proven));
     REQUIRE(bench.gets_answer(weak, kAcceptUnverified));
-    CHECK_FALSE(
-        bench.gets_answer(late, kBegin, kShortWait)); // and the earlier datagrams are counted
+    CHECK_FALSE(bench.gets_answer(late, kBegin, kShortWait));
     CHECK(bench.totals().unverified_player_sessions == 1);
     std::this_thread::sleep_for(std::chrono::milliseconds{2100});
     CHECK(bench.gets_answer(late, kBegin));

@@ -303,13 +303,13 @@ TEST_CASE("a verified client is a player once the server sends it game data") {
 }
 
 TEST_CASE("each datagram of the server shows whether the client has a slot") {
-    struct Play {
+    struct ServerDatagramRow {
         std::string_view name;
         Bytes bytes;
         bool shows_player;
     };
 
-    const Play rows[]{
+    const ServerDatagramRow rows[]{
         {"a snapshot", chunks({{7, {1, 2}}}, kToken), true},
         {"compressed", chunks({{7, {1, 2}}}, kToken, {}, Compression::always), true},
         {"a keepalive", control(ControlKind::keepalive, kToken), true},
@@ -318,7 +318,7 @@ TEST_CASE("each datagram of the server shows whether the client has a slot") {
         {"no chunks", chunks({}, kToken), false},
         {"nothing", {}, false},
     };
-    for (const Play& row : rows) {
+    for (const ServerDatagramRow& row : rows) {
         CAPTURE(row.name);
         ClientTrustState state{.trust = Trust::player, .token = kToken};
         CHECK(judge_datagram(state, kS2c, row.bytes).shows_player == row.shows_player);
@@ -328,7 +328,7 @@ TEST_CASE("each datagram of the server shows whether the client has a slot") {
 }
 
 TEST_CASE("only datagrams that servers answer count as answered") {
-    struct Asked {
+    struct RequestRow {
         std::string_view name;
         Trust before;
         Bytes bytes;
@@ -343,7 +343,7 @@ TEST_CASE("only datagrams that servers answer count as answered") {
         payload.resize(payload.size() + behind);
         return encode_connless(payload);
     };
-    const Asked rows[]{
+    const RequestRow rows[]{
         {"an info request", Trust::connless, request("gie3", 1), true},
         {"one without its token: 14 bytes", Trust::connless, request("gie3", 0), false},
         {"one with more behind it", Trust::connless, request("gie3", 2), false},
@@ -358,7 +358,7 @@ TEST_CASE("only datagrams that servers answer count as answered") {
         {"an input of a player", Trust::player, input(1), true},
         {"an input where the server plays", Trust::unverified_player, input(1), true},
     };
-    for (const Asked& row : rows) {
+    for (const RequestRow& row : rows) {
         CAPTURE(row.name);
         ClientTrustState state{.trust = row.before};
         CHECK(judge_datagram(state, kC2s, row.bytes).is_answered == row.is_answered);

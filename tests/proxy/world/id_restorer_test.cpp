@@ -298,7 +298,7 @@ TEST_CASE("the numbering of an absent session is forgotten") {
         last = tell(restorer, {{1, abc, 0, 0}});
     }
     CHECK(last == Lines{"anna 0 views", "bob 1 views", "cleo 2 views"});
-    restorer.forget_numberings();
+    restorer.forget_client_numberings();
     CHECK(restorer.memory_bytes() == 0);
     CHECK(tell(restorer, {{1, abc, 0, 0}}) == last);
 }
@@ -389,7 +389,7 @@ TEST_CASE("ids offered by views yield only to the server's ids") {
     CHECK(ids.assign_id("bar")->kind == IdKind::twscope);
     CHECK(id_of(ids, "qux") == 129);
     ids.begin_tick();
-    ids.keep_learned_id("foo");
+    ids.reuse_last_learned_id("foo");
     ids.assign_id_if_free("qux", 4); // baz left
     ids.assign_id_if_free("bar", 3);
     CHECK(id_of(ids, "qux") == 4);
@@ -397,7 +397,7 @@ TEST_CASE("ids offered by views yield only to the server's ids") {
     CHECK(id_of(ids, "bar") == 128);
     CHECK(id_of(ids, "baz") == 129);
     ids.begin_tick();
-    ids.assign_id_if_free("foo", 9); // a learned id is kept only after keep_learned_id()
+    ids.assign_id_if_free("foo", 9); // a learned id is kept only after reuse_last_learned_id()
     CHECK(id_of(ids, "foo") == 9);
     CHECK(ids.last_learned_id("foo") == std::nullopt);
     ids.learn_id("baz", 9);

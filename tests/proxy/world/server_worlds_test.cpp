@@ -461,7 +461,7 @@ TEST_CASE("views of servers beyond the limit are counted as dropped until one is
 TEST_CASE("a removed server that returns gets a new map run") {
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
 
-    struct Runs final : TypedRecordSink<Runs> {
+    struct WorldRunLog final : TypedRecordSink<WorldRunLog> {
         void on(const record::WorldRecord& world) { seen.push_back(world.run); }
 
         std::vector<std::uint32_t> seen;
