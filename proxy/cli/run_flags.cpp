@@ -296,7 +296,7 @@ void RunFlags::check_inspection_flags() const {
         }
     }
     if (!given.empty()) {
-        throw usage_error("{} {} inspection; drop --no-inspect", fmt::join(given, " and "),
+        throw usage_error("{} {} inspection; drop --no-inspect", fmt::join(given, ", "),
                           given.size() == 1 ? "needs" : "need");
     }
 }

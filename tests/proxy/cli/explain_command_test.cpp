@@ -226,12 +226,10 @@ TEST_CASE("a recording is recognised by any first record, in a file and in a pip
         int status;
     };
 
-    const std::string nothing = "Nothing to explain: no finding about snapshots in 0 sessions.\n";
     const Row rows[] = {
         {"a torn line", "orn\"}\n" + lines, story, 3},
         {"a blank line", '\n' + lines, story, 3},
         {"a byte order mark", "\xef\xbb\xbf{}\n" + lines, story, 3},
-        {"no lines", "", nothing, 0},
         {"no record", "hello\n", "", 2},
     };
     for (const Row& row : rows) {
@@ -249,4 +247,8 @@ TEST_CASE("a recording is recognised by any first record, in a file and in a pip
         }
     }
     CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
+    write_text(folder.file("empty"), "");
+    CHECK(twscope({"explain", folder.file("empty")}).status == 2);
+    CHECK(run_in_shell("cat " + folder.file("empty") + " | $twscope explain -").out ==
+          "Nothing to explain: no finding about snapshots in 0 sessions.\n");
 }
