@@ -168,7 +168,7 @@ TEST_CASE("findings, also those left out by the limit, are counted in total and 
 
 TEST_CASE("a server is silent from the finding that begins the silence to the one that ends it") {
     const auto silence = [](std::string_view detail) {
-        return fmt::format(R"(,"id":"session.server_silence","severity":"warning","detail":"{}",)"
+        return fmt::format(R"(,"id":"session.server_silent","severity":"warning","detail":"{}",)"
                            R"("value":3000,"lost":12)",
                            detail);
     };
