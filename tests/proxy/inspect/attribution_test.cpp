@@ -53,7 +53,7 @@ class VerifiedBits final : public inspect::Observer {
     std::uint64_t total = 0;
 };
 
-/// Inspects sessions and counts their bytes.
+/// Inspects sessions and attributes their bytes to the rows of a ledger.
 class CountedTraffic {
   public:
     CountedTraffic() {
@@ -61,7 +61,7 @@ class CountedTraffic {
         observers_.add_observer(verified_bits_);
     }
 
-    void datagram(std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
+    void add_datagram(std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
         if (opened_.emplace(session, true).second) {
             inspector_.on_open(session, time_, "client", "server");
         }
@@ -69,9 +69,9 @@ class CountedTraffic {
         inspector_.on_datagram(session, time_ += 1'000'000, direction, bytes);
     }
 
-    void finish() { inspector_.close_all_sessions(time_, "end of test"); }
+    void close_sessions() { inspector_.close_all_sessions(time_, "end of test"); }
 
-    [[nodiscard]] std::uint64_t payload(wire::Direction direction) const {
+    [[nodiscard]] std::uint64_t payload_bytes(wire::Direction direction) const {
         return payload_[direction == wire::Direction::s2c ? 1 : 0];
     }
 
@@ -79,11 +79,11 @@ class CountedTraffic {
 
     [[nodiscard]] record::SessionStats totals() const { return inspector_.totals(); }
 
-    void from_server(const Bytes& bytes) { datagram(1, wire::Direction::s2c, bytes); }
+    void add_from_server(const Bytes& bytes) { add_datagram(1, wire::Direction::s2c, bytes); }
 
     /// Returns the total of a row of the server's bytes.
-    [[nodiscard]] record::ByteCount find(ByteGroup group, std::string_view name,
-                                         BytePart part = BytePart::whole) const {
+    [[nodiscard]] record::ByteCount row_total(ByteGroup group, std::string_view name,
+                                              BytePart part = BytePart::whole) const {
         for (const record::ByteLedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
             if (row.group == group && row.name == name && row.part == part) {
                 return row.total;
@@ -94,7 +94,7 @@ class CountedTraffic {
 
     void check_sums() const {
         for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {
-            CHECK(ledger_.total(direction).bits == 8 * payload(direction));
+            CHECK(ledger_.total(direction).bits == 8 * payload_bytes(direction));
         }
         record::ByteCount items;
         for (const record::ByteLedgerRow& row : ledger_.rows(wire::Direction::s2c)) {
@@ -127,25 +127,25 @@ constexpr std::size_t kMaxDatagrams = 6'000;
 
 /// Inspects a capture. `change` may change, drop or duplicate its datagrams.
 template <typename F>
-void feed_capture(CountedTraffic& run, const std::string& name, F&& change) {
+void inspect_capture(CountedTraffic& run, const std::string& name, F&& change) {
     auto traffic = test::read_traffic(name);
     traffic.resize(std::min(traffic.size(), kMaxDatagrams));
     for (const test::TrafficDatagram& datagram : traffic) {
         change(datagram.session, datagram.direction, datagram.bytes);
     }
-    run.finish();
+    run.close_sessions();
 }
 
 /// Inspects an unchanged capture.
-void feed_capture(CountedTraffic& run, const std::string& name) {
-    feed_capture(run, name,
-                 [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
-                     run.datagram(session, direction, bytes);
-                 });
+void inspect_capture(CountedTraffic& run, const std::string& name) {
+    inspect_capture(run, name,
+                    [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
+                        run.add_datagram(session, direction, bytes);
+                    });
 }
 
-Bytes packet_of(const Bytes& message, wire::PacketSpec spec = {}, bool vital = false,
-                std::uint16_t sequence = 0, bool resend = false) {
+Bytes make_packet(const Bytes& message, wire::PacketSpec spec = {}, bool vital = false,
+                  std::uint16_t sequence = 0, bool resend = false) {
     Bytes chunks;
     wire::append_chunk(chunks, vital, sequence, resend, message, spec.dialect);
     spec.num_chunks = 1;
@@ -181,15 +181,15 @@ TEST_CASE("every bit of a capture is counted exactly once") {
     for (const char* name : {"bench-4.pcap.gz", "bench-64.pcap.gz"}) {
         CAPTURE(name);
         CountedTraffic run;
-        feed_capture(run, name);
+        inspect_capture(run, name);
         run.check_sums();
         const auto totals = run.totals();
         CHECK(totals.verified > 0);
         CHECK(totals.verified == totals.snapshots);
-        CHECK(run.find(ByteGroup::item, "character", BytePart::fields).count > 0);
-        CHECK(run.find(ByteGroup::unused, "malformed").bits == 0);
-        CHECK(run.find(ByteGroup::delta, "damaged").bits == 0);
-        // What was decompressed is what the items, messages and the rest have in bytes.
+        CHECK(run.row_total(ByteGroup::item, "character", BytePart::fields).count > 0);
+        CHECK(run.row_total(ByteGroup::unused, "malformed").bits == 0);
+        CHECK(run.row_total(ByteGroup::delta, "damaged").bits == 0);
+        // The rows' bytes add up to the decompressed bytes.
         const auto& s2c = totals.directions[1];
         CHECK(run.ledger().total(wire::Direction::s2c).bytes ==
               s2c.bytes - s2c.compressed_bytes + s2c.decompressed_bytes);
@@ -200,32 +200,32 @@ TEST_CASE("every bit is counted despite lost, duplicate, reordered or damaged da
     std::mt19937 random{20240607}; // NOLINT(bugprone-random-generator-seed): repeatable
     CountedTraffic run;
     Bytes held;
-    feed_capture(run, "bench-4.pcap.gz",
-                 [&](std::uint64_t session, wire::Direction direction, const Bytes& original) {
-                     Bytes bytes = original;
-                     switch (random() % 20) {
-                     case 0:
-                         return;
-                     case 1:
-                         run.datagram(session, direction, bytes);
-                         break;
-                     case 2:
-                         bytes[random() % bytes.size()] ^= std::byte{0x10};
-                         break;
-                     case 3:
-                         bytes.resize(random() % bytes.size());
-                         break;
-                     case 4:
-                         bytes.resize(bytes.size() + random() % 8);
-                         break;
-                     case 5:
-                         std::swap(held, bytes);
-                         break;
-                     default:
-                         break;
-                     }
-                     run.datagram(session, direction, bytes);
-                 });
+    inspect_capture(run, "bench-4.pcap.gz",
+                    [&](std::uint64_t session, wire::Direction direction, const Bytes& original) {
+                        Bytes bytes = original;
+                        switch (random() % 20) {
+                        case 0:
+                            return;
+                        case 1:
+                            run.add_datagram(session, direction, bytes);
+                            break;
+                        case 2:
+                            bytes[random() % bytes.size()] ^= std::byte{0x10};
+                            break;
+                        case 3:
+                            bytes.resize(random() % bytes.size());
+                            break;
+                        case 4:
+                            bytes.resize(bytes.size() + random() % 8);
+                            break;
+                        case 5:
+                            std::swap(held, bytes);
+                            break;
+                        default:
+                            break;
+                        }
+                        run.add_datagram(session, direction, bytes);
+                    });
     run.check_sums();
     CHECK(run.totals().directions[1].duplicates > 0);
     CHECK(run.totals().directions[1].reordered > 0);
@@ -239,25 +239,26 @@ TEST_CASE("the bits counted for items are those of verified deltas, despite forg
             CAPTURE(name);
             CAPTURE(forged);
             CountedTraffic run;
-            feed_capture(
+            inspect_capture(
                 run, name,
                 [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
-                    run.datagram(session, direction, bytes);
+                    run.add_datagram(session, direction, bytes);
                     if (!forged || direction != wire::Direction::s2c || random() % 4 != 0) {
                         return;
                     }
                     const auto tick = static_cast<std::int32_t>(random() % 4'000);
                     const Bytes forgeries[] = {
-                        packet_of(full_snap_single(tick, small_delta(), kSmallCrc)),
-                        packet_of(full_snap_single(tick, small_delta(), 1)),
-                        packet_of(full_snap_single(2'000'000'000, small_delta(), kSmallCrc)),
-                        packet_of(full_snap_single(-5, small_delta())),
-                        packet_of(full_snap_single(tick, Bytes(20, std::byte{0xff}))),
-                        packet_of(full_snap_part(tick, 2, 0, Bytes(snapshot::kMaxPartSize))),
-                        packet_of(full_snap_part(tick, 2, 1, Bytes(30)),
-                                  {.compression = wire::Compression::always}),
-                        packet_of(full_snap_part(tick, 70, 1, Bytes(30)))};
-                    run.datagram(session, direction, forgeries[random() % std::size(forgeries)]);
+                        make_packet(full_snap_single(tick, small_delta(), kSmallCrc)),
+                        make_packet(full_snap_single(tick, small_delta(), 1)),
+                        make_packet(full_snap_single(2'000'000'000, small_delta(), kSmallCrc)),
+                        make_packet(full_snap_single(-5, small_delta())),
+                        make_packet(full_snap_single(tick, Bytes(20, std::byte{0xff}))),
+                        make_packet(full_snap_part(tick, 2, 0, Bytes(snapshot::kMaxPartSize))),
+                        make_packet(full_snap_part(tick, 2, 1, Bytes(30)),
+                                    {.compression = wire::Compression::always}),
+                        make_packet(full_snap_part(tick, 70, 1, Bytes(30)))};
+                    run.add_datagram(session, direction,
+                                     forgeries[random() % std::size(forgeries)]);
                 });
             run.check_sums();
             CHECK(run.totals().verified > 0);
@@ -269,28 +270,28 @@ TEST_CASE("a forged tick far ahead only changes how its own datagram is counted"
     // Without tokens, anyone who guesses the addresses can send this datagram.
     const char* const capture = "../golden/tokenless-map-change.pcap";
     CountedTraffic honest;
-    feed_capture(honest, capture);
-    Bytes forged = packet_of(full_snap_single(2'000'000'000, small_delta(), kSmallCrc));
+    inspect_capture(honest, capture);
+    Bytes forged = make_packet(full_snap_single(2'000'000'000, small_delta(), kSmallCrc));
     CountedTraffic run;
     int passed = 0;
-    feed_capture(run, capture,
-                 [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
-                     const bool of_chunks = (bytes[0] & std::byte{0x30}) == std::byte{0};
-                     if (direction == wire::Direction::s2c && of_chunks && ++passed == 60) {
-                         // The acknowledgement of the moment: without it the client drops the
-                         // packet.
-                         forged[0] = bytes[0] & std::byte{0x03};
-                         forged[1] = bytes[1];
-                         run.datagram(session, wire::Direction::s2c, forged);
-                     }
-                     run.datagram(session, direction, bytes);
-                 });
+    inspect_capture(run, capture,
+                    [&](std::uint64_t session, wire::Direction direction, const Bytes& bytes) {
+                        const bool of_chunks = (bytes[0] & std::byte{0x30}) == std::byte{0};
+                        if (direction == wire::Direction::s2c && of_chunks && ++passed == 60) {
+                            // The client drops a packet without a current acknowledgement.
+                            forged[0] = bytes[0] & std::byte{0x03};
+                            forged[1] = bytes[1];
+                            run.add_datagram(session, wire::Direction::s2c, forged);
+                        }
+                        run.add_datagram(session, direction, bytes);
+                    });
     REQUIRE(passed >= 60);
     run.check_sums();
     CHECK(run.totals().verified == honest.totals().verified);
-    CHECK(run.find(ByteGroup::unused, "snapshot of a stray tick").bytes == small_delta().size());
-    CHECK(run.find(ByteGroup::unused, "repeated snapshot") ==
-          honest.find(ByteGroup::unused, "repeated snapshot"));
+    CHECK(run.row_total(ByteGroup::unused, "snapshot of a stray tick").bytes ==
+          small_delta().size());
+    CHECK(run.row_total(ByteGroup::unused, "repeated snapshot") ==
+          honest.row_total(ByteGroup::unused, "repeated snapshot"));
     // Only these rows change: the header, chunk header, id and fields of the forged datagram.
     const auto count_other_rows = [&](const CountedTraffic& each) {
         std::map<std::string, std::uint64_t> rows;
@@ -326,9 +327,9 @@ TEST_CASE("a rejected delta is counted under the reason of the rejection") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         CountedTraffic run;
-        run.from_server(packet_of(row.message));
-        run.finish();
-        CHECK(run.find(ByteGroup::unused, row.line).bytes > 0);
+        run.add_from_server(make_packet(row.message));
+        run.close_sessions();
+        CHECK(run.row_total(ByteGroup::unused, row.line).bytes > 0);
         run.check_sums();
     }
 }
@@ -343,21 +344,21 @@ TEST_CASE("every bit of random datagrams is counted") {
             bytes[0] &= std::byte{0x83}; // packets of chunks
             bytes[2] &= std::byte{0x07};
         }
-        run.datagram(1 + random() % 3,
-                     random() % 2 == 0 ? wire::Direction::c2s : wire::Direction::s2c, bytes);
+        run.add_datagram(1 + random() % 3,
+                         random() % 2 == 0 ? wire::Direction::c2s : wire::Direction::s2c, bytes);
     }
-    run.finish();
+    run.close_sessions();
     run.check_sums();
 }
 
 TEST_CASE("a delta's bytes are counted for its items") {
     CountedTraffic run;
-    run.from_server(packet_of(full_snap_single(100, small_delta(), kSmallCrc)));
-    run.finish();
+    run.add_from_server(make_packet(full_snap_single(100, small_delta(), kSmallCrc)));
+    run.close_sessions();
     run.check_sums();
     const auto bytes = [&](ByteGroup group, std::string_view name,
                            BytePart part = BytePart::whole) {
-        return run.find(group, name, part).bytes;
+        return run.row_total(group, name, part).bytes;
     };
     CHECK(bytes(ByteGroup::packet, "header") == 3);
     CHECK(bytes(ByteGroup::chunk, "header") == 2);
@@ -380,17 +381,20 @@ TEST_CASE("a delta in several parts is counted once it is complete, in any order
     for (const bool swapped : {false, true}) {
         CAPTURE(swapped);
         CountedTraffic run;
-        run.from_server(packet_of(full_snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
-        CHECK(run.find(ByteGroup::delta, "counts").bytes == 0);
-        // The second one is compressed: its bytes keep their own prices.
-        run.from_server(packet_of(full_snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
-                                  {.compression = wire::Compression::always}));
-        CHECK(run.find(ByteGroup::delta, "counts").bytes == 3);
-        CHECK(run.find(ByteGroup::delta, "surplus").bytes == body.size() - small_delta().size());
+        run.add_from_server(
+            make_packet(full_snap_part(100, 2, swapped ? 1 : 0, swapped ? last : first)));
+        CHECK(run.row_total(ByteGroup::delta, "counts").bytes == 0);
+        // The second part is compressed: its bytes are counted with their compressed sizes.
+        run.add_from_server(
+            make_packet(full_snap_part(100, 2, swapped ? 0 : 1, swapped ? first : last),
+                        {.compression = wire::Compression::always}));
+        CHECK(run.row_total(ByteGroup::delta, "counts").bytes == 3);
+        CHECK(run.row_total(ByteGroup::delta, "surplus").bytes ==
+              body.size() - small_delta().size());
         run.check_sums();
-        run.from_server(packet_of(full_snap_part(100, 2, 0, first)));
-        CHECK(run.find(ByteGroup::unused, "repeated snapshot").bytes == first.size());
-        run.finish();
+        run.add_from_server(make_packet(full_snap_part(100, 2, 0, first)));
+        CHECK(run.row_total(ByteGroup::unused, "repeated snapshot").bytes == first.size());
+        run.close_sessions();
         run.check_sums();
     }
 }
@@ -398,26 +402,27 @@ TEST_CASE("a delta in several parts is counted once it is complete, in any order
 TEST_CASE("a delta with a missing part is counted as incomplete") {
     struct Row {
         const char* name;
-        std::vector<Bytes> behind; ///< packets behind the one part
+        std::vector<Bytes> behind; ///< packets after the part
     };
 
     const Bytes part(snapshot::kMaxPartSize);
     const Row rows[] = {
         {"the session ends", {}},
-        {"a much younger one comes", {packet_of(full_snap_single(200, small_delta()))}},
-        {"a single one of the same tick comes", {packet_of(full_snap_single(100, small_delta()))}},
+        {"a much younger one comes", {make_packet(full_snap_single(200, small_delta()))}},
+        {"a single one of the same tick comes",
+         {make_packet(full_snap_single(100, small_delta()))}},
         {"a contradicting part comes, and nothing more",
-         {packet_of(full_snap_part(100, 3, 1, {}))}},
+         {make_packet(full_snap_part(100, 3, 1, {}))}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         CountedTraffic run;
-        run.from_server(packet_of(full_snap_part(100, 2, 0, part)));
+        run.add_from_server(make_packet(full_snap_part(100, 2, 0, part)));
         for (const Bytes& bytes : row.behind) {
-            run.from_server(bytes);
+            run.add_from_server(bytes);
         }
-        run.finish();
-        CHECK(run.find(ByteGroup::unused, "incomplete snapshot").bytes == part.size());
+        run.close_sessions();
+        CHECK(run.row_total(ByteGroup::unused, "incomplete snapshot").bytes == part.size());
         run.check_sums();
     }
 }
@@ -425,19 +430,19 @@ TEST_CASE("a delta with a missing part is counted as incomplete") {
 TEST_CASE("duplicates and chunks after a gap are counted separately") {
     const Bytes ready = test::message("con_ready").bytes();
     CountedTraffic run;
-    run.from_server(packet_of(ready, {}, true, 5));
-    run.from_server(packet_of(ready, {}, true, 5, true)); // had it
-    run.from_server(packet_of(ready, {}, true, 7));       // 6 is missing
-    run.from_server(packet_of(ready, {}, true, 6, true));
-    run.from_server(packet_of(ready, {}, true, 7, true));
-    run.from_server(packet_of(ready, {}, true, 9));
-    run.from_server(packet_of(ready, {}, true, 8)); // late, not sent again
-    run.finish();
+    run.add_from_server(make_packet(ready, {}, true, 5));
+    run.add_from_server(make_packet(ready, {}, true, 5, true)); // received before
+    run.add_from_server(make_packet(ready, {}, true, 7));       // 6 is missing
+    run.add_from_server(make_packet(ready, {}, true, 6, true));
+    run.add_from_server(make_packet(ready, {}, true, 7, true));
+    run.add_from_server(make_packet(ready, {}, true, 9));
+    run.add_from_server(make_packet(ready, {}, true, 8)); // late, without the resend bit
+    run.close_sessions();
     run.check_sums();
-    CHECK(run.find(ByteGroup::message, "con_ready", BytePart::head).count == 4);
-    CHECK(run.find(ByteGroup::duplicate, "con_ready") ==
+    CHECK(run.row_total(ByteGroup::message, "con_ready", BytePart::head).count == 4);
+    CHECK(run.row_total(ByteGroup::duplicate, "con_ready") ==
           record::ByteCount{.count = 1, .bytes = 4, .bits = 32});
-    CHECK(run.find(ByteGroup::behind_gap, "con_ready").count == 2);
+    CHECK(run.row_total(ByteGroup::behind_gap, "con_ready").count == 2);
     CHECK(run.totals().directions[1].recovered == 2);
     CHECK(run.totals().directions[1].reordered == 1);
     CHECK(run.totals().directions[1].duplicates == 1);

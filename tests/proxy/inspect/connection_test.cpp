@@ -14,7 +14,7 @@ TEST_CASE("a receiver accepts acknowledgements from the newest accepted one to i
     struct Row {
         std::string_view name;
         std::uint16_t sent;
-        std::uint16_t before; ///< acknowledged already
+        std::uint16_t before; ///< the newest acknowledgement before
         std::uint16_t ack;
         bool taken;
     };
@@ -40,7 +40,7 @@ TEST_CASE("the range of accepted acknowledgements wraps around") {
     AckWindow window;
     window.reset(ConnectionStart::missed);
     window.on_chunk_sent(1023);
-    REQUIRE(window.accept_ack(1022)); // joined midway: the first one counts
+    REQUIRE(window.accept_ack(1022)); // joined midway, so the first ack is accepted
     window.on_chunk_sent(0);
     window.on_chunk_sent(1);
     CHECK(window.accept_ack(1));
@@ -85,7 +85,7 @@ namespace {
 struct ChunkStep {
     std::uint16_t sequence = 0;
     bool resend = false;
-    VitalClass taken = VitalClass::next;
+    VitalClass expected_class = VitalClass::next;
 };
 
 constexpr auto kNext = VitalClass::next;
@@ -122,7 +122,7 @@ TEST_CASE("vital chunks are accepted once and in order, as by the receiver") {
         order.reset(row.synced ? ConnectionStart::seen : ConnectionStart::missed);
         for (const ChunkStep& step : row.steps) {
             CAPTURE(step.sequence);
-            CHECK(order.classify_chunk(step.sequence, step.resend) == step.taken);
+            CHECK(order.classify_chunk(step.sequence, step.resend) == step.expected_class);
         }
     }
 }
@@ -133,7 +133,7 @@ TEST_CASE("the receiver's acknowledgement ends the wait for an unseen chunk") {
     CHECK(order.classify_chunk(1, false) == kNext);
     CHECK(order.classify_chunk(5, false) == kGap);
     REQUIRE(order.has_gap());
-    CHECK_FALSE(order.on_ack(1)); // says nothing new
+    CHECK_FALSE(order.on_ack(1)); // acknowledges nothing new
     CHECK(order.has_gap());
     CHECK_FALSE(order.on_ack(0)); // an older packet
     CHECK(order.has_gap());
@@ -146,7 +146,7 @@ TEST_CASE("the receiver's acknowledgement ends the wait for an unseen chunk") {
 TEST_CASE("consecutive chunks after an unseen chunk count as accepted") {
     struct Row {
         std::string_view name;
-        std::vector<std::uint16_t> dropped; ///< behind 1, in this order
+        std::vector<std::uint16_t> dropped; ///< sequences after 1, in order of arrival
         std::uint16_t ack;
         bool waiting;
         std::uint16_t next;
@@ -188,7 +188,7 @@ TEST_CASE("an undecided chunk counts as accepted if its receiver acknowledges it
         VitalChunkOrder order;
         order.reset(ConnectionStart::seen);
         REQUIRE(order.classify_chunk(1, false) == kNext);
-        order.on_undecided_chunk(1); // had already
+        order.on_undecided_chunk(1); // received before
         CHECK_FALSE(order.has_gap());
         order.on_undecided_chunk(2);
         CHECK(order.on_ack(2) == true);
@@ -227,7 +227,7 @@ const HandshakeStep kConnect{kC2s, ControlKind::connect, kServer, kClient};
 const HandshakeStep kToOther{kC2s, ControlKind::connect, kOther, kClient};
 const HandshakeStep kAccept{kS2c, ControlKind::accept, kClient};
 
-ConnectionChange feed(SevenHandshake& handshake, const HandshakeStep& step) {
+ConnectionChange pass_packet(SevenHandshake& handshake, const HandshakeStep& step) {
     const auto datagram =
         wire::encode_control({.kind = step.kind, .token = step.own, .seven_token = step.to});
     wire::PacketScratch scratch;
@@ -237,7 +237,7 @@ ConnectionChange feed(SevenHandshake& handshake, const HandshakeStep& step) {
                                 wire::decode_control(*packet, std::nullopt));
 }
 
-wire::Packet packet_to(const Token& token) {
+wire::Packet packet_with_token(const Token& token) {
     wire::Packet packet;
     packet.dialect = wire::Dialect::seven;
     packet.header_token = token;
@@ -296,15 +296,15 @@ TEST_CASE("a 0.7 connection begins when the handshake is complete") {
         SevenHandshake handshake;
         int established = 0;
         for (const HandshakeStep& step : row.steps) {
-            established += feed(handshake, step) == ConnectionChange::established ? 1 : 0;
+            established += pass_packet(handshake, step) == ConnectionChange::established ? 1 : 0;
         }
         CHECK(established == row.established);
         CHECK(handshake.is_accepted_by_ddnet() == row.ddnet);
         if (established != 0) {
-            CHECK(handshake.has_expected_token(kC2s, packet_to(kServer)));
-            CHECK(handshake.has_expected_token(kS2c, packet_to(kClient)));
-            CHECK_FALSE(handshake.has_expected_token(kC2s, packet_to(kClient)));
-            CHECK_FALSE(handshake.has_expected_token(kS2c, packet_to(kOther)));
+            CHECK(handshake.has_expected_token(kC2s, packet_with_token(kServer)));
+            CHECK(handshake.has_expected_token(kS2c, packet_with_token(kClient)));
+            CHECK_FALSE(handshake.has_expected_token(kC2s, packet_with_token(kClient)));
+            CHECK_FALSE(handshake.has_expected_token(kS2c, packet_with_token(kOther)));
         }
     }
 }
@@ -312,12 +312,14 @@ TEST_CASE("a 0.7 connection begins when the handshake is complete") {
 TEST_CASE("a CONNECT shows a reconnecting client whose TOKEN was not seen") {
     SevenHandshake handshake;
     for (const HandshakeStep& step : {kAsk, kAnswer, kConnect}) {
-        REQUIRE(feed(handshake, step) == ConnectionChange::none);
+        REQUIRE(pass_packet(handshake, step) == ConnectionChange::none);
     }
-    REQUIRE(feed(handshake, kAccept) == ConnectionChange::established);
-    CHECK(feed(handshake, {kC2s, ControlKind::connect, kServer, kOther}) == ConnectionChange::none);
-    CHECK(feed(handshake, {kS2c, ControlKind::accept, kOther}) == ConnectionChange::established);
-    CHECK(handshake.has_expected_token(kS2c, packet_to(kOther)));
+    REQUIRE(pass_packet(handshake, kAccept) == ConnectionChange::established);
+    CHECK(pass_packet(handshake, {kC2s, ControlKind::connect, kServer, kOther}) ==
+          ConnectionChange::none);
+    CHECK(pass_packet(handshake, {kS2c, ControlKind::accept, kOther}) ==
+          ConnectionChange::established);
+    CHECK(handshake.has_expected_token(kS2c, packet_with_token(kOther)));
 }
 
 TEST_CASE("two packets with the same token show a running connection") {
@@ -325,19 +327,19 @@ TEST_CASE("two packets with the same token show a running connection") {
     CHECK(handshake.on_seven_packet(kS2c, kClient) == ConnectionChange::none);
     CHECK(handshake.on_seven_packet(kS2c, kOther) == ConnectionChange::none);
     CHECK(handshake.on_seven_packet(kS2c, kOther) == ConnectionChange::joined_midway);
-    CHECK(handshake.has_expected_token(kS2c, packet_to(kOther)));
-    CHECK(handshake.has_expected_token(kC2s, packet_to(kServer)));
-    CHECK_FALSE(handshake.has_expected_token(kC2s, packet_to(kOther)));
+    CHECK(handshake.has_expected_token(kS2c, packet_with_token(kOther)));
+    CHECK(handshake.has_expected_token(kC2s, packet_with_token(kServer)));
+    CHECK_FALSE(handshake.has_expected_token(kC2s, packet_with_token(kOther)));
 }
 
 TEST_CASE("the same handshake begins a new connection after chunks of the previous one") {
     SevenHandshake handshake;
     for (const HandshakeStep& step : {kAsk, kAnswer, kConnect, kAccept}) {
-        static_cast<void>(feed(handshake, step));
+        static_cast<void>(pass_packet(handshake, step));
     }
-    static_cast<void>(feed(handshake, kConnect));
+    static_cast<void>(pass_packet(handshake, kConnect));
     handshake.allow_next_handshake();
-    CHECK(feed(handshake, kAccept) == ConnectionChange::established);
+    CHECK(pass_packet(handshake, kAccept) == ConnectionChange::established);
 }
 
 TEST_CASE("the client's packets show a connection only if the server is not recorded") {
@@ -354,31 +356,31 @@ TEST_CASE("the client's packets show a connection only if the server is not reco
 TEST_CASE("foreign tokens begin a new connection only if both sides use them") {
     SevenHandshake handshake;
     for (const HandshakeStep& step : {kAsk, kAnswer, kConnect, kAccept}) {
-        static_cast<void>(feed(handshake, step));
+        static_cast<void>(pass_packet(handshake, step));
     }
     constexpr Token kNewClient{9, 9, 9, 9};
-    for (int i = 0; i < 100; ++i) { // a client alone can say what it likes
+    for (int i = 0; i < 100; ++i) { // packets of only the client prove nothing
         CHECK(handshake.on_foreign_token(kC2s, kOther) == ConnectionChange::none);
     }
     CHECK(handshake.on_foreign_token(kS2c, kNewClient) == ConnectionChange::none);
-    CHECK(handshake.has_expected_token(kC2s, packet_to(kServer)));
+    CHECK(handshake.has_expected_token(kC2s, packet_with_token(kServer)));
     CHECK(handshake.on_foreign_token(kS2c, kNewClient) == ConnectionChange::joined_midway);
-    CHECK(handshake.has_expected_token(kC2s, packet_to(kOther)));
-    CHECK(handshake.has_expected_token(kS2c, packet_to(kNewClient)));
+    CHECK(handshake.has_expected_token(kC2s, packet_with_token(kOther)));
+    CHECK(handshake.has_expected_token(kS2c, packet_with_token(kNewClient)));
 }
 
 TEST_CASE("a CLOSE before the connection must belong to the handshake") {
     SevenHandshake handshake;
-    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_to(kClient)));
-    CHECK(handshake.ends_handshake_attempt(kC2s, packet_to(wire::kTokenUnknown)));
-    static_cast<void>(feed(handshake, kAsk));
-    static_cast<void>(feed(handshake, kAnswer));
-    CHECK(handshake.ends_handshake_attempt(kS2c, packet_to(kClient)));
-    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_to(kOther)));
-    CHECK(handshake.ends_handshake_attempt(kC2s, packet_to(kServer)));
-    CHECK_FALSE(handshake.ends_handshake_attempt(kC2s, packet_to(kOther)));
+    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_with_token(kClient)));
+    CHECK(handshake.ends_handshake_attempt(kC2s, packet_with_token(wire::kTokenUnknown)));
+    static_cast<void>(pass_packet(handshake, kAsk));
+    static_cast<void>(pass_packet(handshake, kAnswer));
+    CHECK(handshake.ends_handshake_attempt(kS2c, packet_with_token(kClient)));
+    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_with_token(kOther)));
+    CHECK(handshake.ends_handshake_attempt(kC2s, packet_with_token(kServer)));
+    CHECK_FALSE(handshake.ends_handshake_attempt(kC2s, packet_with_token(kOther)));
     handshake.reset();
-    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_to(kClient)));
+    CHECK_FALSE(handshake.ends_handshake_attempt(kS2c, packet_with_token(kClient)));
 }
 
 } // namespace tw::inspect

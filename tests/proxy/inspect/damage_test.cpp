@@ -15,7 +15,7 @@ using tw::snapshot::kNoBase;
 namespace {
 
 /// Returns the items of a snapshot with four tees, a projectile and a pickup.
-Items world(std::int32_t step) {
+Items world_items(std::int32_t step) {
     Items items;
     for (std::uint16_t id = 0; id < 4; ++id) {
         Ints tee(22, 0);
@@ -37,7 +37,7 @@ struct IntInBody {
     std::int32_t value = 0;
 };
 
-std::vector<IntInBody> ints_of(const Bytes& body) {
+std::vector<IntInBody> decode_body_ints(const Bytes& body) {
     std::vector<IntInBody> ints;
     for (std::size_t at = 0; at < body.size();) {
         IntInBody each{.begin = at};
@@ -48,8 +48,8 @@ std::vector<IntInBody> ints_of(const Bytes& body) {
     return ints;
 }
 
-/// Returns for each int of a delta without deletions the item to which it belongs, or nullopt.
-Lines owners(const std::vector<IntInBody>& ints) {
+/// Returns for each int of a delta without deletions the name of its item; empty if it has none.
+Lines name_item_of_each_int(const std::vector<IntInBody>& ints) {
     Lines owner(ints.size());
     for (std::size_t at = 3; at + 2 < ints.size();) {
         const std::int32_t type = ints[at].value;
@@ -67,11 +67,11 @@ Lines owners(const std::vector<IntInBody>& ints) {
 } // namespace
 
 TEST_CASE("a flipped bit is reported with its item, or without one if it is in no item") {
-    const Items base = world(0);
-    const Items next = world(3);
+    const Items base = world_items(0);
+    const Items next = world_items(3);
     const Bytes body = delta_body(base, next);
-    const auto ints = ints_of(body);
-    const auto owner = owners(ints);
+    const auto ints = decode_body_ints(body);
+    const auto owner = name_item_of_each_int(ints);
     std::size_t flips = 0;
     std::size_t named = 0;
     std::size_t explained = 0;
@@ -81,7 +81,7 @@ TEST_CASE("a flipped bit is reported with its item, or without one if it is in n
         }
         for (std::size_t bit = 0; bit < ints[i].size * 8; ++bit) {
             if (bit % 8 == 7) {
-                continue; // says whether another byte follows: every int behind it moves
+                continue; // a length bit: changing it moves every later int
             }
             Bytes damaged = body;
             damaged[ints[i].begin + bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
@@ -100,9 +100,9 @@ TEST_CASE("a flipped bit is reported with its item, or without one if it is in n
             CHECK(findings[0] == "finding snapshot.crc_mismatch tick 12 " +
                                      (is_named ? owner[i] + " damaged_value" : "ambiguous"));
             script.log().clear();
-            script.snap(14, 10, world(6));
-            script.snap(16, 14, world(9));
-            script.snap(18, 16, world(12));
+            script.snap(14, 10, world_items(6));
+            script.snap(16, 14, world_items(9));
+            script.snap(18, 16, world_items(12));
             findings = script.log().findings();
             REQUIRE(findings.size() == 1);
             const std::string found = "finding snapshot.explained tick 12 ";
@@ -120,22 +120,22 @@ TEST_CASE("a flipped bit is reported with its item, or without one if it is in n
 }
 
 TEST_CASE("a bit that shifts all later ints is reported with the item at which decoding fails") {
-    const Items base = world(0);
-    const Bytes body = delta_body(base, world(3));
+    const Items base = world_items(0);
+    const Bytes body = delta_body(base, world_items(3));
     for (std::size_t at = 3; at < body.size(); ++at) {
         Bytes damaged = body;
         damaged[at] ^= std::byte{0x80};
         auto script = playing();
         script.snap(10, kNoBase, base);
         script.log().clear();
-        script.snap_body(12, 10, checksum_of(world(3)), damaged);
+        script.snap_body(12, 10, checksum_of(world_items(3)), damaged);
         CAPTURE(at);
         const auto findings = script.log().findings();
         REQUIRE_FALSE(findings.empty());
         CHECK(findings.back().starts_with("finding snapshot."));
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 12<-10 bad"});
-        // Clients drop it and go on from what they have; so do we.
-        script.snap(14, 10, world(4));
+        // Clients drop it and continue from their last snapshot, and twscope does the same.
+        script.snap(14, 10, world_items(4));
         CHECK(script.log().lines({"snapshot"}).back() == "snapshot 14<-10 ok 6");
     }
 }
@@ -152,7 +152,7 @@ TEST_CASE("a missing part is reported with the tick that later deltas name as th
         script.send(kS2c, {non_vital(parts[part])});
     }
     script.send(kS2c, {non_vital(snap_between(12, 10, large, large))});
-    script.snap(40, kNoBase, world(0));
+    script.snap(40, kNoBase, world_items(0));
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"finding snapshot.unknown_base tick 12", "snapshot 12<-10 bad",
                 "finding snapshot.part_missing tick 10 part 2", "snapshot 40<--1 ok 6"});

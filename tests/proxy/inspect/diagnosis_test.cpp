@@ -32,7 +32,7 @@ struct ConsecutiveSnapshots {
     std::array<snapshot::Tick, 3> ticks{};
 };
 
-/// Collects moments from all sessions of a capture.
+/// Collects every 31st triple of consecutive snapshots from all sessions of a capture.
 class ConsecutiveSnapshotsCollector final : public TypedRecordSink<ConsecutiveSnapshotsCollector> {
   public:
     void on(const record::SnapshotRecord& each) {
@@ -58,7 +58,7 @@ class ConsecutiveSnapshotsCollector final : public TypedRecordSink<ConsecutiveSn
     std::uint64_t seen_ = 0;
 };
 
-const std::vector<ConsecutiveSnapshots>& real_moments() {
+const std::vector<ConsecutiveSnapshots>& real_snapshot_triples() {
     static const std::vector<ConsecutiveSnapshots> all = [] {
         ConsecutiveSnapshotsCollector sink;
         for (const std::string name :
@@ -74,7 +74,7 @@ const std::vector<ConsecutiveSnapshots>& real_moments() {
 struct ExplainedMismatch {
     bool exact = false;
     bool named = false;    ///< exact or likely
-    snapshot::ItemKey key; ///< this and what follows: only if named
+    snapshot::ItemKey key; ///< set only if named, like the next members
     std::string field;
     std::int64_t value = 0;
     std::int64_t expected = 0;
@@ -131,7 +131,7 @@ struct MismatchedDelta {
     MismatchedDelta& operator=(const MismatchedDelta&) = delete;
     ~MismatchedDelta() = default;
 
-    [[nodiscard]] inspect::SuspectValues look_back() const {
+    [[nodiscard]] inspect::SuspectValues suspect_values() const {
         inspect::SearchBudget budget;
         budget.begin_search(0);
         return {mismatch, budget};
@@ -150,7 +150,7 @@ struct MismatchedDelta {
 struct DamagedDelta {
     snapshot::ItemKey key;
     std::string field;
-    std::int32_t change = 0; ///< what the value is off by
+    std::int32_t change = 0; ///< changed value minus original value
 };
 
 /// Changes one value of a delta by a random amount, or to a random value.
@@ -195,10 +195,10 @@ TEST_CASE("a damaged value is named after the next verified snapshot, or stays a
     std::size_t tried = 0;
     std::size_t right = 0;
     std::size_t wrong = 0;       ///< another value was named
-    std::size_t exact_wrong = 0; ///< and said to be exact
+    std::size_t exact_wrong = 0; ///< another value was named and reported as exact
     while (tried < wanted) {
         const ConsecutiveSnapshots& moment =
-            real_moments()[random_below(random, real_moments().size())];
+            real_snapshot_triples()[random_below(random, real_snapshot_triples().size())];
         snapshot::Delta delta;
         REQUIRE(snapshot::decode_delta(delta_body(moment.items[0], moment.items[1]), delta,
                                        snapshot::kAgreedSizes));
@@ -214,7 +214,7 @@ TEST_CASE("a damaged value is named after the next verified snapshot, or stays a
         refused.types.learn_types(next.view());
         ExplanationCollector sink;
         inspect::Reporter reporter{1, sink};
-        inspect::SuspectValues look_back = refused.look_back();
+        inspect::SuspectValues look_back = refused.suspect_values();
         look_back.on_verified_snapshot(moment.ticks[2], next.view(), refused.base.view(), reporter);
         look_back.report_result(reporter);
         CHECK(look_back.empty());
@@ -263,7 +263,7 @@ TEST_CASE("all values that would explain a mismatch are listed") {
     struct Row {
         std::string_view name;
         Ints delta;
-        std::int32_t off; ///< the checksum that was announced is off by this
+        std::int32_t off; ///< announced checksum minus right checksum
         bool told;
     };
 
@@ -278,7 +278,7 @@ TEST_CASE("all values that would explain a mismatch are listed") {
         ExplanationCollector sink;
         inspect::Reporter reporter{1, sink};
         MismatchedDelta refused{base, 10, 12, body_of(row.delta), std::nullopt, row.off};
-        inspect::SuspectValues look_back = refused.look_back();
+        inspect::SuspectValues look_back = refused.suspect_values();
         CHECK(look_back.empty() != row.told);
         // A snapshot that arrives late and is older changes nothing.
         look_back.on_verified_snapshot(11, refused.base.view(), {}, reporter);
@@ -302,9 +302,9 @@ namespace {
 constexpr snapshot::ItemKey kFlag{5, 3}; // three ints, agreed
 
 /// Returns the explanation for a full snapshot with this body and the server's checksum `crc`.
-inspect::MismatchCause explain(Bytes received, std::int32_t crc) {
+inspect::MismatchCause explain_snapshot(Bytes received, std::int32_t crc) {
     const MismatchedDelta refused{{}, kNoBase, 12, std::move(received), crc};
-    return inspect::explain_mismatch(refused.mismatch, refused.look_back().rank_suspects());
+    return inspect::explain_mismatch(refused.mismatch, refused.suspect_values().rank_suspects());
 }
 
 } // namespace
@@ -312,7 +312,8 @@ inspect::MismatchCause explain(Bytes received, std::int32_t crc) {
 TEST_CASE("a duplicate item is named if its sum equals the checksum's error") {
     // The server's snapshot has the flag twice. Its checksum counts both; the client keeps the
     // later.
-    const auto cause = explain(body_of({0, 2, 0, 5, 3, 100, 200, 1, 5, 3, 7, 8, 9}), 301 + 24);
+    const auto cause =
+        explain_snapshot(body_of({0, 2, 0, 5, 3, 100, 200, 1, 5, 3, 7, 8, 9}), 301 + 24);
     CHECK(cause.name == "duplicate_update");
     CHECK(cause.item_key == kFlag);
     REQUIRE(cause.index_in_delta);
@@ -320,7 +321,8 @@ TEST_CASE("a duplicate item is named if its sum equals the checksum's error") {
 }
 
 TEST_CASE("items with warnings are listed, but none is named, if no sum fits") {
-    const auto cause = explain(body_of({0, 2, 0, 5, 3, 100, 200, 1, 5, 3, 7, 8, 9}), 12345);
+    const auto cause =
+        explain_snapshot(body_of({0, 2, 0, 5, 3, 100, 200, 1, 5, 3, 7, 8, 9}), 12345);
     CHECK(cause.name == "odd_delta");
     CHECK_FALSE(cause.item_key);
     REQUIRE(cause.candidates.listed.size() == 1);
@@ -329,7 +331,7 @@ TEST_CASE("items with warnings are listed, but none is named, if no sum fits") {
 }
 
 TEST_CASE("no item is named if the sums of several duplicate items fit") {
-    const auto cause = explain(
+    const auto cause = explain_snapshot(
         body_of({0, 4, 0, 5, 3, 1, 0, 0, 5, 3, 7, 8, 9, 5, 4, 1, 0, 0, 5, 4, 7, 8, 9}), 48 + 1);
     CHECK(cause.name == "duplicate_update");
     CHECK_FALSE(cause.item_key);
@@ -338,7 +340,7 @@ TEST_CASE("no item is named if the sums of several duplicate items fit") {
 
 TEST_CASE("a value is named if only a flipped bit in it explains the mismatch") {
     // The sign bit is flipped. No other value would be right with one bit flipped back.
-    const auto cause = explain(body_of({0, 1, 0, 5, 3, ~1000, 40, 1}), 1041);
+    const auto cause = explain_snapshot(body_of({0, 1, 0, 5, 3, ~1000, 40, 1}), 1041);
     CHECK(cause.name == "damaged_value");
     CHECK(cause.item_key == kFlag);
     CHECK(cause.index_in_delta == 5);
@@ -346,7 +348,8 @@ TEST_CASE("a value is named if only a flipped bit in it explains the mismatch") 
 }
 
 TEST_CASE("no value is named if a flipped bit in any of several values explains the mismatch") {
-    const auto cause = explain(body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256);
+    const auto cause =
+        explain_snapshot(body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256);
     CHECK(cause.name == "ambiguous");
     CHECK_FALSE(cause.item_key);
     CHECK((cause.index_in_delta == 5 || cause.index_in_delta == 7));
@@ -362,13 +365,14 @@ TEST_CASE("a value in an overlong encoding is named as the damaged one") {
     const std::size_t at = snapshot::IntOffsets{body}.byte_offset(5) + 1;
     REQUIRE(body[at] == std::byte{1});
     body[at] = std::byte{0};
-    const auto cause = explain(body, 129);
+    const auto cause = explain_snapshot(body, 129);
     CHECK(cause.name == "damaged_value");
     CHECK(cause.index_in_delta == 5);
 }
 
 TEST_CASE("a mismatch that no single value explains has an unknown cause") {
-    const auto cause = explain(body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3 * 5 * 7 * 11);
+    const auto cause =
+        explain_snapshot(body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3 * 5 * 7 * 11);
     CHECK(cause.name == "unknown");
     CHECK_FALSE(cause.item_key);
     CHECK(cause.candidates.count == 0);
@@ -392,16 +396,17 @@ TEST_CASE("without suspects, the cause is the checksum or the number of values")
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto cause = explain(row.body, row.crc);
+        const auto cause = explain_snapshot(row.body, row.crc);
         CHECK(cause.name == row.cause);
         CHECK(cause.sentence.find(row.part) != std::string::npos);
     }
 }
 
 TEST_CASE("causes other than a flipped bit are mentioned if they fit") {
-    const auto ambiguous = explain(body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256);
+    const auto ambiguous =
+        explain_snapshot(body_of({0, 1, 0, 5, 3, 1024 + 256, 40, 1 + 256}), 1065 + 256);
     CHECK(ambiguous.sentence.ends_with("any value of the updated item fits"));
-    const auto unknown = explain(body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3);
+    const auto unknown = explain_snapshot(body_of({0, 1, 0, 5, 3, 1000, 40, 1}), 1041 + 3);
     CHECK(unknown.sentence.find("any value of the updated item fits") != std::string::npos);
 }
 

@@ -37,7 +37,7 @@ inline MessageBuilder forged_console_line() {
 }
 
 /// Returns a session that plays and has one snapshot, which later deltas may be based on.
-inline SessionScript playing_with_base() {
+inline SessionScript script_with_base() {
     SessionScript script = playing();
     script.snap(10, snapshot::kNoBase, kPickupAndEvent);
     script.log().clear();
@@ -86,12 +86,13 @@ inline constexpr wire::Token kSevenClient{7, 7, 7, 7};
 inline constexpr wire::Token kSevenServer{8, 8, 8, 8};
 
 /// Returns a control packet of a 0.7 client to the server with the token `to`.
-inline Bytes seven_control(wire::ControlKind kind, const wire::Token& to = wire::kTokenUnknown) {
+inline Bytes seven_control_packet(wire::ControlKind kind,
+                                  const wire::Token& to = wire::kTokenUnknown) {
     return wire::encode_control({.kind = kind, .token = kSevenClient, .seven_token = to});
 }
 
 /// Returns the control packet with a 0.7 header, whose token belongs to no connection.
-inline Bytes with_seven_header(Bytes datagram) {
+inline Bytes add_seven_header(Bytes datagram) {
     constexpr std::byte kSevenControl{4};
     datagram[0] = (datagram[0] & std::byte{3}) | kSevenControl;
     datagram.insert(datagram.begin() + wire::kHeaderSize, wire::kTokenSize, std::byte{9});

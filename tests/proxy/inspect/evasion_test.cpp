@@ -19,7 +19,7 @@ using tw::wire::Token;
 
 namespace {
 
-void refuse_compressed_control(SessionScript& script) {
+void send_compressed_control(SessionScript& script) {
     for (const ControlKind kind : {ControlKind::close, ControlKind::accept}) {
         const Bytes plain_one =
             tw::wire::encode_control({.kind = kind, .token = SessionScript::kToken});
@@ -32,8 +32,8 @@ void refuse_compressed_control(SessionScript& script) {
     script.send(kC2s, real_message());
 }
 
-/// Returns chunks with unexpected sequence numbers, with and without the resend bit.
-void walk_the_ring(SessionScript& script) {
+/// Sends forged chunks with unexpected sequence numbers, with and without the resend bit.
+void send_odd_sequences(SessionScript& script) {
     for (const int by : {-kHalfSequenceRange + 1, -100, -1, 0, 2, 3, 100, kHalfSequenceRange - 1,
                          kHalfSequenceRange}) {
         for (const bool resend : {false, true}) {
@@ -50,15 +50,15 @@ void walk_the_ring(SessionScript& script) {
 
 /// The result of a trick: the accepted messages, and whether a finding reports a rejected packet.
 struct TrickResult {
-    Lines taken;
-    bool refused = true;
+    Lines accepted;
+    bool has_rejection = true;
 };
 
-const TrickResult kRefused{{"cl_say"}, true};
-const TrickResult kLineRefused{{"rcon_line"}, true};
+const TrickResult kRejected{{"cl_say"}, true};
+const TrickResult kLineRejected{{"rcon_line"}, true};
 const TrickResult kHarmless{{"cl_say"}, false};
-const TrickResult kTakenAndReported{{"cl_kill"}, true};
-const TrickResult kTaken{{"cl_kill"}, false};
+const TrickResult kAcceptedAndReported{{"cl_kill"}, true};
+const TrickResult kAccepted{{"cl_kill"}, false};
 const TrickResult kTwice{{"cl_say", "cl_say"}, false};
 const TrickResult kTwiceAndReported{{"cl_say", "cl_say"}, true};
 const TrickResult kThrice{{"cl_say", "cl_say", "cl_say"}, false};
@@ -70,54 +70,54 @@ struct Trick {
 };
 
 const Trick kRows[] = {
-    {"an ack ahead of all that was sent", kRefused,
+    {"an ack ahead of all that was sent", kRejected,
      [](auto& s) { send_forged_then_real(s, {.ack = 300}); }},
-    {"an ack ahead by one", kRefused, [](auto& s) { send_forged_then_real(s, {.ack = 1}); }},
-    {"an ack older than the one before", kRefused,
+    {"an ack ahead by one", kRejected, [](auto& s) { send_forged_then_real(s, {.ack = 1}); }},
+    {"an ack older than the one before", kRejected,
      [](auto& s) { send_forged_then_real(s, {.ack = -1}); }},
-    {"an ack of half a window ago", kRefused,
+    {"an ack of half a window ago", kRejected,
      [](auto& s) { send_forged_then_real(s, {.ack = -kHalfSequenceRange}); }},
-    {"a server's ack ahead", kLineRefused,
+    {"a server's ack ahead", kLineRejected,
      [](auto& s) { send_forged_line_then_real(s, {.ack = 300}); }},
-    {"a server's old ack", kLineRefused,
+    {"a server's old ack", kLineRejected,
      [](auto& s) { send_forged_line_then_real(s, {.ack = -1}); }},
-    {"a wrong token", kRefused,
+    {"a wrong token", kRejected,
      [](auto& s) { send_forged_then_real(s, {.behind = bytes_of(kOtherToken)}); }},
-    {"no token", kRefused, [](auto& s) { send_forged_then_real(s, {.behind = Bytes{}}); }},
-    {"a token of zeros", kRefused,
+    {"no token", kRejected, [](auto& s) { send_forged_then_real(s, {.behind = Bytes{}}); }},
+    {"a token of zeros", kRejected,
      [](auto& s) { send_forged_then_real(s, {.behind = bytes_of(kNoToken)}); }},
-    {"the token that stands for none", kRefused,
+    {"the token that stands for none", kRejected,
      [](auto& s) { send_forged_then_real(s, {.behind = bytes_of(tw::wire::kTokenUnknown)}); }},
-    {"a server's wrong token", kLineRefused,
+    {"a server's wrong token", kLineRejected,
      [](auto& s) { send_forged_line_then_real(s, {.behind = bytes_of(kOtherToken)}); }},
-    {"a server without a token", kLineRefused,
+    {"a server without a token", kLineRejected,
      [](auto& s) { send_forged_line_then_real(s, {.behind = Bytes{}}); }},
     {"no chunks by number, one in fact", kHarmless,
      [](auto& s) {
          send_forged_then_real(s, {.count = std::uint8_t{0}});
-     }}, // before 19.4 it is a packet like others, and only holds nothing
+     }}, // servers before 19.4 accept it as an empty packet
     {"the connless flag on chunks", kHarmless,
      [](auto& s) { send_forged_then_real(s, {.flags = kConnless}); }},
-    {"the compression flag on what is not compressed", kRefused,
+    {"the compression flag on what is not compressed", kRejected,
      [](auto& s) { send_forged_then_real(s, {.flags = kCompressed}); }},
     // The receiver accepts these unusual packets: it reads the token at the end, and then as many
     // chunks as the header announces.
-    {"more chunks by number than there are", kTakenAndReported,
+    {"more chunks by number than there are", kAcceptedAndReported,
      [](auto& s) { send_forged_then_real(s, {.count = std::uint8_t{9}}); }},
-    {"surplus bytes between chunks and token", kTaken,
+    {"surplus bytes between chunks and token", kAccepted,
      [](auto& s) {
          Bytes behind{5, std::byte{0x55}};
          const Bytes token = bytes_of(SessionScript::kToken);
          behind.insert(behind.end(), token.begin(), token.end());
          send_forged_then_real(s, {.behind = behind});
      }},
-    {"fewer chunks by number than there are", kTaken,
+    {"fewer chunks by number than there are", kAccepted,
      [](auto& s) {
          s.send_datagram(kC2s,
                          s.pack_deviating(kC2s, {vital(forged_message()), vital(real_message())},
                                           {.count = std::uint8_t{1}}));
      }},
-    {"a resend request with a message", kTaken,
+    {"a resend request with a message", kAccepted,
      [](auto& s) { send_forged_then_real(s, {.flags = kResend}); }},
     // Tricks with the order of vital chunks.
     {"overlapping vitals", kTwice,
@@ -137,7 +137,7 @@ const Trick kRows[] = {
                                     {}));
          s.send(kC2s, {vital(real_message()), vital(real_message())});
      }},
-    {"sequences all around the ring", kRefused, walk_the_ring},
+    {"sequences all around the ring", kRejected, send_odd_sequences},
     {"the resend bit on every chunk", kThrice,
      [](auto& s) {
          for (int i = 0; i < 3; ++i) {
@@ -152,26 +152,26 @@ const Trick kRows[] = {
          s.send(kC2s, {non_vital(forged_message()), vital(real_message())});
      }},
     // Tricks with control packets.
-    {"CLOSE without a token", kRefused,
+    {"CLOSE without a token", kRejected,
      [](auto& s) { send_control_then_real(s, {.kind = ControlKind::close}); }},
-    {"CLOSE with a reason and no token", kRefused,
+    {"CLOSE with a reason and no token", kRejected,
      [](auto& s) { send_control_then_real(s, {.kind = ControlKind::close, .reason = "forged"}); }},
-    {"CLOSE with another token", kRefused,
+    {"CLOSE with another token", kRejected,
      [](auto& s) {
          send_control_then_real(s,
                                 {.kind = ControlKind::close, .token = kOtherToken, .reason = "x"});
      }},
-    {"CLOSE with an ack outside of the window", kRefused,
+    {"CLOSE with an ack outside of the window", kRejected,
      [](auto& s) {
          send_control_then_real(
              s, {.kind = ControlKind::close, .ack = 700, .token = SessionScript::kToken});
      }},
-    {"compressed control packets", kRefused, refuse_compressed_control},
-    {"ACCEPT with another token", kRefused,
+    {"compressed control packets", kRejected, send_compressed_control},
+    {"ACCEPT with another token", kRejected,
      [](auto& s) {
          send_control_then_real(s, {.kind = ControlKind::accept, .token = kOtherToken});
      }},
-    {"ACCEPT without a token", kRefused,
+    {"ACCEPT without a token", kRejected,
      [](auto& s) { send_control_then_real(s, {.kind = ControlKind::accept}); }},
     {"CONNECT again and again", kHarmless,
      [](auto& s) {
@@ -181,14 +181,14 @@ const Trick kRows[] = {
          }
          s.send(kC2s, real_message());
      }},
-    {"CONNECT, a forged answer and its ACCEPT", kRefused,
+    {"CONNECT, a forged answer and its ACCEPT", kRejected,
      [](auto& s) {
          // The client sends both: the server never answered with that token.
          s.control(kC2s, {.kind = ControlKind::connectaccept, .token = kOtherToken});
          s.control(kC2s, {.kind = ControlKind::accept, .token = kOtherToken});
          s.send(kC2s, real_message());
      }},
-    {"CONNECT without the token extension, then a first chunk without a token", kRefused,
+    {"CONNECT without the token extension, then a first chunk without a token", kRejected,
      [](auto& s) {
          s.control(kC2s, {.kind = ControlKind::connect});
          Bytes chunks;
@@ -221,8 +221,8 @@ const Trick kRows[] = {
     // 0.7 packets without a complete handshake.
     {"0.7 TOKEN and CONNECT in the middle", kHarmless,
      [](auto& s) {
-         s.send_datagram(kC2s, seven_control(ControlKind::token));
-         s.send_datagram(kC2s, seven_control(ControlKind::connect, kSevenServer));
+         s.send_datagram(kC2s, seven_control_packet(ControlKind::token));
+         s.send_datagram(kC2s, seven_control_packet(ControlKind::connect, kSevenServer));
          s.send(kC2s, real_message());
      }},
     {"a 0.7 CLOSE in the middle", kHarmless,
@@ -250,11 +250,11 @@ const Trick kRows[] = {
 TEST_CASE("forged packets in a connection add, hide and reset nothing") {
     for (const Trick& row : kRows) {
         CAPTURE(row.name);
-        auto script = playing_with_base();
+        auto script = script_with_base();
         row.play(script);
-        CHECK(accepted_messages(script) == row.outcome.taken);
-        CHECK((!row.outcome.refused || count_rejections(script) > 0));
-        // The server goes on from what the client has.
+        CHECK(accepted_messages(script) == row.outcome.accepted);
+        CHECK((!row.outcome.has_rejection || count_rejections(script) > 0));
+        // The server sends a delta from the client's snapshot.
         script.snap(12, 10, kPickupAndEvent);
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 12<-10 ok 2"});
         CHECK(script.log().lines({"session"}).empty());
@@ -267,7 +267,7 @@ TEST_CASE("a snapshot in a dropped packet has no effect and hides no snapshot of
         {.ack = 300}, {.ack = -1}, {.behind = bytes_of(kOtherToken)}, {.behind = Bytes{}}};
     for (const Deviations& odd : rows) {
         CAPTURE(odd.ack.value_or(0));
-        auto script = playing_with_base();
+        auto script = script_with_base();
         const Bytes forged_snap = snap_between(12, kNoBase, {}, kForgedItems);
         script.send_datagram(kS2c, script.pack_deviating(kS2c, {non_vital(forged_snap)}, odd));
         script.snap(12, 10, kPickupAndEvent);
@@ -290,7 +290,7 @@ TEST_CASE("a token that looks like a chunk is read as a token") {
     script.log().clear();
     script.send_datagram(
         kC2s, script.pack_deviating(kC2s, {vital(forged_message())}, {.count = std::uint8_t{2}}));
-    script.send(kC2s, real_message()); // its sequence was had already
+    script.send(kC2s, real_message()); // its sequence number was received before
     CHECK(accepted_messages(script) == Lines{"cl_kill"});
 }
 
@@ -299,7 +299,7 @@ TEST_CASE("in a connection joined midway, the resend bit on every chunk hides no
         CAPTURE(server_first);
         SessionScript script;
         script.assume_ddnet();
-        // The server says which it has; before it does, nobody can tell whether 700 is new.
+        // Until the server sends an acknowledgement, it is unknown whether 700 is new.
         if (server_first) {
             script.send_datagram(
                 kS2c, script.pack_deviating(kS2c, {non_vital(real_console_line())}, {.ack = 699}));
@@ -324,11 +324,11 @@ TEST_CASE("a session that begins with 0.7 packets has the protocol of its handsh
     };
 
     const Start rows[] = {
-        {"a 0.7 TOKEN", {seven_control(ControlKind::token)}},
+        {"a 0.7 TOKEN", {seven_control_packet(ControlKind::token)}},
         {"a cut one", {{std::byte{4}, std::byte{0}, std::byte{0}}}},
         {"0.7 connless", {Bytes(23, std::byte{0x21})}},
         {"a 0.7 TOKEN and CONNECT",
-         {seven_control(ControlKind::token), seven_control(ControlKind::connect)}},
+         {seven_control_packet(ControlKind::token), seven_control_packet(ControlKind::connect)}},
     };
     for (const Start& row : rows) {
         CAPTURE(row.name);
@@ -362,13 +362,13 @@ TEST_CASE("a message from the wrong side or with a wrong system bit is unexpecte
         {"a server's chat from the client", kC2s,
          message("sv_chat").number(0).number(0).string("forged").bytes()},
         {"a client's chat from the server", kS2c, real_message().bytes()},
-        // npm clients say it so of themselves in every session.
+        // npm clients send this in every session.
         {"a server's game message by UUID, as a client's system message", kC2s,
          MessageBuilder{}.number(1).uuid(team_kill->uuid).number(1).bytes()},
     };
     for (const Message& row : rows) {
         CAPTURE(row.name);
-        auto script = playing_with_base();
+        auto script = script_with_base();
         script.send(row.direction, {vital(row.bytes)});
         CHECK(script.log().count_of("message.unexpected") == 1);
     }
@@ -401,13 +401,13 @@ TEST_CASE("packets are read as the server's version reads them") {
          false},
         {"one under 0.7's header",
          [](auto& s) {
-             return with_seven_header(s.pack_deviating(kC2s, {vital(forged_message())}, {}));
+             return add_seven_header(s.pack_deviating(kC2s, {vital(forged_message())}, {}));
          },
          true},
         {"one under 0.7's header with a wrong token",
          [](auto& s) {
-             return with_seven_header(s.pack_deviating(kC2s, {vital(forged_message())},
-                                                       {.behind = bytes_of(kOtherToken)}));
+             return add_seven_header(s.pack_deviating(kC2s, {vital(forged_message())},
+                                                      {.behind = bytes_of(kOtherToken)}));
          },
          false},
         {"the bit of a header token",
@@ -418,7 +418,7 @@ TEST_CASE("packets are read as the server's version reads them") {
     };
 
     struct Server {
-        std::string_view greeting; ///< empty: says nothing
+        std::string_view greeting; ///< empty: none is sent
         bool before_194;
     };
 
@@ -431,7 +431,7 @@ TEST_CASE("packets are read as the server's version reads them") {
         for (const Server& server : servers) {
             CAPTURE(trick.name);
             CAPTURE(server.greeting);
-            auto script = playing_with_base();
+            auto script = script_with_base();
             if (!server.greeting.empty()) {
                 script.send(kS2c,
                             message("sv_chat").number(0).number(-1).string(
@@ -450,12 +450,12 @@ TEST_CASE("packets are read as the server's version reads them") {
 TEST_CASE("a CLOSE with a 0.7 header closes the 0.6 connection that has its token") {
     for (const bool right : {true, false}) {
         CAPTURE(right);
-        auto script = playing_with_base();
+        auto script = script_with_base();
         Bytes close =
             tw::wire::encode_control({.kind = ControlKind::close,
                                       .ack = 2, // the server's map change and CON_READY
                                       .token = right ? SessionScript::kToken : kOtherToken});
-        script.send_datagram(kC2s, with_seven_header(close));
+        script.send_datagram(kC2s, add_seven_header(close));
         CHECK(script.log().lines({"session"}).size() == (right ? 1 : 0));
     }
 }
@@ -509,13 +509,13 @@ TEST_CASE("possible remote console messages are never shown as other messages") 
     };
     for (const Login& row : rows) {
         CAPTURE(row.name);
-        auto script = playing_with_base();
+        auto script = script_with_base();
         script.send(row.direction, {row.vital ? vital(row.bytes) : non_vital(row.bytes)});
         CHECK(script.log().shown().find(kSecret) == std::string::npos);
         CHECK_FALSE(script.log().lines({"message", "finding"}).empty());
     }
     // A mod's game message is not taken for a remote console message.
-    auto script = playing_with_base();
+    auto script = script_with_base();
     script.send(kC2s, {vital(MessageBuilder{}.number(0).uuid(nobody).string("of a mod"))});
     CHECK(script.log().shown().find("of a mod") != std::string::npos);
 }

@@ -24,7 +24,7 @@ using tw::snapshot::kNoBase;
 namespace {
 
 /// Returns a connless packet's payload up to its fields.
-MessageBuilder connless(std::string_view magic) {
+MessageBuilder connless_message(std::string_view magic) {
     return MessageBuilder{}.text("\xff\xff\xff\xff").text(magic);
 }
 
@@ -33,7 +33,7 @@ void send_connless(SessionScript& script, const MessageBuilder& packet) {
 }
 
 /// Returns a compressed packet with this payload.
-Bytes compressed(std::uint8_t flags, const Bytes& content) {
+Bytes compressed_packet(std::uint8_t flags, const Bytes& content) {
     MessageBuilder datagram;
     return datagram.raw(bytes(0x80 | flags, 0, 0))
         .raw(tw::wire::huffman_compress(content, tw::wire::HuffmanEnding::without_zero_byte))
@@ -50,7 +50,7 @@ std::shared_ptr<const tw::map::PhysicsLayers> small_map() {
         *tw::map::Map::parse(builder.build())->physics());
 }
 
-void character_at(SessionScript& script, std::int32_t x, std::int32_t y) {
+void send_character_at(SessionScript& script, std::int32_t x, std::int32_t y) {
     script.maps().answer = {.status = MapStatus::found, .physics = small_map()};
     script.enter_game();
     Ints character(22, 0);
@@ -59,13 +59,13 @@ void character_at(SessionScript& script, std::int32_t x, std::int32_t y) {
     script.snap(10, kNoBase, {{{9, 0}, character}});
 }
 
-void map_answer(SessionScript& script, MapStatus status) {
+void enter_with_map_status(SessionScript& script, MapStatus status) {
     script.maps().answer = {.status = status};
     script.enter_game();
 }
 
-/// A delta with the base kPickupAndPlayer that clients reject.
-std::function<void(SessionScript&)> delta(Ints ints, std::int32_t crc = 0) {
+/// Returns a function that sends a delta with the base kPickupAndPlayer, which clients reject.
+std::function<void(SessionScript&)> delta_sender(Ints ints, std::int32_t crc = 0) {
     return [ints = std::move(ints), crc](SessionScript& script) {
         script.enter_game();
         script.snap(10, kNoBase, kPickupAndPlayer);
@@ -73,8 +73,8 @@ std::function<void(SessionScript&)> delta(Ints ints, std::int32_t crc = 0) {
     };
 }
 
-/// Items of 1000 ints each; 16 of them fill a snapshot nearly to its limit of bytes.
-Ints large_items(std::int32_t first_id, std::int32_t count) {
+/// Returns a delta of items with 1000 ints; 16 of them nearly fill a snapshot's byte limit.
+Ints large_item_ints(std::int32_t first_id, std::int32_t count) {
     constexpr std::int32_t kInts = 1000;
     constexpr std::int32_t kType = 100;
     Ints ints{0, count, 0};
@@ -85,7 +85,7 @@ Ints large_items(std::int32_t first_id, std::int32_t count) {
     return ints;
 }
 
-Ints small_items(std::int32_t count) {
+Ints small_item_ints(std::int32_t count) {
     Ints ints{0, count, 0};
     for (std::int32_t i = 0; i < count; ++i) {
         ints.insert(ints.end(), {13, i, 0, 0});
@@ -108,10 +108,10 @@ std::vector<FindingRow> packet_rows() {
         {packet_too_long, [](auto& s) { s.send_datagram(kC2s, Bytes(1401)); }},
         {packet_huffman_truncated, [](auto& s) { s.send_datagram(kC2s, bytes(0x80, 0, 1, 0)); }},
         {packet_huffman_overflow,
-         [](auto& s) { s.send_datagram(kC2s, compressed(0, Bytes(4000))); }},
+         [](auto& s) { s.send_datagram(kC2s, compressed_packet(0, Bytes(4000))); }},
         {packet_control_empty, [](auto& s) { s.send_datagram(kC2s, bytes(0x10, 5, 0)); }},
         {packet_control_compressed,
-         [](auto& s) { s.send_datagram(kC2s, compressed(0x10, bytes(0))); }, kVanilla},
+         [](auto& s) { s.send_datagram(kC2s, compressed_packet(0x10, bytes(0))); }, kVanilla},
         {packet_control_unknown, [](auto& s) { s.send_datagram(kC2s, bytes(0x10, 0, 0, 9)); },
          kVanilla},
         {packet_wrong_token,
@@ -160,12 +160,12 @@ std::vector<FindingRow> message_rows() {
         {message_id_invalid, [](auto& s) { s.send(kS2c, {non_vital(bytes(1, 2, 3))}); }},
         {message_unknown,
          [](auto& s) { s.send(kS2c, {non_vital(MessageBuilder{}.number(61 << 1 | 1))}); }},
-        {message_unknown, // of a server whose version is known to have dropped it
+        {message_unknown, // the server's version no longer has this message
          [](auto& s) {
-             send_connless(s, connless("inf3").string("7").string("0.6.4, 16.4"));
+             send_connless(s, connless_message("inf3").string("7").string("0.6.4, 16.4"));
              s.send(kS2c, message("sv_player_time").number(1234).number(3));
          }},
-        {message_unknown, // not what it would have to be
+        {message_unknown, // its values do not fit the old message
          [](auto& s) { s.send(kS2c, message("sv_player_time").number(1234).number(500)); }},
         {message_version_unknown,
          [](auto& s) { s.send(kS2c, message("sv_player_time").number(1234).number(3)); }},
@@ -175,45 +175,48 @@ std::vector<FindingRow> message_rows() {
          [](auto& s) { s.send(kS2c, message("sv_emoticon").number(1).number(99)); }},
         {message_truncated,
          [](auto& s) {
-             send_connless(s, connless("inf3").string("7").string("0.6.4").text("cut"));
+             send_connless(s, connless_message("inf3").string("7").string("0.6.4").text("cut"));
          }},
         {message_trailing_bytes,
-         [](auto& s) { send_connless(s, connless("gie3").byte(7).byte(8)); }},
+         [](auto& s) { send_connless(s, connless_message("gie3").byte(7).byte(8)); }},
         {message_out_of_range,
-         [](auto& s) { send_connless(s, connless("iex+").string("7").string("abc").string("")); }},
+         [](auto& s) {
+             send_connless(s, connless_message("iex+").string("7").string("abc").string(""));
+         }},
     };
 }
 
 std::vector<FindingRow> delta_rows() {
     using enum FindingId;
     return {
-        {snapshot_crc_mismatch, delta({0, 0, 0}, 1)},
+        {snapshot_crc_mismatch, delta_sender({0, 0, 0}, 1)},
         {snapshot_unknown_base, [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, 10))}); }},
         {snapshot_body_truncated, [](auto& s) { s.snap_body(12, kNoBase, 0, bytes(0x80)); }},
         {snapshot_too_many_ints, [](auto& s) { s.snap_body(12, kNoBase, 0, Bytes(16385)); }},
-        {snapshot_negative_count, delta({-1, 0, 0})},
-        {snapshot_deleted_out_of_range, delta({5, 0, 0, 1})},
-        {snapshot_update_truncated, delta({0, 2, 0, 4, 9, 1, 1, 1, 1})},
-        {snapshot_type_out_of_range, delta({0, 1, 0, 32768, 0, 0})},
-        {snapshot_id_out_of_range, delta({0, 1, 0, 4, 65536, 0, 0, 0, 0})},
-        {snapshot_size_out_of_range, delta({0, 1, 0, 40, 0, -1})},
+        {snapshot_negative_count, delta_sender({-1, 0, 0})},
+        {snapshot_deleted_out_of_range, delta_sender({5, 0, 0, 1})},
+        {snapshot_update_truncated, delta_sender({0, 2, 0, 4, 9, 1, 1, 1, 1})},
+        {snapshot_type_out_of_range, delta_sender({0, 1, 0, 32768, 0, 0})},
+        {snapshot_id_out_of_range, delta_sender({0, 1, 0, 4, 65536, 0, 0, 0, 0})},
+        {snapshot_size_out_of_range, delta_sender({0, 1, 0, 40, 0, -1})},
         {snapshot_size_change,
          [](auto& s) {
              s.snap(10, kNoBase, {{{40, 7}, {1, 2, 3}}});
              s.snap_body(12, 10, 0, body_of({0, 1, 0, 40, 7, 1, 5}));
          }},
         {snapshot_too_many_items,
-         [](auto& s) { s.snap_body(12, kNoBase, 0, body_of(small_items(1025))); }},
+         [](auto& s) { s.snap_body(12, kNoBase, 0, body_of(small_item_ints(1025))); }},
         {snapshot_too_many_bytes,
          [](auto& s) {
-             s.snap_body(10, kNoBase, 0, body_of(large_items(0, 14)));
-             s.snap_body(12, 10, 0, body_of(large_items(20, 4)));
+             s.snap_body(10, kNoBase, 0, body_of(large_item_ints(0, 14)));
+             s.snap_body(12, 10, 0, body_of(large_item_ints(20, 4)));
          }},
-        {snapshot_duplicate_update, delta({0, 2, 0, 4, 9, 1, 1, 1, 1, 4, 9, 2, 2, 2, 2}, 71)},
-        {snapshot_unknown_delete, delta({1, 0, 0, 262221}, 63)},
-        {snapshot_duplicate_delete, delta({2, 0, 0, 262145, 262145}, 33)},
-        {snapshot_deleted_and_updated, delta({1, 1, 0, 655362, 10, 2, 0, 0, 0, 5, 0}, 68)},
-        {snapshot_surplus_ints, delta({0, 0, 0, 1}, 63)},
+        {snapshot_duplicate_update,
+         delta_sender({0, 2, 0, 4, 9, 1, 1, 1, 1, 4, 9, 2, 2, 2, 2}, 71)},
+        {snapshot_unknown_delete, delta_sender({1, 0, 0, 262221}, 63)},
+        {snapshot_duplicate_delete, delta_sender({2, 0, 0, 262145, 262145}, 33)},
+        {snapshot_deleted_and_updated, delta_sender({1, 1, 0, 655362, 10, 2, 0, 0, 0, 5, 0}, 68)},
+        {snapshot_surplus_ints, delta_sender({0, 0, 0, 1}, 63)},
     };
 }
 
@@ -234,7 +237,7 @@ std::vector<FindingRow> snapshot_rows() {
          }},
         {snapshot_explained,
          [](auto& s) {
-             delta({0, 1, 0, 4, 1, 90, 0, 0, 0}, 63)(s);
+             delta_sender({0, 1, 0, 4, 1, 90, 0, 0, 0}, 63)(s);
              s.snap(14, 10, kPickupAndPlayer);
          }},
         {snapshot_client_stalled,
@@ -245,13 +248,13 @@ std::vector<FindingRow> snapshot_rows() {
              s.snap(14, 12, kPickupAndPlayer);
              s.pause(1'000'000'000);
              s.snap(62, 12, kPickupAndPlayer);
-             s.close("idle"); // it waits for evidence until then
+             s.close("idle"); // the finding waits for evidence until the close
          }},
         {snapshot_budget,
          [](auto& s) {
-             s.snap_body(12, kNoBase, 0, body_of(small_items(600)));
+             s.snap_body(12, kNoBase, 0, body_of(small_item_ints(600)));
              s.pause(6'000'000'000);
-             s.snap_body(312, kNoBase, 0, body_of(small_items(700)));
+             s.snap_body(312, kNoBase, 0, body_of(small_item_ints(700)));
          }},
     };
 }
@@ -261,7 +264,7 @@ std::vector<FindingRow> part_rows() {
     return {
         {snapshot_negative_base, [](auto& s) { s.send(kS2c, {non_vital(snap_empty(12, -9))}); }},
         {snapshot_item_cap,
-         [](auto& s) { s.snap_body(12, kNoBase, 0, body_of(small_items(930))); }},
+         [](auto& s) { s.snap_body(12, kNoBase, 0, body_of(small_item_ints(930))); }},
         {snapshot_part_missing,
          [](auto& s) {
              s.send(kS2c, {non_vital(snap_part(12, kNoBase, 2, 0, 0, Bytes(900)))});
@@ -300,7 +303,7 @@ std::vector<FindingRow> part_rows() {
              s.snap(12, kNoBase, {{{45, 0}, {1}}, {{45, 1}, {1}}});
          }},
         {snapshot_missing_descriptor,
-         [](auto& s) { // it was there before
+         [](auto& s) { // an earlier snapshot had the descriptor
              s.snap(12, kNoBase, {{{0, 0x7fff}, {1, 2, 3, 4}}, {{0x7fff, 1}, {1}}});
              s.snap(14, 12, {{{0x7fff, 1}, {1}}});
          }},
@@ -310,16 +313,16 @@ std::vector<FindingRow> part_rows() {
 std::vector<FindingRow> other_rows() {
     using enum FindingId;
     return {
-        {map_not_found, [](auto& s) { map_answer(s, MapStatus::not_found); }},
-        {map_crc_mismatch, [](auto& s) { map_answer(s, MapStatus::other_version); }},
+        {map_not_found, [](auto& s) { enter_with_map_status(s, MapStatus::not_found); }},
+        {map_crc_mismatch, [](auto& s) { enter_with_map_status(s, MapStatus::other_version); }},
         {map_crc_mismatch,
          [](auto& s) { // larger than announced
              s.enter_game();
              MessageBuilder chunk = message("map_data").number(0).number(1).number(0).number(101);
              s.send(kS2c, chunk.raw(Bytes(101)));
          }},
-        {map_unreadable, [](auto& s) { map_answer(s, MapStatus::unreadable); }},
-        {map_name_invalid, [](auto& s) { map_answer(s, MapStatus::invalid_name); }},
+        {map_unreadable, [](auto& s) { enter_with_map_status(s, MapStatus::unreadable); }},
+        {map_name_invalid, [](auto& s) { enter_with_map_status(s, MapStatus::invalid_name); }},
         {map_not_cached,
          [](auto& s) {
              s.maps().answer = {.status = MapStatus::found,
@@ -327,8 +330,8 @@ std::vector<FindingRow> other_rows() {
                                 .detail = "could not be cached: No space left on device"};
              s.enter_game();
          }},
-        {world_inside_solid, [](auto& s) { character_at(s, 19 * 32 + 16, 100); }},
-        {world_outside_map, [](auto& s) { character_at(s, -100'000, 100); }},
+        {world_inside_solid, [](auto& s) { send_character_at(s, 19 * 32 + 16, 100); }},
+        {world_outside_map, [](auto& s) { send_character_at(s, -100'000, 100); }},
         {session_joined_midway,
          [](auto& s) {
              s.assume_ddnet();
@@ -395,10 +398,10 @@ TEST_CASE("every finding is reported when its condition occurs") {
     }
     for (const tw::record::FindingInfo& info : tw::record::finding_table()) {
         CAPTURE(info.name);
-        // Those of demos are found in tests/proxy/demo/play_demo_test.cpp, those between the views
-        // of several sessions in tests/proxy/world, those of captures in partial_view_test.cpp,
-        // that of a session among others in server_silence_test.cpp, and that of what is not
-        // written in tests/proxy/sink/record_limits_test.cpp.
+        // Other tests cover findings in demos (tests/proxy/demo/play_demo_test.cpp), between views
+        // (tests/proxy/world), in captures (partial_view_test.cpp), about one silent session
+        // (server_silence_test.cpp) and about unwritten records
+        // (tests/proxy/sink/record_limits_test.cpp).
         const bool elsewhere =
             info.name.starts_with("demo.") || info.name == "packet.undecided" ||
             info.name == "session.one_direction" || info.name == "session.unanswered" ||
@@ -435,7 +438,7 @@ TEST_CASE("the server's version decides the meaning of a reused message id") {
         SessionScript script;
         script.join_ddnet();
         if (!row.version.empty()) {
-            send_connless(script, connless("inf3").string("7").string(row.version));
+            send_connless(script, connless_message("inf3").string("7").string(row.version));
         }
         script.send(kS2c, {vital(message("sv_player_time").number(1234).number(3))});
         const std::string line = script.log().lines({"message"}).back();
@@ -449,8 +452,9 @@ TEST_CASE("a correct connless packet is no finding, known or not") {
     SessionScript script;
     script.join_ddnet();
     for (const MessageBuilder& packet :
-         {connless("gie3").byte(7), connless("iex+").string("7").string("1").string(""),
-          connless("chal").text("secret"), connless("what").text("ever")}) {
+         {connless_message("gie3").byte(7),
+          connless_message("iex+").string("7").string("1").string(""),
+          connless_message("chal").text("secret"), connless_message("what").text("ever")}) {
         send_connless(script, packet);
     }
     CHECK(script.log().findings().empty());
@@ -459,7 +463,7 @@ TEST_CASE("a correct connless packet is no finding, known or not") {
 TEST_CASE("a character at a possible position is no finding") {
     SessionScript script;
     script.join_ddnet();
-    character_at(script, 100, 100);
+    send_character_at(script, 100, 100);
     CHECK(script.log().findings().empty());
     CHECK(script.log().lines({"map"}) == Lines{"map dm1 folder"});
 }

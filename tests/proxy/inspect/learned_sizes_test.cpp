@@ -44,21 +44,21 @@ class LearnedSizesCollector final : public TypedRecordSink<LearnedSizesCollector
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_size_differs) {
             const std::uint16_t type = found.item->type_id;
-            named.try_emplace(type, found.head.time);
-            all_right = all_right && mod.differs(type) && mod.sizes[type] == *found.value &&
-                        snapshot::kAgreedSizes[type] == *found.limit;
+            reported_at.try_emplace(type, found.head.time);
+            sizes_match = sizes_match && mod.differs(type) && mod.sizes[type] == *found.value &&
+                          snapshot::kAgreedSizes[type] == *found.limit;
         }
     }
 
     /// Returns the time of the session's third snapshot that contains the type.
-    [[nodiscard]] std::optional<record::Timestamp> third_held(std::uint16_t type) const {
+    [[nodiscard]] std::optional<record::Timestamp> third_snapshot_time(std::uint16_t type) const {
         const auto found = third_.find(type);
         return found == third_.end() ? std::nullopt : std::optional{found->second};
     }
 
     ModSizes mod;
-    std::map<std::uint16_t, record::Timestamp> named; ///< the first time each
-    bool all_right = true;
+    std::map<std::uint16_t, record::Timestamp> reported_at; ///< time of each type's first report
+    bool sizes_match = true;
     record::Timestamp last_missed = 0;
 
   private:
@@ -76,7 +76,7 @@ class LearnedSizesCollector final : public TypedRecordSink<LearnedSizesCollector
     std::map<std::uint16_t, record::Timestamp> third_;
 };
 
-const ResizedTraffic& play(const std::string& capture) {
+const ResizedTraffic& resized_capture(const std::string& capture) {
     static std::map<std::string, std::unique_ptr<ResizedTraffic>> all;
     auto& one = all[capture];
     if (one == nullptr) {
@@ -88,15 +88,16 @@ const ResizedTraffic& play(const std::string& capture) {
 const Lines kResizedCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
                              "vanilla-0.6.5-ctf.pcap.gz", "one-client-0.6-0.7-0.6-0.7.pcap.gz"};
 
-void learn(const std::string& capture, ModClients clients, LearnedSizesCollector& learned) {
+void learn_sizes_of(const std::string& capture, ModClients clients,
+                    LearnedSizesCollector& learned) {
     TrafficInspector run{{.messages = false, .learn_sizes = true}, learned};
-    run.play(play(capture).traffic_of(learned.mod, clients));
+    run.play(resized_capture(capture).traffic_of(learned.mod, clients));
 }
 
 /// Returns the types with an agreed size that a capture's snapshots contain.
 std::vector<std::uint16_t> agreed_types_in(const std::string& capture) {
     std::vector<std::uint16_t> types;
-    for (const auto& [type, sessions] : play(capture).types_seen(3)) {
+    for (const auto& [type, sessions] : resized_capture(capture).types_seen(3)) {
         if (type != 0 && type < kAgreedTypes && sessions != 0) {
             types.push_back(type);
         }
@@ -120,27 +121,27 @@ TEST_CASE("exactly the changed sizes of random mods are learned, and then all sn
             CAPTURE(clients == ModClients::stock);
             LearnedSizesCollector learned;
             learned.mod = mod;
-            learn(capture, clients, learned);
-            CHECK(learned.all_right);
+            learn_sizes_of(capture, clients, learned);
+            CHECK(learned.sizes_match);
             bool all = true;
             record::Timestamp last = 0;
             for (std::uint16_t type = 1; type < kAgreedTypes; ++type) {
-                const auto third = learned.third_held(type);
+                const auto third = learned.third_snapshot_time(type);
                 if (!mod.differs(type) || !third) {
                     continue;
                 }
                 CAPTURE(type);
-                const auto found = learned.named.find(type);
+                const auto found = learned.reported_at.find(type);
                 const bool in_time =
-                    found != learned.named.end() && found->second <= *third + kTenSeconds;
+                    found != learned.reported_at.end() && found->second <= *third + kTenSeconds;
                 WARN(in_time);
                 all = all && in_time;
-                last = found == learned.named.end() ? last : std::max(last, found->second);
+                last = found == learned.reported_at.end() ? last : std::max(last, found->second);
             }
             ++runs;
             named_runs += all ? 1U : 0U;
-            // A type that has not been held three times yet may still cost a snapshot.
-            CHECK((!all || learned.named.size() != changed || learned.last_missed <= last));
+            // A type in fewer than three snapshots may still make a snapshot fail.
+            CHECK((!all || learned.reported_at.size() != changed || learned.last_missed <= last));
         }
     }
     MESSAGE(named_runs, " of ", runs, " were named in full");
@@ -148,11 +149,11 @@ TEST_CASE("exactly the changed sizes of random mods are learned, and then all sn
 }
 
 TEST_CASE("a capture rewritten with unchanged sizes gives the same records") {
-    const ResizedTraffic& traffic = play("bench-4.pcap.gz");
+    const ResizedTraffic& traffic = resized_capture("bench-4.pcap.gz");
     LearnedSizesCollector learned;
-    learn("bench-4.pcap.gz", ModClients::knowing, learned);
+    learn_sizes_of("bench-4.pcap.gz", ModClients::knowing, learned);
     CHECK(traffic.snapshots().size() == 5955);
-    CHECK(learned.named.empty());
+    CHECK(learned.reported_at.empty());
     CHECK(learned.last_missed == 0);
 }
 

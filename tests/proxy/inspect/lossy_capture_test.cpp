@@ -66,14 +66,14 @@ std::vector<SnapMessage> snapshots_in(const TrafficDatagram& datagram) {
 
 struct DamageRates {
     std::string capture;
-    unsigned drop; ///< of a thousand datagrams
+    unsigned drop; ///< per thousand datagrams, like the others
     unsigned duplicate;
-    unsigned delay; ///< behind the next one of its flow
+    unsigned delay; ///< until after the next datagram of its flow
 };
 
 /// Damages a capture after each session's first snapshot, so that handshakes stay complete.
-std::vector<TrafficDatagram> damaged(const std::vector<TrafficDatagram>& traffic,
-                                     const DamageRates& damage) {
+std::vector<TrafficDatagram> damage_traffic(const std::vector<TrafficDatagram>& traffic,
+                                            const DamageRates& damage) {
     std::mt19937 random{20240607};
     std::set<std::uint64_t> playing;
     std::map<std::pair<std::uint64_t, wire::Direction>, TrafficDatagram> held;
@@ -109,7 +109,7 @@ std::vector<TrafficDatagram> damaged(const std::vector<TrafficDatagram>& traffic
 /// Computes the expected results of one session's snapshots.
 class ExpectedResults {
   public:
-    void take(const SnapMessage& message) {
+    void add_snap_message(const SnapMessage& message) {
         if (rebuilt.contains(message.tick)) {
             ++repeated;
             return;
@@ -128,14 +128,14 @@ class ExpectedResults {
         if (known) {
             rebuilt.insert(message.tick);
         } else if (!on_unknown_base.insert(message.tick).second) {
-            ++repeated; // lost already, and still without a base
+            ++repeated; // failed before, and its base is still missing
             return;
         }
         outcomes.emplace_back(message.tick, message.base, known);
     }
 
     /// Returns the ticks with a part that never arrived.
-    [[nodiscard]] const std::set<Tick>& incomplete() const { return open_; }
+    [[nodiscard]] const std::set<Tick>& incomplete_ticks() const { return open_; }
 
     std::set<Tick> rebuilt;
     std::set<Tick> on_unknown_base;
@@ -164,7 +164,8 @@ struct SnapshotResults final : test::TypedRecordSink<SnapshotResults> {
     std::map<std::uint32_t, std::set<Tick>> incomplete;
 };
 
-std::set<Tick> ticks_of(const std::vector<TrafficDatagram>& traffic, std::uint64_t session) {
+std::set<Tick> ticks_of_session(const std::vector<TrafficDatagram>& traffic,
+                                std::uint64_t session) {
     std::set<Tick> ticks;
     for (const TrafficDatagram& datagram : traffic) {
         if (datagram.session == session) {
@@ -179,8 +180,8 @@ std::set<Tick> ticks_of(const std::vector<TrafficDatagram>& traffic, std::uint64
 } // namespace
 
 TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
-    // No client requests a full snapshot here, so everything after a loss is lost: the rates are
-    // low.
+    // The rates are low, because no client requests a full snapshot here: after a loss, all later
+    // snapshots fail.
     const DamageRates rows[] = {
         {"bench-4.pcap.gz", 1, 0, 0},   {"bench-4.pcap.gz", 0, 100, 0},
         {"bench-4.pcap.gz", 0, 0, 1},   {"bench-4.pcap.gz", 1, 30, 1},
@@ -192,7 +193,7 @@ TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
         CAPTURE(row.duplicate);
         CAPTURE(row.delay);
         const auto whole = test::read_traffic(row.capture);
-        const auto traffic = damaged(whole, row);
+        const auto traffic = damage_traffic(whole, row);
         SnapshotResults sink;
         test::TrafficInspector run{{.messages = false}, sink};
         std::map<std::uint64_t, ExpectedResults> expected;
@@ -203,7 +204,7 @@ TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
             }
             ExpectedResults& session = expected[datagram.session];
             for (const SnapMessage& message : snapshots_in(datagram)) {
-                session.take(message);
+                session.add_snap_message(message);
             }
             run.on_datagram(datagram);
         }
@@ -218,10 +219,10 @@ TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
             CAPTURE(number);
             const ExpectedResults& session = expected.at(order[i]);
             CHECK(sink.sessions[number] == session.outcomes);
-            CHECK(sink.incomplete[number] == session.incomplete());
+            CHECK(sink.incomplete[number] == session.incomplete_ticks());
             rebuilt += session.rebuilt.size();
             failed += session.outcomes.size() - session.rebuilt.size();
-            incomplete += session.incomplete().size();
+            incomplete += session.incomplete_ticks().size();
             repeated += session.repeated;
         }
         const record::SessionStats totals = run.inspector().totals();
@@ -241,7 +242,7 @@ TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
 TEST_CASE("with loss only, exactly dropped snapshots and those based on them are missing") {
     const DamageRates row{"bench-64.pcap.gz", 30, 0, 0};
     const auto whole = test::read_traffic(row.capture);
-    const auto traffic = damaged(whole, row);
+    const auto traffic = damage_traffic(whole, row);
     SnapshotResults sink;
     test::TrafficInspector run{{.messages = false}, sink};
     std::vector<std::uint64_t> order;
@@ -254,7 +255,7 @@ TEST_CASE("with loss only, exactly dropped snapshots and those based on them are
     run.finish();
     std::size_t lost_in_all = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
-        // Which parts were sent, which arrived, and what each tick builds on.
+        // The sent parts, the received parts and each tick's base.
         std::map<Tick, std::set<std::int32_t>> missing;
         std::map<Tick, Tick> base;
         for (const bool sent : {true, false}) {
@@ -286,7 +287,7 @@ TEST_CASE("with loss only, exactly dropped snapshots and those based on them are
             }
         }
         CAPTURE(i);
-        for (const Tick tick : ticks_of(whole, order[i])) {
+        for (const Tick tick : ticks_of_session(whole, order[i])) {
             CAPTURE(tick);
             CHECK(seen.contains(tick) != lost.contains(tick));
         }

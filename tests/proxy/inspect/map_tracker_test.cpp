@@ -19,7 +19,7 @@ TEST_CASE("is_first_report() is true once for each server, map and finding") {
     CHECK(maps.is_first_report("127.0.0.1:8303", dm1, "map.not_found"));
     CHECK(maps.is_first_report("127.0.0.1:8303", {.name = "dm1", .crc = 2}, "map.crc_mismatch"));
     CHECK(maps.is_first_report("127.0.0.1:8303", {.name = "dm2", .crc = 1}, "map.crc_mismatch"));
-    for (int i = 0; i < 5000; ++i) { // more than are remembered: nothing is lost
+    for (int i = 0; i < 5000; ++i) { // more chunks than are remembered
         CHECK(maps.is_first_report("127.0.0.1:8303", {.name = std::to_string(i)}, "map.not_found"));
     }
     CHECK_FALSE(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
@@ -63,7 +63,7 @@ constexpr std::int32_t kCrc = -7;
 const Bytes kWhole(10, std::byte{3});
 const Bytes kLast(4, std::byte{5});
 
-Chunk chunk(std::int32_t number, const Bytes& data, bool last = false) {
+Chunk map_chunk(std::int32_t number, const Bytes& data, bool last = false) {
     return {.last = last ? 1 : 0,
             .crc = kCrc,
             .chunk = number,
@@ -71,7 +71,7 @@ Chunk chunk(std::int32_t number, const Bytes& data, bool last = false) {
             .data = data};
 }
 
-MapDownload begun(std::int64_t size) {
+MapDownload begin_map_download(std::int64_t size) {
     MapDownload download;
     download.begin_download(
         {.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = size});
@@ -81,37 +81,37 @@ MapDownload begun(std::int64_t size) {
 } // namespace
 
 TEST_CASE("a map download is complete with its last chunk") {
-    MapDownload download = begun(24);
-    CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
-    CHECK_FALSE(download.add_chunk(chunk(1, kWhole)));
-    CHECK(download.add_chunk(chunk(2, kLast, true)));
+    MapDownload download = begin_map_download(24);
+    CHECK_FALSE(download.add_chunk(map_chunk(0, kWhole)));
+    CHECK_FALSE(download.add_chunk(map_chunk(1, kWhole)));
+    CHECK(download.add_chunk(map_chunk(2, kLast, true)));
     CHECK(download.announcement().name == "ctf5");
     CHECK(download.take_bytes().size() == 24);
 }
 
 TEST_CASE("a map download ignores the chunks that clients drop") {
-    MapDownload download = begun(24);
-    CHECK_FALSE(download.add_chunk(chunk(1, kWhole))); // behind a gap
-    CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
-    CHECK_FALSE(download.add_chunk(chunk(0, kWhole))); // again
-    Chunk other = chunk(1, kWhole);
+    MapDownload download = begin_map_download(24);
+    CHECK_FALSE(download.add_chunk(map_chunk(1, kWhole))); // after a gap
+    CHECK_FALSE(download.add_chunk(map_chunk(0, kWhole)));
+    CHECK_FALSE(download.add_chunk(map_chunk(0, kWhole))); // repeated
+    Chunk other = map_chunk(1, kWhole);
     other.crc = 8; // of another map
     CHECK_FALSE(download.add_chunk(other));
-    CHECK_FALSE(download.add_chunk(chunk(1, kWhole)));
-    CHECK(download.add_chunk(chunk(2, kLast, true)));
+    CHECK_FALSE(download.add_chunk(map_chunk(1, kWhole)));
+    CHECK(download.add_chunk(map_chunk(2, kLast, true)));
     CHECK(download.take_bytes().size() == 24);
 }
 
 TEST_CASE("a map download never exceeds the announced size or the limit") {
-    MapDownload longer = begun(15);
-    CHECK_FALSE(longer.add_chunk(chunk(0, kWhole)));
-    CHECK_FALSE(longer.add_chunk(chunk(1, kWhole, true)));
-    CHECK(longer.announced_size() == 0); // given up
+    MapDownload longer = begin_map_download(15);
+    CHECK_FALSE(longer.add_chunk(map_chunk(0, kWhole)));
+    CHECK_FALSE(longer.add_chunk(map_chunk(1, kWhole, true)));
+    CHECK(longer.announced_size() == 0); // the download was stopped
     for (const std::int64_t size :
          {std::int64_t{0}, std::int64_t{-1}, MapDownload::kMaxBytes + 1}) {
         CAPTURE(size);
-        MapDownload refused = begun(size);
-        CHECK_FALSE(refused.add_chunk(chunk(0, kWhole, true)));
+        MapDownload refused = begin_map_download(size);
+        CHECK_FALSE(refused.add_chunk(map_chunk(0, kWhole, true)));
     }
 }
 
@@ -119,9 +119,9 @@ TEST_CASE("the download of a known map is only checked, not stored") {
     MapDownload download;
     download.begin_download({.name = "ctf5", .crc = static_cast<std::uint32_t>(kCrc), .size = 24},
                             MapDownload::Mode::compute_checksum);
-    CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
-    CHECK_FALSE(download.add_chunk(chunk(1, kWhole)));
-    CHECK(download.add_chunk(chunk(2, kLast, true)));
+    CHECK_FALSE(download.add_chunk(map_chunk(0, kWhole)));
+    CHECK_FALSE(download.add_chunk(map_chunk(1, kWhole)));
+    CHECK(download.add_chunk(map_chunk(2, kLast, true)));
     CHECK_FALSE(download.keeps_bytes());
     CHECK(download.memory_bytes() == 0);
     Bytes all = kWhole;
@@ -131,11 +131,11 @@ TEST_CASE("the download of a known map is only checked, not stored") {
 }
 
 TEST_CASE("an abandoned download accepts no more chunks") {
-    MapDownload download = begun(24);
-    CHECK_FALSE(download.add_chunk(chunk(0, kWhole)));
+    MapDownload download = begin_map_download(24);
+    CHECK_FALSE(download.add_chunk(map_chunk(0, kWhole)));
     download.abandon_download();
     CHECK(download.memory_bytes() == 0);
     for (const std::int32_t number : {0, 1, 2}) {
-        CHECK_FALSE(download.add_chunk(chunk(number, kLast, true)));
+        CHECK_FALSE(download.add_chunk(map_chunk(number, kLast, true)));
     }
 }

@@ -22,61 +22,61 @@ struct MemoryFindings final : test::TypedRecordSink<MemoryFindings> {
     void on(const record::FindingRecord& finding) {
         if (finding.id == record::FindingId::inspect_gap) {
             CHECK(finding.name == "memory");
-            shed.push_back(finding.head.session);
+            dropped_sessions.push_back(finding.head.session);
         }
     }
 
-    std::vector<std::uint32_t> shed; ///< sessions
+    std::vector<std::uint32_t> dropped_sessions;
 };
 
-struct BudgetRun {
+struct BudgetResult {
     record::SessionStats totals;
-    std::vector<std::uint32_t> shed;
-    std::size_t most = 0; ///< used at once
-    std::size_t left = 0; ///< when all is over
+    std::vector<std::uint32_t> dropped_sessions;
+    std::size_t peak_bytes = 0; ///< maximum use
+    std::size_t bytes_at_end = 0;
 };
 
-BudgetRun run(std::size_t limit) {
+BudgetResult inspect_with_limit(std::size_t limit) {
     MemoryBudget memory{limit};
     MemoryFindings witness;
-    BudgetRun result;
+    BudgetResult result;
     {
         TrafficInspector inspector{{.memory_budget = &memory}, witness};
         for (const auto& datagram : test::read_traffic("bench-4.pcap.gz")) {
             inspector.on_datagram(datagram);
-            result.most = std::max(result.most, memory.used_bytes());
+            result.peak_bytes = std::max(result.peak_bytes, memory.used_bytes());
         }
         inspector.finish();
         result.totals = inspector.inspector().totals();
-        result.left = memory.used_bytes();
+        result.bytes_at_end = memory.used_bytes();
     }
-    result.shed = witness.shed;
+    result.dropped_sessions = witness.dropped_sessions;
     return result;
 }
 
 } // namespace
 
 TEST_CASE("within the memory budget no state is freed") {
-    const BudgetRun roomy = run(MemoryBudget::kDefaultBytes);
-    CHECK(roomy.shed.empty());
-    CHECK(roomy.most > 100 * kKiB);
-    CHECK(roomy.left == 0);
+    const BudgetResult roomy = inspect_with_limit(MemoryBudget::kDefaultBytes);
+    CHECK(roomy.dropped_sessions.empty());
+    CHECK(roomy.peak_bytes > 100 * kKiB);
+    CHECK(roomy.bytes_at_end == 0);
     CHECK(roomy.totals.verified > 0);
 
     // The budget is smaller than all histories, but enough for the bases that are still needed.
-    const BudgetRun trimmed = run(roomy.most * 3 / 4);
-    CHECK(trimmed.shed.empty());
-    CHECK(trimmed.most < roomy.most);
+    const BudgetResult trimmed = inspect_with_limit(roomy.peak_bytes * 3 / 4);
+    CHECK(trimmed.dropped_sessions.empty());
+    CHECK(trimmed.peak_bytes < roomy.peak_bytes);
     CHECK(trimmed.totals.verified == roomy.totals.verified);
 }
 
 TEST_CASE("above the memory budget sessions free their state and report it") {
     const std::size_t limit = 96 * kKiB;
-    const BudgetRun tight = run(limit);
-    CHECK_FALSE(tight.shed.empty());
+    const BudgetResult tight = inspect_with_limit(limit);
+    CHECK_FALSE(tight.dropped_sessions.empty());
     // A few datagrams add memory before it is measured again.
-    CHECK(tight.most < 2 * limit);
-    CHECK(tight.left == 0);
+    CHECK(tight.peak_bytes < 2 * limit);
+    CHECK(tight.bytes_at_end == 0);
 }
 
 TEST_CASE("a checkpoint's memory is charged with the next datagram") {

@@ -12,8 +12,8 @@ using namespace tw::test;
 
 namespace {
 
-/// Gives the same numbers for a seed on every machine.
-Choose seeded(std::uint32_t seed) {
+/// Returns a chooser whose numbers depend only on the seed, on every machine.
+Choose seeded_choice(std::uint32_t seed) {
     return [random = std::mt19937{seed}](std::size_t limit) mutable { return random() % limit; };
 }
 
@@ -23,7 +23,7 @@ TEST_CASE("over a lossy connection, every sent snapshot is rebuilt or counted as
     OracleRun all;
     for (std::uint32_t seed = 1; seed <= 60; ++seed) {
         CAPTURE(seed);
-        const OracleRun play = play_worlds(seeded(seed), 60);
+        const OracleRun play = play_worlds(seeded_choice(seed), 60);
         CAPTURE(play.difference.value_or("none"));
         REQUIRE_FALSE(play.difference);
         all.sent += play.sent;
@@ -42,7 +42,7 @@ TEST_CASE("over a lossy connection, every sent snapshot is rebuilt or counted as
 }
 
 TEST_CASE("damaged Huffman data is decoded as by a plain decoder") {
-    const OracleComparison comparison = compare_huffman(seeded(1), 10'000);
+    const OracleComparison comparison = compare_huffman(seeded_choice(1), 10'000);
     CAPTURE(comparison.difference.value_or("none"));
     CHECK_FALSE(comparison.difference);
     CHECK(comparison.accepted > 1000);
@@ -50,7 +50,7 @@ TEST_CASE("damaged Huffman data is decoded as by a plain decoder") {
 }
 
 TEST_CASE("damaged deltas are decoded as by a plain decoder") {
-    const OracleComparison comparison = compare_deltas(seeded(1), 3000);
+    const OracleComparison comparison = compare_deltas(seeded_choice(1), 3000);
     CAPTURE(comparison.difference.value_or("none"));
     CHECK_FALSE(comparison.difference);
     CHECK(comparison.accepted > 500);

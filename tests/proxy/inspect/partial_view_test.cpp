@@ -39,16 +39,16 @@ const inspect::Options kPartial{.sees_all_datagrams = false};
 
 /// Identifies a datagram of a capture by client, direction and time.
 using DatagramId = std::tuple<std::string, wire::Direction, record::Timestamp>;
-/// The messages that were read from a datagram.
-using Read = std::tuple<DatagramId, std::string, std::uint16_t, std::size_t>;
+/// A message's datagram, name, sequence and size.
+using ReadMessage = std::tuple<DatagramId, std::string, std::uint16_t, std::size_t>;
 
-/// The messages that were read, and the findings about receivers.
+/// The messages and findings of a capture.
 struct CaptureResult {
-    std::multiset<Read> read;
+    std::multiset<ReadMessage> read;
     /// Findings about rejected or missing packets.
-    std::set<std::pair<DatagramId, std::string>> blames;
+    std::set<std::pair<DatagramId, std::string>> rejections;
     std::map<std::string, std::size_t> findings;
-    std::set<std::string> playing; ///< clients with a connection
+    std::set<std::string> playing; ///< clients with an established connection
 };
 
 class ResultCollector final : public test::TypedRecordSink<ResultCollector> {
@@ -56,18 +56,18 @@ class ResultCollector final : public test::TypedRecordSink<ResultCollector> {
     void on(const record::SessionRecord& session) {
         clients_[session.head.session] = session.client;
         if (session.event == record::SessionEvent::established) {
-            account.playing.emplace(session.client);
+            result.playing.emplace(session.client);
         }
     }
 
     void on(const record::MessageRecord& message) {
-        account.read.emplace(id_of(message.head), std::string{message.name}, message.sequence,
-                             message.size);
+        result.read.emplace(datagram_id(message.head), std::string{message.name}, message.sequence,
+                            message.size);
     }
 
     void on(const record::FindingRecord& found) {
         const std::string name{record::finding_info(found.id).name};
-        ++account.findings[name];
+        ++result.findings[name];
         switch (found.id) {
         case FindingId::packet_not_accepted:
         case FindingId::packet_wrong_token:
@@ -75,52 +75,53 @@ class ResultCollector final : public test::TypedRecordSink<ResultCollector> {
         case FindingId::packet_control_unknown:
         case FindingId::session_server_silent:
         case FindingId::session_unanswered:
-            account.blames.emplace(id_of(found.head), name + ' ' + std::string{found.name});
+            result.rejections.emplace(datagram_id(found.head),
+                                      name + ' ' + std::string{found.name});
             break;
         default:
             break;
         }
     }
 
-    CaptureResult account;
+    CaptureResult result;
 
   private:
-    [[nodiscard]] DatagramId id_of(const record::RecordHeader& head) {
+    [[nodiscard]] DatagramId datagram_id(const record::RecordHeader& head) {
         return {clients_[head.session], head.direction.value_or(kC2s), head.time};
     }
 
     std::map<std::uint32_t, std::string> clients_;
 };
 
-CaptureResult account_of(const Traffic& traffic) {
-    ResultCollector accountant;
-    test::TrafficInspector run{{.sees_all_datagrams = false}, accountant};
+CaptureResult inspect_traffic(const Traffic& traffic) {
+    ResultCollector collector;
+    test::TrafficInspector run{{.sees_all_datagrams = false}, collector};
     run.play(traffic);
-    return std::move(accountant.account);
+    return std::move(collector.result);
 }
 
-std::string shown(const Read& read) {
+std::string message_text(const ReadMessage& read) {
     const auto& [id, name, sequence, size] = read;
     const auto& [client, direction, time] = id;
     return client + (direction == kC2s ? " c2s " : " s2c ") + std::to_string(time) + ' ' + name +
            " #" + std::to_string(sequence) + ' ' + std::to_string(size);
 }
 
-/// The time from which on everything must be read, by session.
-using Resumes = std::map<std::uint64_t, record::Timestamp>;
+/// By session, the time after which all messages must be read.
+using ResumeTimes = std::map<std::uint64_t, record::Timestamp>;
 
-enum class Extra : bool { none, allowed };
+enum class ExtraMessages : bool { none, allowed };
 
 /// Checks that the partial capture has only findings about receivers that the whole capture has,
 /// too, and the same messages from half a second after `resumes` on.
-void check_part(const CaptureResult& whole, const Traffic& part, const Resumes& resumes,
-                Extra extra = Extra::none) {
-    const CaptureResult account = account_of(part);
-    for (const auto& blame : account.blames) {
+void check_partial_capture(const CaptureResult& whole, const Traffic& part,
+                           const ResumeTimes& resumes, ExtraMessages extra = ExtraMessages::none) {
+    const CaptureResult result = inspect_traffic(part);
+    for (const auto& blame : result.rejections) {
         CAPTURE(std::get<std::string>(blame.first));
         CAPTURE(std::get<record::Timestamp>(blame.first));
         CAPTURE(blame.second);
-        CHECK(whole.blames.contains(blame));
+        CHECK(whole.rejections.contains(blame));
     }
     constexpr record::Timestamp kSoon = 500'000'000;
     std::set<DatagramId> there;
@@ -131,23 +132,24 @@ void check_part(const CaptureResult& whole, const Traffic& part, const Resumes& 
                           datagram.time);
         }
     }
-    const auto lacks = [&](const std::multiset<Read>& from, const std::multiset<Read>& in) {
+    const auto lacks = [&](const std::multiset<ReadMessage>& from,
+                           const std::multiset<ReadMessage>& in) {
         std::string lines;
-        for (const Read& read : from) {
+        for (const ReadMessage& read : from) {
             if (there.contains(std::get<0>(read)) && in.count(read) < from.count(read)) {
-                lines += shown(read) + "; ";
+                lines += message_text(read) + "; ";
             }
         }
         constexpr std::size_t kShown = 400;
         return lines.substr(0, kShown);
     };
-    CHECK(lacks(whole.read, account.read) == "");
-    CHECK((extra == Extra::allowed ? "" : lacks(account.read, whole.read)) == "");
+    CHECK(lacks(whole.read, result.read) == "");
+    CHECK((extra == ExtraMessages::allowed ? "" : lacks(result.read, whole.read)) == "");
 }
 
-/// Returns this time for all sessions.
-Resumes all_from(const Traffic& part, record::Timestamp time) {
-    Resumes resumes;
+/// Returns the same time for all sessions.
+ResumeTimes resume_all_at(const Traffic& part, record::Timestamp time) {
+    ResumeTimes resumes;
     for (const TrafficDatagram& datagram : part) {
         resumes.emplace(datagram.session, time);
     }
@@ -170,8 +172,8 @@ bool has_vital(const TrafficDatagram& datagram, wire::Protocol protocol) {
 
 /// Returns when both sides of each session have sent a vital chunk after a hole. Then their states
 /// are known again. A session whose handshake is in the hole is not compared.
-Resumes behind_hole(const Traffic& traffic, std::size_t from, std::size_t to,
-                    wire::Protocol protocol) {
+ResumeTimes resume_after_hole(const Traffic& traffic, std::size_t from, std::size_t to,
+                              wire::Protocol protocol) {
     std::map<std::uint64_t, std::array<record::Timestamp, 2>> said;
     for (std::size_t i = to; i < traffic.size(); ++i) {
         auto& first = said[traffic[i].session].at(wire::index_of(traffic[i].direction));
@@ -179,13 +181,13 @@ Resumes behind_hole(const Traffic& traffic, std::size_t from, std::size_t to,
             first = traffic[i].time;
         }
     }
-    Resumes resumes;
+    ResumeTimes resumes;
     for (const auto& [session, times] : said) {
         if (times[0] != 0 && times[1] != 0) {
             resumes.emplace(session, std::max(times[0], times[1]));
         }
     }
-    constexpr std::size_t kShort = 12; // handshakes of 0.6; those of 0.7 are as short, or padded
+    constexpr std::size_t kShort = 12; // 0.6 handshakes; 0.7 handshakes are as short or padded
     constexpr std::size_t kPadded = 512;
     for (std::size_t i = from; i < to; ++i) {
         const std::size_t size = traffic[i].bytes.size();
@@ -200,16 +202,16 @@ const std::string_view kCaptures[] = {
     "seven-map-change", "seven-on-ddnet",     "token-ddnet-layers-rejoin", "token-high-bandwidth",
     "token-map-change", "token-map-download", "tokenless-map-change"};
 
-Traffic golden(std::string_view name) {
+Traffic read_golden(std::string_view name) {
     return test::read_traffic("../golden/" + std::string{name} + ".pcap");
 }
 
-/// A test runs for every so many datagrams; for all datagrams, it would take a minute.
-std::size_t stride(std::size_t datagrams, std::size_t cuts) {
+/// Returns the distance between tested cuts; tests of all cuts would take a minute.
+std::size_t cut_stride(std::size_t datagrams, std::size_t cuts) {
     return std::max<std::size_t>(1, datagrams / (cuts * test::rounds()));
 }
 
-Traffic of_direction(const Traffic& traffic, wire::Direction direction) {
+Traffic keep_direction(const Traffic& traffic, wire::Direction direction) {
     Traffic half;
     std::ranges::copy_if(traffic, std::back_inserter(half), [&](const TrafficDatagram& datagram) {
         return datagram.direction == direction;
@@ -226,7 +228,7 @@ TEST_CASE("a complete capture gives the same records in a tap and in the relay")
         for (const bool sees_all : {false, true}) {
             test::RecordLog log;
             test::TrafficInspector run{{.sees_all_datagrams = sees_all}, log};
-            run.play(golden(name));
+            run.play(read_golden(name));
             lines.at(sees_all ? 1 : 0) =
                 log.lines({"session", "message", "map", "snapshot", "finding", "summary"});
         }
@@ -237,34 +239,35 @@ TEST_CASE("a complete capture gives the same records in a tap and in the relay")
 
 TEST_CASE("a capture that begins midway gives no false findings, and soon the same records") {
     for (const std::string_view name : kCaptures) {
-        const Traffic traffic = golden(name);
-        const CaptureResult whole = account_of(traffic);
-        for (std::size_t cut = 1; cut < traffic.size(); cut += stride(traffic.size(), 40)) {
+        const Traffic traffic = read_golden(name);
+        const CaptureResult whole = inspect_traffic(traffic);
+        for (std::size_t cut = 1; cut < traffic.size(); cut += cut_stride(traffic.size(), 40)) {
             CAPTURE(name);
             CAPTURE(cut);
             const Traffic part{traffic.begin() + static_cast<std::ptrdiff_t>(cut), traffic.end()};
-            check_part(whole, part, all_from(part, part.front().time));
+            check_partial_capture(whole, part, resume_all_at(part, part.front().time));
         }
     }
 }
 
 TEST_CASE("a capture with a hole gives no false findings, and soon the same records") {
     for (const std::string_view name : kCaptures) {
-        const Traffic traffic = golden(name);
-        const CaptureResult whole = account_of(traffic);
+        const Traffic traffic = read_golden(name);
+        const CaptureResult whole = inspect_traffic(traffic);
         for (const std::size_t hole : {std::size_t{1}, std::size_t{6}, std::size_t{50}}) {
             for (std::size_t cut = 1; cut + hole < traffic.size();
-                 cut += stride(traffic.size(), 16)) {
+                 cut += cut_stride(traffic.size(), 16)) {
                 CAPTURE(name);
                 CAPTURE(cut);
                 CAPTURE(hole);
                 Traffic part = traffic;
                 const auto from = part.begin() + static_cast<std::ptrdiff_t>(cut);
                 part.erase(from, from + static_cast<std::ptrdiff_t>(hole));
-                check_part(whole, part,
-                           behind_hole(traffic, cut, cut + hole,
-                                       name.starts_with("seven") ? wire::Protocol::seven
-                                                                 : wire::Protocol::six));
+                check_partial_capture(whole, part,
+                                      resume_after_hole(traffic, cut, cut + hole,
+                                                        name.starts_with("seven")
+                                                            ? wire::Protocol::seven
+                                                            : wire::Protocol::six));
             }
         }
     }
@@ -272,20 +275,20 @@ TEST_CASE("a capture with a hole gives no false findings, and soon the same reco
 
 TEST_CASE("a capture of one direction is read in full, with one finding per session") {
     for (const std::string_view name : kCaptures) {
-        const Traffic traffic = golden(name);
-        const CaptureResult whole = account_of(traffic);
+        const Traffic traffic = read_golden(name);
+        const CaptureResult whole = inspect_traffic(traffic);
         for (const wire::Direction direction : {kC2s, kS2c}) {
             CAPTURE(name);
             CAPTURE((direction == kC2s));
-            const Traffic half = of_direction(traffic, direction);
-            check_part(whole, half, all_from(half, 0), Extra::allowed);
-            const CaptureResult account = account_of(half);
-            const auto said = account.findings.find("session.one_direction");
-            CHECK((said == account.findings.end() ? 0 : said->second) == whole.playing.size());
-            // A server of 0.7 says nothing in its handshake that shows that there is a connection.
+            const Traffic half = keep_direction(traffic, direction);
+            check_partial_capture(whole, half, resume_all_at(half, 0), ExtraMessages::allowed);
+            const CaptureResult result = inspect_traffic(half);
+            const auto said = result.findings.find("session.one_direction");
+            CHECK((said == result.findings.end() ? 0 : said->second) == whole.playing.size());
+            // A 0.7 server's half of the handshake does not prove a connection.
             const bool seven = name.starts_with("seven") && direction == kS2c;
-            CHECK((seven || account.findings.count("session.joined_midway") == 0));
-            CHECK(account.findings.count("packet.undecided") == 0);
+            CHECK((seven || result.findings.count("session.joined_midway") == 0));
+            CHECK(result.findings.count("packet.undecided") == 0);
         }
     }
 }
@@ -293,11 +296,11 @@ TEST_CASE("a capture of one direction is read in full, with one finding per sess
 namespace {
 
 /// Returns a packet with a chat line of the client, from another script's session.
-Bytes said_by_client(SessionScript& peers) {
+Bytes client_chat_packet(SessionScript& peers) {
     return peers.pack(kC2s, {test::vital(test::evasion::real_message())});
 }
 
-std::size_t count_said(SessionScript& script) {
+std::size_t count_chat_messages(SessionScript& script) {
     return test::evasion::accepted_messages(script).size();
 }
 
@@ -306,7 +309,7 @@ std::size_t count_said(SessionScript& script) {
 TEST_CASE("held datagrams are read in order, with their times, once the protocol is known") {
     for (const bool seven : {false, true}) {
         CAPTURE(seven);
-        SessionScript peers; // whose packets the other one sees
+        SessionScript peers; // builds the packets that `script` gets
         seven ? peers.join_seven() : peers.join_ddnet();
         peers.enter_game();
         SessionScript script{kPartial};
@@ -323,7 +326,7 @@ TEST_CASE("held datagrams are read in order, with their times, once the protocol
         REQUIRE(lines.size() >= 3 + kSaid);
         CHECK(lines[1] == (seven ? "session established 0.7" : "session established 0.6+ddnet"));
         CHECK(lines[2] == "finding session.joined_midway");
-        CHECK(count_said(script) == kSaid);
+        CHECK(count_chat_messages(script) == kSaid);
         CHECK(script.log().findings().size() == 1);
         CHECK(script.stats(kC2s).datagrams == kSaid);
     }
@@ -334,7 +337,7 @@ TEST_CASE("the number of held datagrams is limited, and undecided packets are co
     peers.join_ddnet();
     SessionScript script{kPartial};
     for (std::size_t i = 0; i < 3 * inspect::DatagramsOfUnknownProtocol::kMaxDatagrams; ++i) {
-        script.send_datagram(kC2s, said_by_client(peers));
+        script.send_datagram(kC2s, client_chat_packet(peers));
         CHECK(script.session().memory_bytes() <
               2 * inspect::DatagramsOfUnknownProtocol::kMaxBytes + std::size_t{1 << 20U});
     }
@@ -345,7 +348,7 @@ TEST_CASE("a single packet of one direction is no connection") {
     SessionScript peers;
     peers.join_ddnet();
     SessionScript script{kPartial};
-    script.send_datagram(kC2s, said_by_client(peers));
+    script.send_datagram(kC2s, client_chat_packet(peers));
     script.close("end of capture");
     CHECK(script.log().findings() == Lines{"finding packet.undecided not_established"});
     CHECK(script.log().lines({"session"}) == Lines{"session open", "session close end of capture"});

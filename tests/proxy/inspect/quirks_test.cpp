@@ -21,15 +21,15 @@ namespace {
 
 constexpr std::uint16_t kFirstUuidNumber = 0x7fff;
 
-const tw::snapshot::ObjectSpec& object(std::string_view name) {
+const tw::snapshot::ObjectSpec& object_spec(std::string_view name) {
     const auto table = tw::snapshot::object_table();
     return *std::ranges::find_if(table, [name](const auto& spec) { return spec.name == name; });
 }
 
-Items with_type(std::string_view name) {
+Items items_with_type(std::string_view name) {
     Items items = kPickupAndEvent;
     items.insert(descriptor(kFirstUuidNumber, name));
-    items[{kFirstUuidNumber, 3}] = Ints(object(name).size, 0);
+    items[{kFirstUuidNumber, 3}] = Ints(object_spec(name).size, 0);
     return items;
 }
 
@@ -38,7 +38,7 @@ std::string_view name_of_first_uuid_type(SessionScript& script) {
     return spec == nullptr ? "" : spec->name;
 }
 
-void goes_on(SessionScript& script) {
+void check_session_continues(SessionScript& script) {
     script.log().clear();
     script.snap(30, kNoBase, kPickupAndEvent);
     script.snap(32, 30, kPickupAndEvent);
@@ -61,13 +61,13 @@ TEST_CASE("several full snapshots before the first acknowledgement are no findin
 
 TEST_CASE("ENTERGAME may arrive before the map change; type numbers stay valid") {
     auto script = playing();
-    script.snap(1000, kNoBase, with_type("ddnet_character"));
-    script.send(kC2s, message("enter_game")); // of a dummy that does not wait
+    script.snap(1000, kNoBase, items_with_type("ddnet_character"));
+    script.send(kC2s, message("enter_game")); // from a dummy that does not wait
     script.send(kS2c, map_change("dm2"));
     script.log().clear();
     // Vanilla clients then still acknowledge a tick of the old map.
     script.send(kC2s, {non_vital(input(1000, 1004))});
-    Items without_descriptor = with_type("ddnet_character");
+    Items without_descriptor = items_with_type("ddnet_character");
     without_descriptor.erase({0, kFirstUuidNumber});
     script.snap(2, kNoBase, without_descriptor);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
@@ -97,7 +97,7 @@ TEST_CASE("a client may get back its old client id by timeout protection") {
     };
     script.snap(10, kNoBase, tee(5));
     script.send(kC2s, message("cl_say").number(0).string("/timeout code"));
-    script.snap(12, kNoBase, tee(2)); // the server forgot what it sent, sequences go on
+    script.snap(12, kNoBase, tee(2)); // the server forgot its snapshots, but its sequences continue
     script.send(kS2c, message("rcon_line").string("welcome back"));
     script.snap(14, 12, tee(2));
     CHECK(script.log().lines({"session", "snapshot", "finding"}) ==
@@ -107,13 +107,13 @@ TEST_CASE("a client may get back its old client id by timeout protection") {
 
 TEST_CASE("after a server restart, type numbers may have other meanings") {
     auto script = playing();
-    script.snap(10, kNoBase, with_type("ddnet_character"));
+    script.snap(10, kNoBase, items_with_type("ddnet_character"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
     // The new server process does not know the client and ignores it until it reconnects.
     script.send(kC2s, {non_vital(input(10, 14))});
     script.join_ddnet_with({5, 6, 7, 8});
     script.enter_game();
-    script.snap(10, kNoBase, with_type("ddnet_player"));
+    script.snap(10, kNoBase, items_with_type("ddnet_player"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_player");
     CHECK(script.log().count_of("session.reconnected") == 1);
 }
@@ -134,7 +134,7 @@ TEST_CASE("a packet with an unacceptable acknowledgement has no effect") {
     CHECK(script.log().lines({"message", "finding"}) ==
           Lines{"finding packet.not_accepted ack_window"});
     CHECK(script.stats(kC2s).not_accepted == 2);
-    goes_on(script);
+    check_session_continues(script);
 }
 
 TEST_CASE("unknown messages and items are ignored") {
@@ -158,7 +158,7 @@ TEST_CASE("unknown messages and items are ignored") {
         auto script = playing();
         script.send(kS2c, {row.piece, non_vital(snap_between(10, kNoBase, {}, kPickupAndEvent))});
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 2"});
-        goes_on(script);
+        check_session_continues(script);
     }
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("DDNet's old identification message is no finding") {
     auto script = playing();
     script.send(kC2s, message("rcon_cmd").string("crashmeplx"));
     CHECK(script.log().lines({"message", "finding"}).size() == 1);
-    goes_on(script);
+    check_session_continues(script);
 }
 
 TEST_CASE("a PING and its answer may be vital or not") {
@@ -191,7 +191,7 @@ TEST_CASE("a PING and its answer may be vital or not") {
     script.send(kS2c, {vital(message("ping_reply")), non_vital(message("ping_reply"))});
     CHECK(script.log().findings().empty());
     CHECK(script.stats(kC2s).messages + script.stats(kS2c).messages >= 4);
-    goes_on(script);
+    check_session_continues(script);
 }
 
 TEST_CASE("a repeated tick is not decoded again, even with other content") {
@@ -215,11 +215,11 @@ TEST_CASE("a client in a menu acknowledges once a second, so its deltas have old
 
 TEST_CASE("the first snapshot that uses a type may lack its descriptor") {
     auto script = playing();
-    Items without = with_type("ddnet_character");
+    Items without = items_with_type("ddnet_character");
     without.erase({0, kFirstUuidNumber});
     script.snap(10, kNoBase, without);
     script.snap(12, 10, without);
-    script.snap(14, 12, with_type("ddnet_character"));
+    script.snap(14, 12, items_with_type("ddnet_character"));
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"finding snapshot.missing_descriptor tick 10 32767/3", "snapshot 10<--1 ok 3",
                 "snapshot 12<-10 ok 3", "snapshot 14<-12 ok 4"});
@@ -296,7 +296,7 @@ TEST_CASE("a reconnect with an unseen ACCEPT begins with the first vital chunk")
     const Bytes begins = other.pack(kC2s, {vital(message("ready"))});
     script.log().clear();
     script.send_datagram(kC2s,
-                         begins); // a copy of the old connection's first packet begins nothing
+                         begins); // a copy of the first packet
     CHECK(script.log().lines({"session"}).empty());
     script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
     script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
@@ -337,7 +337,7 @@ namespace {
 constexpr tw::snapshot::Tick kSecretTick = 0x6b8b4567;
 
 /// Returns the chunks that DDNet sends before the real map to a client without token support.
-std::vector<Piece> ddnet_prelude() {
+std::vector<Piece> ddnet_prelude_chunks() {
     return {vital(map_change("dummy")),
             vital(message("map_data").number(1).number(1).number(0).number(0)),
             vital(message("con_ready")),
@@ -348,11 +348,11 @@ std::vector<Piece> ddnet_prelude() {
 
 /// Returns the damaged prelude of DDNet 14.0 to 16.7: without message ids, with an empty third
 /// chunk.
-std::vector<Piece> damaged_ddnet_prelude() {
+std::vector<Piece> damaged_prelude_chunks() {
     const auto without_id = [](const Bytes& bytes) {
         return Bytes{bytes.begin() + 1, bytes.end()};
     };
-    std::vector<Piece> pieces = ddnet_prelude();
+    std::vector<Piece> pieces = ddnet_prelude_chunks();
     for (Piece& piece : pieces) {
         piece.message = without_id(piece.message);
     }
@@ -360,7 +360,7 @@ std::vector<Piece> damaged_ddnet_prelude() {
 }
 
 /// Returns the prelude of vanilla 0.6.5 for an older client.
-std::vector<Piece> vanilla_prelude() {
+std::vector<Piece> vanilla_prelude_chunks() {
     return {vital(map_change("dm1")), vital(message("con_ready")),
             non_vital(snap_empty(kSecretTick - 2, kNoBase)),
             non_vital(snap_empty(kSecretTick - 1, kNoBase)),
@@ -375,9 +375,9 @@ TEST_CASE("an anti-spoof prelude is reported once and has no other effect") {
         std::vector<Piece> prelude;
     };
 
-    const Row rows[] = {{"DDNet since 16.8", ddnet_prelude()},
-                        {"DDNet 14.0 to 16.7, damaged", damaged_ddnet_prelude()},
-                        {"vanilla 0.6.5", vanilla_prelude()}};
+    const Row rows[] = {{"DDNet since 16.8", ddnet_prelude_chunks()},
+                        {"DDNet 14.0 to 16.7, damaged", damaged_prelude_chunks()},
+                        {"vanilla 0.6.5", vanilla_prelude_chunks()}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SessionScript script;
@@ -404,7 +404,7 @@ TEST_CASE("an anti-spoof prelude is reported once and has no other effect") {
 TEST_CASE("a repeated prelude counts once, and a later sequence 1 is no prelude") {
     SessionScript script;
     script.join_vanilla();
-    const Bytes prelude = script.pack(kS2c, vanilla_prelude());
+    const Bytes prelude = script.pack(kS2c, vanilla_prelude_chunks());
     script.send_datagram(kS2c, prelude);
     script.send_datagram(kS2c, prelude);
     script.enter_game("real");
@@ -433,12 +433,12 @@ TEST_CASE("a repeated prelude counts once, and a later sequence 1 is no prelude"
 TEST_CASE("with a DDNet token or in the middle of a session, nothing is taken for a prelude") {
     SessionScript token;
     token.join_ddnet();
-    token.send(kS2c, ddnet_prelude());
+    token.send(kS2c, ddnet_prelude_chunks());
     CHECK(token.log().count_of("session.antispoof") == 0);
 
     SessionScript later;
     later.join_vanilla();
     later.enter_game();
-    later.send(kS2c, ddnet_prelude());
+    later.send(kS2c, ddnet_prelude_chunks());
     CHECK(later.log().count_of("session.antispoof") == 0);
 }

@@ -26,7 +26,7 @@ using test::Lines;
 /// Collects the connections of each client, and the findings.
 struct ConnectionCollector final : test::TypedRecordSink<ConnectionCollector> {
     void on(const record::SessionRecord& record) {
-        Lines& lines = of_client[std::string{record.client}];
+        Lines& lines = client_connections[std::string{record.client}];
         if (record.event == record::SessionEvent::established) {
             lines.push_back(std::string{record.protocol} + " open");
         } else if (record.event == record::SessionEvent::close && !lines.empty() &&
@@ -39,7 +39,7 @@ struct ConnectionCollector final : test::TypedRecordSink<ConnectionCollector> {
     void on(const record::FindingRecord& record) {
         const record::FindingInfo& info = record::finding_info(record.id);
         if (info.severity != record::Severity::info) {
-            odd.push_back(std::to_string(record.head.session) + ' ' + std::string{info.name});
+            warnings.push_back(std::to_string(record.head.session) + ' ' + std::string{info.name});
         }
     }
 
@@ -49,16 +49,16 @@ struct ConnectionCollector final : test::TypedRecordSink<ConnectionCollector> {
     }
 
     /// "0.6+ddnet closed": a connection that its peers ended; "open": it did not end.
-    std::map<std::string, Lines> of_client;
-    Lines odd; ///< findings of warning and above
+    std::map<std::string, Lines> client_connections;
+    Lines warnings; ///< findings with severity warning or above
     std::uint64_t snapshots = 0;
     std::uint64_t rebuilt = 0;
 };
 
 /// Joins the texts into one line, which doctest shows.
-std::string text_of(const std::map<std::string, Lines>& of_client) {
+std::string join_connections(const std::map<std::string, Lines>& client_connections) {
     std::string text;
-    for (const auto& [client, connections] : of_client) {
+    for (const auto& [client, connections] : client_connections) {
         text += client + ':';
         for (const std::string& connection : connections) {
             text += ' ' + connection + ',';
@@ -68,15 +68,15 @@ std::string text_of(const std::map<std::string, Lines>& of_client) {
     return text;
 }
 
-struct ReadCapture {
+struct ExpectedCapture {
     std::string capture;
-    /// The number of messages, which tests/e2e/message_counts.mjs and seven.mjs (0.7) count, too.
+    /// The number of snapshot messages. tests/e2e/message_counts.mjs and seven.mjs check it, too.
     std::uint64_t snapshots;
-    std::map<std::string, Lines> of_client;
+    std::map<std::string, Lines> client_connections;
 };
 
-const std::vector<ReadCapture>& rows() {
-    static const std::vector<ReadCapture> all{
+const std::vector<ExpectedCapture>& expected_captures() {
+    static const std::vector<ExpectedCapture> all{
         {"ddnet-20.1.1-race.pcap.gz",
          9677,
          {{"client 43581", {"0.6+ddnet closed"}},
@@ -86,7 +86,7 @@ const std::vector<ReadCapture>& rows() {
           {"client 47101", {"0.6+ddnet closed"}},
           {"client 50264", {}}}}, // only asks for the server's info
         {"one-client-0.6-0.7-0.6-0.7.pcap.gz",
-         399 + 523, // of 0.6 and of 0.7
+         399 + 523, // 0.6 and 0.7
          {{"client 58971",
            {"0.6+ddnet closed", "0.7+ddnet closed", "0.6+ddnet closed", "0.7+ddnet closed"}},
           // Exchanges tokens to ask for the server's info, and never connects.
@@ -96,10 +96,10 @@ const std::vector<ReadCapture>& rows() {
          {{"client 58734", {"0.7 closed"}},
           {"client 48314", {"0.7 closed"}},
           {"client 47646", {}}}},
-        // 0.6.5 appends a token for nobody but its own clients; npm's bytes behind the chunks are
-        // none. The three empty snapshots of each prelude are no snapshots of the game.
+        // 0.6.5 appends tokens only for its own clients; npm's later bytes are no token.
+        // The three empty snapshots of each prelude are not counted.
         {"vanilla-0.6.5-ctf.pcap.gz",
-         4402, // and two behind a CLOSE, which nobody takes
+         4402, // without two after a CLOSE, which receivers ignore
          {{"client 55403", {"0.6 closed"}},
           {"client 8878", {"0.6 closed"}},
           {"client 53441", {"0.6 closed"}},
@@ -114,7 +114,7 @@ const std::vector<ReadCapture>& rows() {
 } // namespace
 
 TEST_CASE("captures of current programs: all snapshots verified, no findings") {
-    for (const ReadCapture& row : rows()) {
+    for (const ExpectedCapture& row : expected_captures()) {
         CAPTURE(row.capture);
         ConnectionCollector sink;
         test::TrafficInspector run{{.messages = false}, sink};
@@ -124,9 +124,10 @@ TEST_CASE("captures of current programs: all snapshots verified, no findings") {
         CHECK(totals.verified == row.snapshots);
         CHECK(sink.snapshots == row.snapshots);
         CHECK(sink.rebuilt == row.snapshots);
-        CHECK(text_of(sink.of_client) == text_of(row.of_client));
-        CAPTURE(sink.odd.empty() ? "nothing odd" : sink.odd.front());
-        CHECK(sink.odd.empty());
+        CHECK(join_connections(sink.client_connections) ==
+              join_connections(row.client_connections));
+        CAPTURE(sink.warnings.empty() ? "nothing odd" : sink.warnings.front());
+        CHECK(sink.warnings.empty());
     }
 }
 

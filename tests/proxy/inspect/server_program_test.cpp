@@ -16,7 +16,7 @@ using inspect::ServerProgram;
 
 namespace {
 
-void extended(ServerProgram& server, std::string_view name) {
+void receive_uuid_message(ServerProgram& server, std::string_view name) {
     for (const wire::MessageSpec& spec : wire::message_table()) {
         if (spec.name == name) {
             server.on_uuid_message(spec);
@@ -26,8 +26,8 @@ void extended(ServerProgram& server, std::string_view name) {
     FAIL("no such message");
 }
 
-/// A snapshot with one object of a given size, and the descriptor of its type.
-void object(ServerProgram& server, std::string_view name, std::size_t ints) {
+/// Passes a snapshot with an object of this size and the descriptor of its type.
+void receive_object(ServerProgram& server, std::string_view name, std::size_t ints) {
     const auto table = snapshot::object_table();
     const auto spec =
         std::ranges::find_if(table, [name](const auto& each) { return each.name == name; });
@@ -76,28 +76,29 @@ const Row kRows[] = {
     {"a map without capabilities", [](auto& s) { s.on_map_change(); }, std::nullopt, true},
     {"a map behind capabilities",
      [](auto& s) {
-         extended(s, "capabilities");
+         receive_uuid_message(s, "capabilities");
          s.on_map_change();
      },
      std::nullopt},
     {"a mod that counts its own versions",
      [](auto& s) {
-         extended(s, "reconnect");
+         receive_uuid_message(s, "reconnect");
          s.on_server_info("0.6.4, 12.1");
      },
      std::nullopt},
-    {"ten ints of a character", [](auto& s) { object(s, "ddnet_character", 10); }, 18999},
-    {"nine ints of a character", [](auto& s) { object(s, "ddnet_character", 9); }, 16019},
-    {"eleven ints of a character", [](auto& s) { object(s, "ddnet_character", 11); }, std::nullopt},
+    {"ten ints of a character", [](auto& s) { receive_object(s, "ddnet_character", 10); }, 18999},
+    {"nine ints of a character", [](auto& s) { receive_object(s, "ddnet_character", 9); }, 16019},
+    {"eleven ints of a character", [](auto& s) { receive_object(s, "ddnet_character", 11); },
+     std::nullopt},
     {"a mod of an older server that says it is new",
      [](auto& s) {
-         object(s, "ddnet_character", 10);
+         receive_object(s, "ddnet_character", 10);
          s.on_server_info("0.6.4, 25.0");
      },
      18999},
     {"a mod of a newer server that says it is old",
      [](auto& s) {
-         object(s, "ddnet_player", 4);
+         receive_object(s, "ddnet_player", 4);
          s.on_server_info("0.6.4, 16.4");
      },
      std::nullopt},

@@ -32,7 +32,7 @@ using test::Bytes;
 constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
 constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
 
-SessionCheckpoint known() {
+SessionCheckpoint full_checkpoint() {
     SessionCheckpoint checkpoint{
         .map = inspect::MapAnnouncement{.name = "dm1", .crc = 0xf2159e21, .size = 5805}};
     checkpoint.map->sha256.emplace().fill(3);
@@ -61,7 +61,7 @@ SessionCheckpoint known() {
     return checkpoint;
 }
 
-SessionCheckpoint seven() {
+SessionCheckpoint seven_checkpoint() {
     SessionCheckpoint checkpoint;
     checkpoint.dialect = snapshot::Dialect::seven;
     checkpoint.token_form = TokenForm::seven;
@@ -72,7 +72,7 @@ SessionCheckpoint seven() {
     return checkpoint;
 }
 
-void check_same(const SessionCheckpoint& one, const SessionCheckpoint& two) {
+void check_same_checkpoint(const SessionCheckpoint& one, const SessionCheckpoint& two) {
     CHECK((one.map == two.map));
     CHECK((one.roster == two.roster));
     CHECK(one.dialect == two.dialect);
@@ -102,7 +102,7 @@ void check_same(const SessionCheckpoint& one, const SessionCheckpoint& two) {
 
 /// Returns an encoded checkpoint with the version, 0.6, and no connection, map, players or parts,
 /// followed by these numbers.
-Bytes with_snapshots(std::vector<std::int32_t> snapshots) {
+Bytes checkpoint_with_snapshots(std::vector<std::int32_t> snapshots) {
     std::vector<std::int32_t> all{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     all.insert(all.end(), snapshots.begin(), snapshots.end());
     return test::body_of(all);
@@ -111,15 +111,16 @@ Bytes with_snapshots(std::vector<std::int32_t> snapshots) {
 } // namespace
 
 TEST_CASE("a checkpoint is decoded as it was encoded") {
-    for (const SessionCheckpoint& checkpoint : {SessionCheckpoint{}, known(), seven()}) {
+    for (const SessionCheckpoint& checkpoint :
+         {SessionCheckpoint{}, full_checkpoint(), seven_checkpoint()}) {
         const auto read = decode_checkpoint(encode_checkpoint(checkpoint));
         REQUIRE(read);
-        check_same(*read, checkpoint);
+        check_same_checkpoint(*read, checkpoint);
     }
 }
 
 TEST_CASE("a truncated checkpoint, or one with trailing bytes, is rejected") {
-    Bytes bytes = encode_checkpoint(known());
+    Bytes bytes = encode_checkpoint(full_checkpoint());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
         CHECK_FALSE(decode_checkpoint(std::span{bytes}.first(size)));
@@ -129,7 +130,7 @@ TEST_CASE("a truncated checkpoint, or one with trailing bytes, is rejected") {
 }
 
 TEST_CASE("a damaged checkpoint is rejected or consistent") {
-    const Bytes bytes = encode_checkpoint(known());
+    const Bytes bytes = encode_checkpoint(full_checkpoint());
     for (std::size_t at = 0; at < bytes.size(); ++at) {
         for (const unsigned changed : {0xFFU, 0x80U, 0x01U}) {
             CAPTURE(at);
@@ -168,7 +169,7 @@ TEST_CASE("impossible values in a checkpoint are rejected") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(decode_checkpoint(with_snapshots(row.snapshots)).has_value() == row.good);
+        CHECK(decode_checkpoint(checkpoint_with_snapshots(row.snapshots)).has_value() == row.good);
     }
     CHECK_FALSE(
         decode_checkpoint(test::body_of({3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}))); // another version
@@ -218,11 +219,11 @@ TEST_CASE("the decoded size of a checkpoint is limited") {
     }
     ints.push_back(0);
     many.push_back(0);
-    CHECK(decode_checkpoint(with_snapshots(ints)));
-    CHECK_FALSE(decode_checkpoint(with_snapshots(many)));
+    CHECK(decode_checkpoint(checkpoint_with_snapshots(ints)));
+    CHECK_FALSE(decode_checkpoint(checkpoint_with_snapshots(many)));
     ints[3] = 16'601;
     ints.insert(ints.end() - 1, 600, 5);
-    CHECK_FALSE(decode_checkpoint(with_snapshots(ints)));
+    CHECK_FALSE(decode_checkpoint(checkpoint_with_snapshots(ints)));
 }
 
 TEST_CASE("the oldest snapshots are left out of a checkpoint that is too large") {
@@ -250,29 +251,29 @@ TEST_CASE("the oldest snapshots are left out of a checkpoint that is too large")
 
 namespace {
 
-/// Inspects a capture with two observers, of which the second continues from the first's
-/// checkpoint.
+/// The results of two observers of a capture. The second continues from the first's checkpoint.
 struct TakeoverResult {
     record::SessionStats before;
     record::SessionStats after;
-    std::vector<std::string> findings;         ///< of the second
-    std::vector<std::string> sessions;         ///< of the second
-    std::size_t open_parts = 0;                ///< that the first had of incomplete snapshots
-    std::size_t most_bytes = 0;                ///< of a session's checkpoint
-    std::map<std::uint16_t, std::size_t> held; ///< items by type in the snapshots left
+    std::vector<std::string> findings;         ///< of the second observer
+    std::vector<std::string> sessions;         ///< of the second observer
+    std::size_t open_parts = 0;                ///< parts of incomplete snapshots in the checkpoints
+    std::size_t most_bytes = 0;                ///< size of the largest checkpoint
+    std::map<std::uint16_t, std::size_t> held; ///< number of items by type in the checkpoints
 };
 
-/// Passes a datagram to an inspector. `open`: the inspector's sessions.
-void feed(inspect::Inspector& inspector, std::set<std::uint64_t>& open,
-          const test::TrafficDatagram& each) {
+/// Passes a datagram to an inspector, whose sessions are `open`.
+void feed_datagram(inspect::Inspector& inspector, std::set<std::uint64_t>& open,
+                   const test::TrafficDatagram& each) {
     if (open.insert(each.session).second) {
         inspector.on_open(each.session, each.time, "client", "server");
     }
     inspector.on_datagram(each.session, each.time, each.direction, each.bytes);
 }
 
-TakeoverResult relieve(const std::vector<test::TrafficDatagram>& traffic, bool with_checkpoint,
-                       std::size_t later = 0, const inspect::Options& options = {}) {
+TakeoverResult take_over_capture(const std::vector<test::TrafficDatagram>& traffic,
+                                 bool with_checkpoint, std::size_t later = 0,
+                                 const inspect::Options& options = {}) {
     test::NoMaps maps;
     std::atomic<std::uint32_t> numbers{0};
     test::RecordLog first_log;
@@ -282,7 +283,7 @@ TakeoverResult relieve(const std::vector<test::TrafficDatagram>& traffic, bool w
     std::set<std::uint64_t> open;
     std::size_t at = 0;
     for (; at < traffic.size() / 2 + later; ++at) {
-        feed(first, open, traffic[at]);
+        feed_datagram(first, open, traffic[at]);
     }
     TakeoverResult relief;
     for (const std::uint64_t session : open) {
@@ -304,7 +305,7 @@ TakeoverResult relieve(const std::vector<test::TrafficDatagram>& traffic, bool w
     CHECK_FALSE(first.make_checkpoint(0));
     first.close_all_sessions(traffic[at].time, "handed over");
     for (; at < traffic.size(); ++at) {
-        feed(second, open, traffic[at]);
+        feed_datagram(second, open, traffic[at]);
     }
     second.close_all_sessions(traffic.back().time, "end of capture");
     relief.before = first.totals();
@@ -314,7 +315,7 @@ TakeoverResult relieve(const std::vector<test::TrafficDatagram>& traffic, bool w
     return relief;
 }
 
-SessionCheckpoint::Snapshot two_items() {
+SessionCheckpoint::Snapshot two_item_snapshot() {
     // keys, ends, data
     return {.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}};
 }
@@ -326,8 +327,8 @@ TEST_CASE("an observer continues a session from the previous observer's checkpoi
                                 "teeworlds-0.7.5.pcap.gz"}) {
         CAPTURE(capture);
         const auto traffic = test::read_traffic(capture);
-        const TakeoverResult blind = relieve(traffic, false);
-        const TakeoverResult seamless = relieve(traffic, true);
+        const TakeoverResult blind = take_over_capture(traffic, false);
+        const TakeoverResult seamless = take_over_capture(traffic, true);
         CHECK(seamless.before.verified == blind.before.verified);
         CHECK(std::ranges::count(blind.sessions, "session open resumed") == 0);
         CHECK(std::ranges::count(seamless.sessions, "session open resumed") > 0);
@@ -355,7 +356,7 @@ TEST_CASE("a requested summary has the time of the last inspected datagram") {
     std::set<std::uint64_t> open;
     std::map<std::uint64_t, record::Timestamp> last;
     for (std::size_t i = 0; i < traffic.size() / 2; ++i) {
-        feed(inspector, open, traffic[i]);
+        feed_datagram(inspector, open, traffic[i]);
         last[traffic[i].session] = traffic[i].time;
     }
     inspector.emit_summaries();
@@ -375,7 +376,7 @@ TEST_CASE("a session closed elsewhere is not reported until its next datagram") 
     inspect::Inspector second{{}, maps, log, numbers};
     std::set<std::uint64_t> sessions;
     for (const auto& each : traffic) {
-        feed(first, sessions, each);
+        feed_datagram(first, sessions, each);
     }
     std::erase_if(sessions,
                   [&](std::uint64_t each) { return !first.make_checkpoint(each)->is_closed; });
@@ -433,7 +434,7 @@ TEST_CASE("a partly received snapshot is completed after a takeover") {
     REQUIRE(cuts.size() == 3);
     for (const std::size_t later : cuts) {
         CAPTURE(later);
-        const TakeoverResult seamless = relieve(traffic, true, later);
+        const TakeoverResult seamless = take_over_capture(traffic, true, later);
         CHECK(seamless.open_parts > 0);
         CHECK(seamless.after.verified == seamless.after.snapshots);
         CHECK(seamless.after.incomplete == 0);
@@ -448,8 +449,8 @@ TEST_CASE("learned item sizes survive a takeover") {
     for (const test::ModClients clients : {test::ModClients::knowing, test::ModClients::stock}) {
         CAPTURE(clients == test::ModClients::stock);
         const auto traffic = test::ResizedTraffic{"bench-4.pcap.gz"}.traffic_of(mod, clients);
-        const TakeoverResult relief = relieve(traffic, true, 0, {.learn_sizes = true});
-        // A stock client misreads, and so acknowledges less.
+        const TakeoverResult relief = take_over_capture(traffic, true, 0, {.learn_sizes = true});
+        // A standard client rejects such snapshots and acknowledges fewer.
         CHECK(relief.before.verified > 100);
         CHECK(relief.after.verified > 100);
         CHECK(relief.after.verified == relief.after.snapshots);
@@ -469,7 +470,7 @@ TEST_CASE("a learned size survives a takeover without an item of its type") {
         mod.added[type] = test::AddedInts::arbitrary;
         const auto traffic =
             test::ResizedTraffic{"bench-4.pcap.gz"}.traffic_of(mod, test::ModClients::knowing);
-        const TakeoverResult relief = relieve(traffic, true, 0, {.learn_sizes = true});
+        const TakeoverResult relief = take_over_capture(traffic, true, 0, {.learn_sizes = true});
         CAPTURE(relief.before.verified);
         CHECK(relief.after.verified == relief.after.snapshots);
         was_gone = was_gone || !relief.held.contains(type);
@@ -500,10 +501,11 @@ TEST_CASE("an inconsistent checkpoint is not applied") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        SessionCheckpoint checkpoint{.map = std::nullopt, .snapshots = {two_items()}};
+        SessionCheckpoint checkpoint{.map = std::nullopt, .snapshots = {two_item_snapshot()}};
         row.spoil(checkpoint.snapshots.front());
         CHECK(checkpoint.is_consistent() == row.sound);
     }
-    CHECK_FALSE(SessionCheckpoint{.map = std::nullopt, .snapshots = {two_items(), two_items()}}
+    CHECK_FALSE(SessionCheckpoint{.map = std::nullopt,
+                                  .snapshots = {two_item_snapshot(), two_item_snapshot()}}
                     .is_consistent());
 }

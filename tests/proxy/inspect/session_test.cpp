@@ -19,7 +19,7 @@ using tw::wire::Token;
 
 namespace {
 
-void check_plays(SessionScript& script) {
+void check_session_plays(SessionScript& script) {
     const std::uint64_t verified = script.stats().verified;
     script.enter_game();
     script.snap(10, kNoBase, kPickupAndEvent);
@@ -30,7 +30,7 @@ void check_plays(SessionScript& script) {
     CHECK(script.stats(kC2s).wrong_token + script.stats(kS2c).wrong_token == 0);
 }
 
-void check_goes_on(SessionScript& script) {
+void check_snapshot_verified(SessionScript& script) {
     script.enter_game();
     script.snap(10, kNoBase, kPickupAndEvent);
     CHECK(script.stats().verified == 1);
@@ -58,7 +58,7 @@ TEST_CASE("every kind of handshake establishes a session with its protocol name"
             SessionScript script;
             script.compression = compression;
             (script.*row.join)();
-            check_plays(script);
+            check_session_plays(script);
             script.close("shutdown");
             CHECK(script.log().lines({"session", "map"}) ==
                   Lines{"session open", row.established, "map dm1 none", "session close shutdown"});
@@ -110,21 +110,21 @@ TEST_CASE("a session joined midway is reported and verified from its first full 
 TEST_CASE("a reconnect with the same addresses resets all state") {
     SessionScript script;
     script.join_ddnet();
-    check_plays(script);
+    check_session_plays(script);
     script.log().clear();
     script.join_ddnet();
     CHECK(script.log().lines({"session", "finding", "summary"}) ==
           Lines{"session close reconnected", "summary", "finding session.reconnected",
                 "session established 0.6+ddnet"});
     script.log().clear();
-    check_plays(script);
+    check_session_plays(script);
     CHECK(script.session().totals().verified == 4);
 }
 
 TEST_CASE("a reconnect without a token begins with the new connection's first vital chunk") {
     SessionScript script;
     script.join_vanilla();
-    check_plays(script);
+    check_session_plays(script);
     script.log().clear();
     // A vanilla server ignores this CONNECT, so the old connection continues.
     script.control(kC2s, {.kind = ControlKind::connect});
@@ -196,7 +196,8 @@ TEST_CASE("a very late snapshot of the old map does not stop verification") {
     script.snap(14, 12, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot", "finding"}) ==
           Lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2", "snapshot 14<-12 ok 2"});
-    CHECK(script.log().count_of("snapshot.leftover") == 0); // cleared; it was one before
+    CHECK(script.log().count_of("snapshot.leftover") ==
+          0); // the log was cleared, and nothing new is reported
     // A client that has entered the game gets snapshots of the new map, whatever their ticks are.
     script.send(kS2c, map_change("dm3"));
     script.pause(5 * kSecond);
@@ -244,7 +245,7 @@ TEST_CASE("CLOSE ends a session with its reason, once") {
         script.close("idle");
         CHECK(script.log().lines({"session", "summary"}) ==
               Lines{"session open", "session established 0.6+ddnet", row.line, "summary",
-                    "summary"}); // of the second CLOSE
+                    "summary"}); // for the second CLOSE
         CHECK(script.log().findings().empty());
     }
 }
@@ -260,7 +261,7 @@ TEST_CASE("connless packets pass through a session without touching it") {
                                                              .byte(7)
                                                              .bytes()));
     script.send_datagram(kS2c, tw::wire::encode_connless(get_info));
-    check_plays(script);
+    check_session_plays(script);
     CHECK(script.stats(kC2s).connless == 1);
     CHECK(script.stats(kS2c).connless == 1);
     CHECK(script.log().lines({"message"})[3] == "message c2s get_info");
@@ -280,7 +281,7 @@ TEST_CASE("a malformed number in a connless packet is left out of its record") {
     CHECK(
         script.log().lines({"message", "finding"}) ==
         Lines{"message s2c info_extended_more", "finding message.out_of_range info_extended_more"});
-    CHECK(script.log().shown().ends_with("reservedabc")); // the finding shows it
+    CHECK(script.log().shown().ends_with("reservedabc")); // the finding contains the text
 }
 
 TEST_CASE("a CLOSE that the receiver rejects has no effect") {
@@ -293,14 +294,14 @@ TEST_CASE("a CLOSE that the receiver rejects has no effect") {
         CHECK(script.log().lines({"session", "finding", "message"}) ==
               Lines{"finding packet.wrong_token"});
         CHECK(script.stats(direction).wrong_token == 2);
-        check_goes_on(script);
+        check_snapshot_verified(script);
     }
 }
 
 TEST_CASE("packets in flight at a connection's close belong to it and are not recorded") {
     SessionScript script;
     script.join_ddnet();
-    check_plays(script);
+    check_session_plays(script);
     const Bytes late = script.snap_datagram(14, 12, kPickupAndEvent);
     script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
     script.log().clear();
@@ -309,7 +310,7 @@ TEST_CASE("packets in flight at a connection's close belong to it and are not re
     CHECK(script.log().lines({"session", "finding", "message", "snapshot", "summary"}).empty());
     CHECK(script.stats(kS2c).not_accepted == 2);
     script.join_ddnet();
-    check_plays(script);
+    check_session_plays(script);
 }
 
 TEST_CASE("the summaries of a session add up to its totals") {
@@ -317,7 +318,7 @@ TEST_CASE("the summaries of a session add up to its totals") {
         CAPTURE(late_at_the_end);
         SessionScript script;
         script.join_ddnet();
-        check_plays(script);
+        check_session_plays(script);
         const auto close_and_more = [&](bool more) {
             const Bytes late = script.snap_datagram(14, 12, kPickupAndEvent);
             script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
@@ -328,7 +329,7 @@ TEST_CASE("the summaries of a session add up to its totals") {
         close_and_more(true);
         script.log().clear();
         script.join_ddnet();
-        check_plays(script);
+        check_session_plays(script);
         close_and_more(late_at_the_end);
         script.close("idle");
         const auto& summaries = script.log().summaries();
@@ -372,12 +373,12 @@ TEST_CASE("after a close, a missing answer is no silence until a new handshake")
 TEST_CASE("0.6 and 0.7 connections may alternate between the same addresses") {
     SessionScript script;
     script.join_ddnet();
-    check_plays(script);
+    check_session_plays(script);
     script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
     script.log().clear();
     script.join_seven();
     Bytes compressed_chunks{std::byte{0x10}, std::byte{1}, std::byte{1}};
-    compressed_chunks.resize(64, std::byte{7}); // of 0.7; a control packet were it 0.6
+    compressed_chunks.resize(64, std::byte{7}); // a 0.7 packet; in 0.6, a control packet
     script.send_datagram(kS2c, compressed_chunks);
     script.close_seven();
     CHECK(script.log().lines({"session"}) ==
@@ -386,7 +387,7 @@ TEST_CASE("0.6 and 0.7 connections may alternate between the same addresses") {
     CHECK(script.log().count_of("packet.control_unknown") == 0);
     script.log().clear();
     script.join_ddnet();
-    check_plays(script);
+    check_session_plays(script);
     script.log().clear();
     script.join_seven(); // the server did not see the close
     CHECK(script.log().lines({"session"}) ==
@@ -399,14 +400,14 @@ TEST_CASE("forged 0.7 packets of a client hide no 0.6 connection") {
                                                  .chunks = enter_game,
                                                  .header_token = kOtherToken,
                                                  .dialect = tw::wire::Dialect::seven});
-    for (const int copies : {2, 300}) { // so many are taken for a recording of one direction
+    for (const int copies : {2, 300}) { // 300 look like a capture of one direction
         CAPTURE(copies);
         SessionScript script;
         for (int i = 0; i < copies; ++i) {
             script.send_datagram(kC2s, chunk);
         }
         script.join_vanilla();
-        check_plays(script);
+        check_session_plays(script);
         CHECK(script.log().lines({"session"}).back() == "session established 0.6");
     }
 }
@@ -420,7 +421,7 @@ TEST_CASE("a DDNet server's token counts, whatever else the server answers") {
     script.send(kS2c, rcon_line("a first chunk without a token"));
     script.control(kC2s, {.kind = ControlKind::accept, .token = SessionScript::kToken});
     script.assume_ddnet();
-    check_plays(script);
+    check_session_plays(script);
     CHECK(script.log().lines({"session"}).back() == "session established 0.6+ddnet");
     // After the token was accepted, no connection without a token replaces the connection.
     script.control(kC2s, {.kind = ControlKind::connect});

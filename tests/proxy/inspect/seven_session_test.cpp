@@ -24,8 +24,8 @@ constexpr Token kWrong{1, 2, 3, 4};
 const Items kItems{
     {{4, 7}, {1616, 1040, 1}}, {{10, 0}, Ints(22, 5)}, {{11, 0}, {1, 2, 3}}, {{24, 0}, {-1, 2, 4}}};
 
-MessageBuilder client_info(const SessionScript& script, int client, std::string_view name,
-                           bool local = false) {
+MessageBuilder client_info_message(const SessionScript& script, int client, std::string_view name,
+                                   bool local = false) {
     MessageBuilder info = script.message_of("sv_client_info");
     info.number(client).number(local ? 1 : 0).number(0).string(name).string("clan").number(-1);
     for (int part = 0; part < 6; ++part) {
@@ -38,7 +38,7 @@ MessageBuilder client_info(const SessionScript& script, int client, std::string_
 }
 
 /// Returns the datagram with another token in its header.
-Bytes with_token(Bytes datagram, const Token& token) {
+Bytes replace_token(Bytes datagram, const Token& token) {
     for (std::size_t i = 0; i < token.size(); ++i) {
         datagram[3 + i] = std::byte{token[i]};
     }
@@ -61,10 +61,10 @@ struct PlayerNameCollector final : TypedRecordSink<PlayerNameCollector> {
             }
             text += ' ';
         }
-        seen.push_back(text);
+        names_by_snapshot.push_back(text);
     }
 
-    Lines seen;
+    Lines names_by_snapshot;
 };
 
 } // namespace
@@ -122,7 +122,7 @@ TEST_CASE("a 0.7 session joined midway uses what other sessions of the server sh
     struct Row {
         std::string_view name;
         bool is_ddnet;
-        bool says_what_it_can; ///< as servers of DDNet do, and 0.7 servers of mods
+        bool says_what_it_can; ///< DDNet servers and 0.7 servers of mods send capabilities
         std::string_view protocol;
     };
 
@@ -136,7 +136,7 @@ TEST_CASE("a 0.7 session joined midway uses what other sessions of the server sh
         inspect::ServerActivities servers;
         SessionScript other{{.server_activities = &servers}};
         other.join_seven(row.is_ddnet);
-        SessionScript sender; // whose packets the script sees
+        SessionScript sender; // builds the packets that the script gets
         sender.join_seven();
         sender.enter_game();
         SessionScript script{{.server_activities = &servers}};
@@ -169,9 +169,11 @@ TEST_CASE("packets that a 0.7 receiver drops have no effect") {
     };
     const Row rows[] = {
         {"another token", "packet.wrong_token",
-         [](auto& s) { s.send_datagram(kC2s, with_token(kill(s), kWrong)); }},
+         [](auto& s) { s.send_datagram(kC2s, replace_token(kill(s), kWrong)); }},
         {"the token of the other direction", "packet.wrong_token",
-         [](auto& s) { s.send_datagram(kC2s, with_token(kill(s), SessionScript::kSevenClient)); }},
+         [](auto& s) {
+             s.send_datagram(kC2s, replace_token(kill(s), SessionScript::kSevenClient));
+         }},
         {"an acknowledgement of what was not sent", "packet.not_accepted",
          [](auto& s) { s.send_datagram(kC2s, kill(s, {.ack = 9})); }},
         {"a CLOSE with another token", "packet.wrong_token",
@@ -220,7 +222,7 @@ TEST_CASE("packets that a 0.7 receiver drops have no effect") {
                   script.log().count_of("packet.not_accepted") ==
               (row.finding.empty() ? 0 : 1));
         CHECK((row.finding.empty() || script.log().count_of(row.finding) == 1));
-        // The connection goes on: the same chunk the honest way, then snapshots.
+        // The connection continues: the same chunk with the right header, then snapshots.
         script.send(kC2s, script.message_of("cl_ready_change"));
         script.snap(10, kNoBase, kItems);
         script.snap(12, 10, kItems);
@@ -243,7 +245,7 @@ TEST_CASE("the order, duplicates and gaps of 0.7 vital chunks are tracked") {
     const Piece first = vital(script.message_of("cl_kill"));
     script.send(kC2s, {first});
     script.send(kC2s, {again(first, 1)});
-    script.send(kC2s, {again(first, 3)}); // before it one is missing
+    script.send(kC2s, {again(first, 3)}); // an earlier chunk is missing
     CHECK(script.stats(kC2s).duplicates == 1);
     CHECK(script.stats(kC2s).gaps == 1);
     CHECK(script.log().count_of("chunk.vital_gap") == 1);
@@ -272,21 +274,22 @@ TEST_CASE("in 0.7 the players' names come from messages before the snapshot") {
     SessionScript script{{}, names};
     script.join_seven();
     script.enter_game();
-    script.send(kS2c, client_info(script, 1, "anna"));
-    script.send(kS2c, client_info(script, 0, "bob", true));
+    script.send(kS2c, client_info_message(script, 1, "anna"));
+    script.send(kS2c, client_info_message(script, 0, "bob", true));
     script.snap(10, kNoBase, kItems);
     script.send(kS2c, script.message_of("sv_client_drop").number(1).string("").number(0));
     script.snap(12, 10, kItems);
-    script.send(kS2c, client_info(script, 0, "bobby", true)); // DDNet renames so
+    script.send(kS2c, client_info_message(script, 0, "bobby", true)); // DDNet renames so
     script.send(kS2c, MessageBuilder{script.message_of("sv_client_info")
                                          .number(0)
                                          .number(1)
                                          .number(7)
-                                         .string("nobody")}); // cut: the client does not take it
+                                         .string("nobody")}); // truncated, so the client ignores it
     script.snap(14, 12, kItems);
-    script.enter_game("dm2"); // all of it is told again
+    script.enter_game("dm2"); // the server sends everything again
     script.snap(1, kNoBase, kItems);
-    CHECK(names.seen == Lines{"bob anna - - ", "bob - - - ", "bobby - - - ", "- - - - "});
+    CHECK(names.names_by_snapshot ==
+          Lines{"bob anna - - ", "bob - - - ", "bobby - - - ", "- - - - "});
 }
 
 TEST_CASE("the roster and the bases of deltas survive a takeover") {
@@ -295,8 +298,8 @@ TEST_CASE("the roster and the bases of deltas survive a takeover") {
     SessionScript script{{}, names};
     sender.join_seven();
     sender.enter_game();
-    sender.send(kS2c, client_info(sender, 1, "anna"));
-    sender.send(kS2c, client_info(sender, 0, "bob", true));
+    sender.send(kS2c, client_info_message(sender, 1, "anna"));
+    sender.send(kS2c, client_info_message(sender, 0, "bob", true));
     sender.send(kS2c, sender.message_of("sv_team").number(1).number(-1).number(0).number(0));
     sender.snap(10, kNoBase, kItems);
     inspect::SessionCheckpoint checkpoint = sender.session().make_checkpoint();
@@ -308,8 +311,8 @@ TEST_CASE("the roster and the bases of deltas survive a takeover") {
         script.send_datagram(kS2c, sender.snap_datagram(tick, tick - 2, kItems));
     }
     CHECK(script.log().count_of("session.joined_midway") == 0);
-    REQUIRE_FALSE(names.seen.empty());
-    CHECK(names.seen.back() == "bob anna - - ");
+    REQUIRE_FALSE(names.names_by_snapshot.empty());
+    CHECK(names.names_by_snapshot.back() == "bob anna - - ");
 }
 
 TEST_CASE("a map announced with size 0 is missing, whatever its checksum") {
@@ -330,7 +333,7 @@ TEST_CASE("a map announced with size 0 is missing, whatever its checksum") {
         if (!ddnet) {
             continue;
         }
-        announce(2); // it is forgotten with the next one
+        announce(2); // the next announcement is looked up again
         CHECK(script.log().findings() ==
               Lines{"finding map.not_found ctf5", "finding map.not_found ctf5"});
     }
@@ -340,12 +343,12 @@ TEST_CASE("a 0.7 map download has chunks without numbers") {
     const Bytes chunk(60, std::byte{9});
     SessionScript script;
     script.join_seven();
-    script.enter_game(); // of 100 bytes
+    script.enter_game(); // the map has 100 bytes
     script.send(kC2s, script.message_of("request_map_data"));
     script.send(kS2c, script.message_of("map_data").raw(chunk));
     CHECK(script.log().lines({"map"}).size() == 1);
     script.send(kS2c, script.message_of("map_data").raw(std::span{chunk}.first(40)));
-    CHECK(script.log().lines({"map"}).size() == 2); // complete, and asked for
+    CHECK(script.log().lines({"map"}).size() == 2); // complete, so the map source is asked
     // The map source gives the same result as before, which is not reported again.
     CHECK(script.log().lines({"finding"}) == Lines{"finding map.not_found dm1"});
 
@@ -355,7 +358,7 @@ TEST_CASE("a 0.7 map download has chunks without numbers") {
     lost.send(kS2c, lost.message_of("map_data").raw(chunk));
     lost.lose_copies(3);
     lost.send(kS2c, lost.message_of("map_data").raw(std::span{chunk}.first(40)));
-    CHECK(lost.log().lines({"map"}).size() == 1); // nobody knows where it belongs
+    CHECK(lost.log().lines({"map"}).size() == 1); // the chunk's position is unknown
 }
 
 TEST_CASE("DDNet's own 0.7 packets are no finding") {

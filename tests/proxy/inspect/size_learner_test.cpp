@@ -40,11 +40,11 @@ class SampledSnapshots final : public TypedRecordSink<SampledSnapshots> {
     }
 
     void on(const record::FindingRecord& found) {
-        named += found.id == record::FindingId::snapshot_size_differs ? 1U : 0U;
+        size_finding_count += found.id == record::FindingId::snapshot_size_differs ? 1U : 0U;
     }
 
     std::vector<Items> snapshots;
-    std::uint64_t named = 0;
+    std::uint64_t size_finding_count = 0;
 
   private:
     std::uint64_t seen_ = 0;
@@ -64,7 +64,7 @@ const std::vector<Items>& real_snapshots() {
     return all;
 }
 
-std::int32_t any_value(std::mt19937& random) {
+std::int32_t random_value(std::mt19937& random) {
     switch (random_below(random, 3)) {
     case 0:
         return static_cast<std::int32_t>(random_below(random, 4));
@@ -90,7 +90,7 @@ class ModServer {
     }
 
     /// Returns a real snapshot with this server's sizes, which contains each changed type.
-    [[nodiscard]] Items next() {
+    [[nodiscard]] Items next_snapshot() {
         Items items = real_snapshots()[random_below(*random_, real_snapshots().size())];
         for (std::uint16_t type = 1; type <= kLastAgreed; ++type) {
             if (sizes[type] != kAgreedSizes[type] &&
@@ -98,7 +98,7 @@ class ModServer {
                                      [&](const auto& item) { return item.first.type == type; })) {
                 Ints data(kAgreedSizes[type]);
                 for (std::size_t i = 0; i < 1 + random_below(*random_, 3); ++i) {
-                    std::generate(data.begin(), data.end(), [&] { return any_value(*random_); });
+                    std::generate(data.begin(), data.end(), [&] { return random_value(*random_); });
                     items[{type, static_cast<std::uint16_t>(random_below(*random_, 64))}] = data;
                 }
             }
@@ -106,15 +106,15 @@ class ModServer {
         for (auto& [key, data] : items) {
             const std::size_t size = snapshot::agreed_size(key.type, sizes);
             while (size != 0 && data.size() < size) {
-                data.push_back(any_value(*random_));
+                data.push_back(random_value(*random_));
             }
             data.resize(size == 0 ? data.size() : size);
         }
         return items;
     }
 
-    void send(SessionScript& script, snapshot::Tick tick, snapshot::Tick base, const Items& from,
-              const Items& to) const {
+    void send_delta(SessionScript& script, snapshot::Tick tick, snapshot::Tick base,
+                    const Items& from, const Items& to) const {
         script.snap_body(
             tick, base, checksum_of(to),
             snapshot::encode_delta(to_snapshot(from).view(), to_snapshot(to).view(), sizes));
@@ -138,14 +138,15 @@ struct ReportedSizes final : TypedRecordSink<ReportedSizes> {
 
     AgreedSizes sizes = kAgreedSizes;
     bool agreed = true;
-    std::optional<snapshot::Tick> since; ///< as in the last finding
+    std::optional<snapshot::Tick> since; ///< since_tick of the last finding
 };
 
 const record::ItemTypes kTypes;
 
-/// A full snapshot with the server's sizes, as a delta for SizeLearner::on_misfit_delta().
-bool show(inspect::SizeLearner& learner, const ModServer& server, const Items& items,
-          snapshot::Tick tick, inspect::Reporter& reporter, inspect::SearchBudget& budget) {
+/// Passes a full snapshot with the server's sizes to SizeLearner::on_misfit_delta().
+bool learn_from_snapshot(inspect::SizeLearner& learner, const ModServer& server, const Items& items,
+                         snapshot::Tick tick, inspect::Reporter& reporter,
+                         inspect::SearchBudget& budget) {
     snapshot::Delta decoded;
     const Bytes body = snapshot::encode_delta({}, to_snapshot(items).view(), server.sizes);
     static_cast<void>(snapshot::decode_delta(body, decoded, snapshot::kAgreedSizes));
@@ -167,7 +168,7 @@ class LearningSession {
     }
 
     /// Sends the next snapshot as a delta from the previous one.
-    void send(const Items& items) {
+    void send_snapshot(const Items& items) {
         const Bytes body = ordered_delta(last_, items, order_, sizes_);
         script_.snap_body(tick_ + 2, tick_ == 0 ? kNoBase : tick_, checksum_of(items), body);
         tick_ += 2;
@@ -175,7 +176,7 @@ class LearningSession {
     }
 
     /// Sends an empty snapshot, which repeats the previous one.
-    void tell_the_same() {
+    void send_empty_snapshot() {
         script_.send(kS2c, {non_vital(snap_empty(tick_ + 2, tick_))});
         tick_ += 2;
     }
@@ -196,13 +197,14 @@ AgreedSizes with_size(std::uint16_t type, std::uint8_t size, AgreedSizes sizes =
 }
 
 /// Returns whether exactly the changed sizes are reported after three full snapshots.
-bool names_all(ModServer& server) {
+bool reports_all_sizes(ModServer& server) {
     inspect::SearchBudget budget;
     inspect::SizeLearner learner{kTypes};
     ReportedSizes named;
     inspect::Reporter reporter{1, named};
     for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
-        static_cast<void>(show(learner, server, server.next(), tick, reporter, budget));
+        static_cast<void>(
+            learn_from_snapshot(learner, server, server.next_snapshot(), tick, reporter, budget));
     }
     return named.sizes == server.sizes && named.agreed;
 }
@@ -217,7 +219,7 @@ TEST_CASE("a changed size of any agreed type is reported within three full snaps
         for (std::uint16_t type = 1; type <= kLastAgreed; ++type) {
             ModServer server{random, {type}};
             ++runs;
-            const bool all = names_all(server);
+            const bool all = reports_all_sizes(server);
             named += all ? 1U : 0U;
             CAPTURE(type);
             CAPTURE(int{server.sizes[type]});
@@ -239,7 +241,7 @@ TEST_CASE("several changed sizes are reported within three full snapshots") {
         }
         ModServer server{random, types};
         ++runs;
-        const bool all = names_all(server);
+        const bool all = reports_all_sizes(server);
         named += all ? 1U : 0U;
         WARN(all);
     }
@@ -254,7 +256,7 @@ TEST_CASE("without learn_sizes, a changed size is only reported") {
     script.join_ddnet();
     script.enter_game();
     for (snapshot::Tick tick = 10; tick <= 50; tick += 10) {
-        server.send(script, tick, kNoBase, {}, server.next());
+        server.send_delta(script, tick, kNoBase, {}, server.next_snapshot());
     }
     CHECK(script.stats().verified == 0);
     CHECK(script.log().count_of("snapshot.size_differs") == 1);
@@ -271,7 +273,7 @@ TEST_CASE("a reported size has the tick of the map's first snapshot with the typ
         inspect::Reporter reporter{1, named};
         inspect::SearchBudget budget;
         for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
-            static_cast<void>(show(learner, server, items, tick, reporter, budget));
+            static_cast<void>(learn_from_snapshot(learner, server, items, tick, reporter, budget));
             if (tick == last_of_map) {
                 learner.forget_snapshots();
             }
@@ -293,7 +295,7 @@ TEST_CASE("a later session uses sizes that an earlier session learned, without a
     inspect::Reporter reporter{1, named};
     inspect::SearchBudget budget;
     for (snapshot::Tick tick = 10; tick <= 30; tick += 10) {
-        static_cast<void>(show(first, server, items, tick, reporter, budget));
+        static_cast<void>(learn_from_snapshot(first, server, items, tick, reporter, budget));
     }
     REQUIRE(named.sizes == server.sizes);
     inspect::SearchBudget spent;
@@ -304,9 +306,9 @@ TEST_CASE("a later session uses sizes that an earlier session learned, without a
         }
         spent.end_search();
     }
-    CHECK(show(second, server, items, 40, reporter, spent));
+    CHECK(learn_from_snapshot(second, server, items, 40, reporter, spent));
     CHECK(second.decoding_sizes() == server.sizes);
-    CHECK_FALSE(show(elsewhere, server, items, 40, reporter, spent));
+    CHECK_FALSE(learn_from_snapshot(elsewhere, server, items, 40, reporter, spent));
 }
 
 TEST_CASE("a learned size survives a takeover without any snapshot of its type") {
@@ -322,7 +324,8 @@ TEST_CASE("a learned size survives a takeover without any snapshot of its type")
         const auto after = std::make_unique<inspect::LearnedSizes>();
         inspect::SizeLearner first{kTypes, before->find_or_add_server("a")};
         for (snapshot::Tick tick = 1; tick <= shown; ++tick) {
-            static_cast<void>(show(first, server, items, 10 * tick, reporter, budget));
+            static_cast<void>(
+                learn_from_snapshot(first, server, items, 10 * tick, reporter, budget));
         }
         const auto learned = first.learned_sizes();
         REQUIRE(learned.size() == 2);
@@ -338,17 +341,17 @@ TEST_CASE("a learned size survives a takeover without any snapshot of its type")
         CHECK(second.learned_sizes() == learned);
         CHECK(after->find_or_add_server("b")->find_size(snapshot::Dialect::six, 9).has_value() ==
               (shown == 3));
-        // A session without a misfit of its own passes on what the others named.
+        // A session without a misfit returns the sizes that other sessions learned.
         const inspect::SizeLearner other{kTypes, before->find_or_add_server("a")};
         CHECK(other.learned_sizes().size() == (shown == 3 ? 2 : 0));
         ReportedSizes again;
         inspect::Reporter next{1, again};
         for (snapshot::Tick tick = shown + 1; tick <= std::max(shown + 1, 3); ++tick) {
             CHECK(again.sizes == kAgreedSizes);
-            static_cast<void>(show(second, server, items, 10 * tick, next, budget));
+            static_cast<void>(learn_from_snapshot(second, server, items, 10 * tick, next, budget));
         }
         CHECK(again.sizes == server.sizes);
-        CHECK_FALSE(again.since); // the previous observer saw it
+        CHECK_FALSE(again.since); // the previous observer reported it
     }
 }
 
@@ -368,7 +371,7 @@ TEST_CASE("wrong sizes from a checkpoint are replaced by sizes that fit") {
         const Items items{{{9, 0}, Ints(22, 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
         bool read = false;
         for (snapshot::Tick tick = 10; tick <= 50; tick += 10) {
-            read = show(learner, server, items, tick, reporter, budget);
+            read = learn_from_snapshot(learner, server, items, tick, reporter, budget);
         }
         CHECK(read);
         CHECK(learner.decoding_sizes() == server.sizes);
@@ -383,14 +386,15 @@ TEST_CASE("ints that look like an item leave the size undecided until the next d
     tee[23] = 3;
     Items items{{{9, 3}, tee}, {{6, 0}, {1, 0, 0, 5, 20, 30, 1}}};
     LearningSession told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
-    told.send(items);
+    told.send_snapshot(items);
     CHECK(told.script().stats().verified == 0);
     for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots + 1; ++held) {
         items[{9, 3}][1] += 1;
-        told.send(items);
+        told.send_snapshot(items);
         CHECK(told.script().stats().verified == held);
     }
-    CHECK(told.script().log().count_of("snapshot.size_differs") == 2); // what was undecided counts
+    CHECK(told.script().log().count_of("snapshot.size_differs") ==
+          2); // the undecided snapshot counts, too
 }
 
 TEST_CASE("empty snapshots may repeat an undecided snapshot") {
@@ -401,22 +405,22 @@ TEST_CASE("empty snapshots may repeat an undecided snapshot") {
     for (const std::uint32_t pause : {1U, 25U, 200U}) {
         CAPTURE(pause);
         LearningSession told{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
-        told.send(items);
+        told.send_snapshot(items);
         for (std::uint32_t i = 0; i < pause; ++i) {
-            told.tell_the_same();
+            told.send_empty_snapshot();
         }
         CHECK(told.script().stats().verified == 0);
         items[{9, 3}][1] += 1;
-        told.send(items);
-        told.tell_the_same();
+        told.send_snapshot(items);
+        told.send_empty_snapshot();
         CHECK(told.script().stats().verified == 2);
     }
     LearningSession endless{with_size(6, 7, with_size(9, 24)), {{9, 3}, {6, 0}}};
-    endless.send(items);
+    endless.send_snapshot(items);
     for (std::size_t i = 0; i <= inspect::SizeLearner::kMaxRepeatedSnapshots; ++i) {
-        endless.tell_the_same();
+        endless.send_empty_snapshot();
     }
-    endless.send(items);
+    endless.send_snapshot(items);
     CHECK(endless.script().stats().verified == 0);
 }
 
@@ -426,7 +430,7 @@ TEST_CASE("the size of an item read once is reported after a second of snapshots
     for (std::uint32_t held = 1; held <= inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
         items[{4, 1}][0] += 1;
-        told.send(items);
+        told.send_snapshot(items);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
     CHECK(told.script().stats().verified == inspect::SizeLearner::kConfirmingSnapshots);
@@ -438,12 +442,12 @@ TEST_CASE("an item with a possibly damaged key never confirms a size") {
     LearningSession told{with_size(3, 17), {}};
     for (std::uint32_t held = 1; held <= 4 * inspect::SizeLearner::kConfirmingSnapshots; ++held) {
         items[{4, 1}][0] += 1;
-        told.send(items);
+        told.send_snapshot(items);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 0);
     for (std::uint16_t id = 2; id <= 4; ++id) {
         items[{3, id}] = Ints(17, id);
-        told.send(items);
+        told.send_snapshot(items);
     }
     CHECK(told.script().log().count_of("snapshot.size_differs") == 1);
 }
@@ -458,7 +462,7 @@ TEST_CASE("duplicate items lead to no reported sizes") {
         ModServer server{random, {}};
         for (snapshot::Tick tick = 10; tick <= 100; tick += 10) {
             reporter.set_head(std::int64_t{tick} * 20'000'000, kS2c);
-            const Items items = server.next();
+            const Items items = server.next_snapshot();
             snapshot::Delta decoded;
             static_cast<void>(
                 snapshot::decode_delta(delta_body({}, items), decoded, snapshot::kAgreedSizes));
@@ -471,7 +475,7 @@ TEST_CASE("duplicate items lead to no reported sizes") {
                 ints.push_back(static_cast<std::int32_t>(twice.size));
             }
             for (std::size_t i = 0; i < twice.size; ++i) {
-                ints.push_back(any_value(random));
+                ints.push_back(random_value(random));
                 crc += static_cast<std::uint32_t>(ints.back());
             }
             ++ints[1];
@@ -502,7 +506,7 @@ TEST_CASE("normal and damaged traffic lead to no reported sizes") {
             run.finish();
             CAPTURE(name);
             CAPTURE(damaged);
-            CHECK(sink.named == 0);
+            CHECK(sink.size_finding_count == 0);
         }
     }
 }

@@ -26,7 +26,8 @@ struct WrittenDelta {
     [[nodiscard]] DeltaOfUnknownSizes delta() const { return {ints, base.view(), crc}; }
 };
 
-WrittenDelta written(const Items& from, const Items& to, const AgreedSizes& sizes = kAgreedSizes) {
+WrittenDelta write_delta(const Items& from, const Items& to,
+                         const AgreedSizes& sizes = kAgreedSizes) {
     WrittenDelta result{.ints = {}, .base = test::to_snapshot(from), .crc = test::checksum_of(to)};
     const auto body =
         snapshot::encode_delta(result.base.view(), test::to_snapshot(to).view(), sizes);
@@ -36,18 +37,18 @@ WrittenDelta written(const Items& from, const Items& to, const AgreedSizes& size
     return result;
 }
 
-AgreedSizes with(std::uint16_t type, std::uint8_t size, AgreedSizes sizes = kAgreedSizes) {
+AgreedSizes sizes_with(std::uint16_t type, std::uint8_t size, AgreedSizes sizes = kAgreedSizes) {
     sizes[type] = size;
     return sizes;
 }
 
-/// A tee with one int more than agreed, between other items.
-Items longer_tee() {
+/// Returns a tee with one int more than agreed, between other items.
+Items items_with_longer_tee() {
     std::vector<std::int32_t> tee(23, 7);
     return {{{4, 1}, {10, 20, 0, 0}}, {{9, 0}, tee}, {{10, 0}, {1, 2, 0, 0, 30}}};
 }
 
-std::vector<AgreedSizes> search(const WrittenDelta& snapshot, const KnownSizes& known = {}) {
+std::vector<AgreedSizes> search_sizes(const WrittenDelta& snapshot, const KnownSizes& known = {}) {
     SearchBudget budget;
     budget.begin_search(kSecond);
     return find_item_sizes(snapshot.delta(), known, budget);
@@ -56,8 +57,8 @@ std::vector<AgreedSizes> search(const WrittenDelta& snapshot, const KnownSizes& 
 } // namespace
 
 TEST_CASE("a delta is valid only with the sizes that its server used") {
-    const AgreedSizes sizes = with(9, 23);
-    const WrittenDelta good = written({}, longer_tee(), sizes);
+    const AgreedSizes sizes = sizes_with(9, 23);
+    const WrittenDelta good = write_delta({}, items_with_longer_tee(), sizes);
     const auto seen = count_types_if_valid(good.delta(), sizes);
     REQUIRE(seen);
     CHECK(std::ranges::count(seen->counts, 1) == 3);
@@ -71,7 +72,7 @@ TEST_CASE("a delta is valid only with the sizes that its server used") {
         WrittenDelta odd = good;
         odd.ints[i] += 1;
         const bool ignored = i == 2;                   // the header's third int
-        const bool key = i == 4 || i == 10 || i == 35; // an id: no other item has the next one
+        const bool key = i == 4 || i == 10 || i == 35; // an id, whose successor no other item has
         CHECK(count_types_if_valid(odd.delta(), sizes).has_value() == (ignored || key));
     }
 }
@@ -114,9 +115,9 @@ TEST_CASE("the search finds the sizes of a full snapshot") {
         Items items;
     };
 
-    Items shorter = longer_tee();
+    Items shorter = items_with_longer_tee();
     shorter[{4, 1}] = {10, 20};
-    Items fresh = longer_tee();
+    Items fresh = items_with_longer_tee();
     fresh[{9, 0}].pop_back();
     fresh[{33, 5}] = {1, 2, 3};
     fresh[{33, 6}] = {1, 2, 3};
@@ -124,36 +125,36 @@ TEST_CASE("the search finds the sizes of a full snapshot") {
     explicit_size.erase({33, 5});
     explicit_size.erase({33, 6});
     const Row rows[] = {
-        {"longer", with(9, 23), longer_tee()},
-        {"longer and shorter", with(4, 2, with(9, 23)), shorter},
-        {"a type of a mod with an agreed size", with(33, 3), fresh},
-        {"a size that is written", with(9, 0), explicit_size},
+        {"longer", sizes_with(9, 23), items_with_longer_tee()},
+        {"longer and shorter", sizes_with(4, 2, sizes_with(9, 23)), shorter},
+        {"a type of a mod with an agreed size", sizes_with(33, 3), fresh},
+        {"a size that is written", sizes_with(9, 0), explicit_size},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto found = search(written({}, row.items, row.sizes));
+        const auto found = search_sizes(write_delta({}, row.items, row.sizes));
         REQUIRE(found.size() == 1);
         CHECK(found.front() == row.sizes);
     }
 }
 
 TEST_CASE("the search finds the size of a type that the base lacks") {
-    Items base = longer_tee();
+    Items base = items_with_longer_tee();
     base[{9, 0}].pop_back();
     Items next = base;
     next.erase({4, 1});
     next[{10, 0}][2] = 9;
     next[{2, 8}] = {1, 2, 3, 4, 5, 6, 7};
     next[{2, 9}] = {1, 2, 3, 4, 5, 6, 8};
-    const auto found = search(written(base, next, with(2, 7)));
+    const auto found = search_sizes(write_delta(base, next, sizes_with(2, 7)));
     REQUIRE(found.size() == 1);
-    CHECK(found.front() == with(2, 7));
+    CHECK(found.front() == sizes_with(2, 7));
 }
 
 TEST_CASE("the search does not change certain sizes") {
     KnownSizes known;
     known.certain_types.set(9);
-    CHECK(search(written({}, longer_tee(), with(9, 23)), known).empty());
+    CHECK(search_sizes(write_delta({}, items_with_longer_tee(), sizes_with(9, 23)), known).empty());
 }
 
 TEST_CASE("searches stay within their budget, which is refilled over time") {
@@ -173,15 +174,15 @@ TEST_CASE("searches stay within their budget, which is refilled over time") {
     CHECK(taken == SearchBudget::kItemsPerSecond);
     CHECK(spend(kSecond) == 0);
     CHECK(spend(kSecond + kSecond / 10) == SearchBudget::kItemsPerSecond / 10);
-    CHECK(spend(kSecond) == 0);          // a clock that goes back gives nothing
-    budget.begin_search(8 * kSecond, 3); // what one connection has left
+    CHECK(spend(kSecond) == 0);          // a clock that goes back adds no budget
+    budget.begin_search(8 * kSecond, 3); // the connection's remaining budget
     CHECK(budget.limit_remaining_items(2) == 1);
     CHECK(budget.spend_items());
     CHECK(budget.spend_items());
     CHECK_FALSE(budget.spend_items());
     CHECK(budget.end_search() == 3);
     budget.begin_search(9 * kSecond);
-    budget.end_search(); // what was not taken stays
+    budget.end_search(); // the unused budget remains
     CHECK(spend(9 * kSecond) == SearchBudget::kItemsPerSearch);
     CHECK(SearchBudget::kItemsPerSession >= SearchBudget::kItemsPerSearch);
 }

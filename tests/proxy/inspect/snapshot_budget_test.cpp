@@ -25,7 +25,7 @@ struct ReportedLimit {
 class LimitCheckScript final : public TypedRecordSink<LimitCheckScript> {
   public:
     void on(const record::FindingRecord& each) {
-        told.push_back(
+        findings.push_back(
             {.name = std::string{each.name},
              .item = each.item ? std::string{each.item->type} + ' ' + std::to_string(each.item->id)
                                : "",
@@ -34,7 +34,7 @@ class LimitCheckScript final : public TypedRecordSink<LimitCheckScript> {
              .lost = each.lost.value_or(0)});
     }
 
-    void show(const Items& items) {
+    void check_items(const Items& items) {
         tick_ += 2;
         const auto snapshot = to_snapshot(items);
         budget_.check_snapshot(
@@ -42,7 +42,7 @@ class LimitCheckScript final : public TypedRecordSink<LimitCheckScript> {
             reporter_);
     }
 
-    std::vector<ReportedLimit> told;
+    std::vector<ReportedLimit> findings;
 
   private:
     snapshot::Tick tick_ = 100;
@@ -52,7 +52,7 @@ class LimitCheckScript final : public TypedRecordSink<LimitCheckScript> {
 };
 
 /// Returns the items of a snapshot with some pickups and this many lasers.
-Items lasers(std::size_t count) {
+Items pickups_and_lasers(std::size_t count) {
     Items items;
     for (std::size_t i = 0; i < count; ++i) {
         items[{3, static_cast<std::uint16_t>(i)}] = {1, 2, 3, 4, 5};
@@ -68,29 +68,29 @@ Items lasers(std::size_t count) {
 TEST_CASE("large snapshots that do not grow cause no warning") {
     LimitCheckScript watched;
     for (int i = 0; i < 3000; ++i) {
-        watched.show(lasers(800));
+        watched.check_items(pickups_and_lasers(800));
     }
-    CHECK(watched.told.empty());
+    CHECK(watched.findings.empty());
 }
 
 TEST_CASE("the growth of small snapshots causes no warning") {
     LimitCheckScript watched;
     for (std::size_t i = 0; i < 400; ++i) {
-        watched.show(lasers(i));
+        watched.check_items(pickups_and_lasers(i));
     }
-    CHECK(watched.told.empty());
+    CHECK(watched.findings.empty());
 }
 
 TEST_CASE("a growing item type is reported once, before the limit is reached") {
     LimitCheckScript watched;
     for (std::size_t i = 0; i < 600; ++i) {
-        watched.show(lasers(500 + i / 2));
+        watched.check_items(pickups_and_lasers(500 + i / 2));
     }
-    REQUIRE(watched.told.size() == 1);
-    CHECK(watched.told[0].name == "items");
-    CHECK(watched.told[0].item == "laser 561");
-    CHECK(watched.told[0].detail == "62 more in 5 s: full in 29 s");
-    CHECK(watched.told[0].value == 662);
+    REQUIRE(watched.findings.size() == 1);
+    CHECK(watched.findings[0].name == "items");
+    CHECK(watched.findings[0].item == "laser 561");
+    CHECK(watched.findings[0].detail == "62 more in 5 s: full in 29 s");
+    CHECK(watched.findings[0].value == 662);
 }
 
 TEST_CASE("the limit of bytes is checked like the limit of items") {
@@ -100,26 +100,27 @@ TEST_CASE("the limit of bytes is checked like the limit of items") {
         for (std::size_t id = 0; id < 40 + i / 50; ++id) {
             items[{33, static_cast<std::uint16_t>(id)}] = Ints(280, 1);
         }
-        watched.show(items);
+        watched.check_items(items);
     }
-    REQUIRE(watched.told.size() == 1);
-    CHECK(watched.told[0].name == "bytes");
+    REQUIRE(watched.findings.size() == 1);
+    CHECK(watched.findings[0].name == "bytes");
 }
 
 TEST_CASE("items that disappeared from full snapshots are listed") {
     LimitCheckScript watched;
-    watched.show(lasers(900));
-    Items full = lasers(940);
+    watched.check_items(pickups_and_lasers(900));
+    Items full = pickups_and_lasers(940);
     for (std::uint16_t id = 84; id < 100; ++id) {
         full.erase({4, id}); // 1024 are left
     }
     full[{13, 5}] = {1, 2};
     full.erase({3, 939});
-    watched.show(full);
-    watched.show(full);
-    REQUIRE(watched.told.size() == 1);
-    CHECK(watched.told[0].lost == 16);
-    CHECK(watched.told[0].detail == "gone: pickup 84, pickup 85, pickup 86, pickup 87, pickup 88, "
-                                    "pickup 89, pickup 90, pickup 91, and 8 more");
-    CHECK(watched.told[0].value == 1024);
+    watched.check_items(full);
+    watched.check_items(full);
+    REQUIRE(watched.findings.size() == 1);
+    CHECK(watched.findings[0].lost == 16);
+    CHECK(watched.findings[0].detail ==
+          "gone: pickup 84, pickup 85, pickup 86, pickup 87, pickup 88, "
+          "pickup 89, pickup 90, pickup 91, and 8 more");
+    CHECK(watched.findings[0].value == 1024);
 }

@@ -18,8 +18,8 @@ namespace {
 
 constexpr Tick kLastTick = std::numeric_limits<Tick>::max();
 
-/// Returns so many projectiles that their delta has several parts.
-Items many(std::uint16_t count, std::int32_t value = 1'000'000) {
+/// Returns `count` projectiles; with enough of them, the delta has several parts.
+Items many_projectiles(std::uint16_t count, std::int32_t value = 1'000'000) {
     Items items;
     for (std::uint16_t id = 0; id < count; ++id) {
         items[{13, id}] = {value, value + id};
@@ -37,7 +37,7 @@ void send_messages(SessionScript& script, const std::vector<Bytes>& messages,
 } // namespace
 
 TEST_CASE("parts of several ticks may arrive in any order") {
-    const Items items = many(330);
+    const Items items = many_projectiles(330);
     const Bytes body = delta_body({}, items);
     const auto first = snap_parts(10, kNoBase, checksum_of(items), body);
     const auto second = snap_parts(12, kNoBase, checksum_of(items), body);
@@ -146,7 +146,7 @@ TEST_CASE("unusual deltas are applied as clients apply them, and reported") {
 TEST_CASE("a snapshot near a limit is reported once until it is smaller again") {
     auto script = playing();
     const auto send = [&](Tick tick, std::uint16_t count) {
-        const Items items = many(count, 0);
+        const Items items = many_projectiles(count, 0);
         script.snap_body(tick, kNoBase, checksum_of(items), delta_body({}, items));
     };
     send(10, 921);
@@ -199,7 +199,7 @@ TEST_CASE("impossible ticks and bases are reported and have no effect") {
         auto script = playing();
         script.send(kS2c, {non_vital(row.message)});
         CHECK(script.log().lines({"snapshot", "finding"}) == row.lines);
-        // Whatever came before, the game goes on after a map change.
+        // After a map change, snapshots are accepted again.
         script.enter_game();
         script.log().clear();
         script.snap(2, kNoBase, kPickupAndPlayer);
@@ -227,8 +227,8 @@ TEST_CASE("after lost datagrams, the first implausible tick counts as a restart"
     TickPlausibility gate;
     REQUIRE(gate.classify_tick(100'000, 0) == plausible);
     gate.expect_tick_restart(kSecond);
-    CHECK(gate.classify_tick(100'050, kSecond) == plausible); // under way
-    CHECK(gate.classify_tick(2, 60 * kSecond) == restarted);  // a map takes its time
+    CHECK(gate.classify_tick(100'050, kSecond) == plausible); // within the elapsed time
+    CHECK(gate.classify_tick(2, 60 * kSecond) == restarted);  // loading a map takes time
     CHECK(gate.classify_tick(90'000, 60 * kSecond) == implausible);
     gate.expect_tick_restart(60 * kSecond);
     CHECK(gate.classify_tick(500, 70 * kSecond) == plausible); // the server goes on as before

@@ -31,27 +31,27 @@ constexpr record::Timestamp kDatagram = 10 * kMillisecond; ///< time between the
 struct StallLog final : TypedRecordSink<StallLog> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_client_stalled) {
-            std::string& line = told.emplace_back(found.name);
+            std::string& line = causes.emplace_back(found.name);
             if (const auto at = found.detail.find("; or "); at != std::string_view::npos) {
                 line += " (" + std::string{found.detail.substr(at + 5)} + ')';
             }
         }
     }
 
-    Lines told;
+    Lines causes;
 };
 
 enum class Trouble : std::uint8_t {
     none,
     server_stopped,
-    server_makes_none, ///< it runs, and makes no snapshot for this client
-    lost_before,       ///< the server's datagrams, before they pass
-    held_up_before,    ///< the same come all at once when it is over
-    lost_behind,       ///< the server's datagrams, after they passed
-    inputs_lost,       ///< the client's datagrams, after they passed
+    server_skips_client, ///< the server runs, but makes no snapshot for this client
+    lost_before,         ///< the server's datagrams are lost before they pass twscope
+    held_up_before,      ///< the server's datagrams arrive together at the end
+    lost_behind,         ///< the server's datagrams are lost after they passed twscope
+    inputs_lost,         ///< the client's datagrams are lost after they passed twscope
     client_stopped,
-    client_keeps_ack, ///< it acknowledges an old one
-    client_asks,      ///< for a full one
+    client_keeps_ack, ///< the client acknowledges an old snapshot
+    client_requests_full,
 };
 
 /// Simulates a game with 50 ticks a second and a snapshot every second tick. The server follows the
@@ -64,34 +64,34 @@ class SimulatedGame {
         script_.join_ddnet();
         script_.enter_game();
         begin_ = script_.now() + kTick;
-        play(200);
+        run_steps(200);
     }
 
-    void play(int steps, Trouble trouble = Trouble::none) {
+    void run_steps(int steps, Trouble trouble = Trouble::none) {
         for (int i = 0; i < steps; ++i) {
-            step(trouble);
+            run_step(trouble);
         }
     }
 
     /// Sends a vital message of the server.
-    void send() {
+    void send_vital_message() {
         script_.send(kS2c, message("sv_broadcast").string("something"));
         script_.pause(-kDatagram);
     }
 
-    void step(Trouble trouble) {
+    void run_step(Trouble trouble) {
         tick_ += 2;
         script_.pause(begin_ + tick_ * kTick - kDatagram - script_.now());
         run_client(trouble);
         if (trouble != Trouble::held_up_before) {
-            release();
+            release_held_snapshots();
         }
         if (trouble != Trouble::server_stopped) {
             run_server(trouble);
         }
     }
 
-    void close() { script_.close("idle"); }
+    void close_session() { script_.close("idle"); }
 
     [[nodiscard]] const StallLog& stalls() const { return stalls_; }
 
@@ -109,7 +109,7 @@ class SimulatedGame {
             return;
         }
         const Input sent{.intended = tick_ + 1,
-                         .acked = trouble == Trouble::client_asks ? kNoBase : received_};
+                         .acked = trouble == Trouble::client_requests_full ? kNoBase : received_};
         script_.send(kC2s, {non_vital(input(sent.acked, sent.intended))});
         if (trouble != Trouble::inputs_lost) {
             waiting_.push_back(sent);
@@ -128,7 +128,7 @@ class SimulatedGame {
             rate_ = acked_ > 0 ? 2 : rate_;
         }
         waiting_.clear();
-        if (trouble == Trouble::server_makes_none || tick_ % rate_ != 0) {
+        if (trouble == Trouble::server_skips_client || tick_ % rate_ != 0) {
             return;
         }
         const bool has_base = acked_ > 0 && tick_ - acked_ <= 150;
@@ -137,10 +137,10 @@ class SimulatedGame {
         }
         const Items world{{{4, 1}, {10 + tick_, 20, 0, 0}}};
         const Bytes snap = script_.snap_datagram(tick_, has_base ? acked_ : kNoBase, world);
-        send(snap, trouble);
+        send_snapshot(snap, trouble);
     }
 
-    void send(const Bytes& snap, Trouble trouble) {
+    void send_snapshot(const Bytes& snap, Trouble trouble) {
         std::vector<Piece> answers = std::exchange(answers_, {});
         if (trouble == Trouble::lost_before) {
             return;
@@ -149,13 +149,13 @@ class SimulatedGame {
             held_.push_back({std::move(answers), snap});
             return;
         }
-        pass(answers, snap);
+        pass_snapshot(answers, snap);
         if (trouble != Trouble::lost_behind && trouble != Trouble::client_keeps_ack) {
             received_ = tick_;
         }
     }
 
-    void pass(const std::vector<Piece>& answers, const Bytes& snap) {
+    void pass_snapshot(const std::vector<Piece>& answers, const Bytes& snap) {
         if (!answers.empty()) {
             script_.send(kS2c, answers);
             script_.pause(-kDatagram);
@@ -164,9 +164,9 @@ class SimulatedGame {
         script_.pause(-kDatagram + kMillisecond / 10);
     }
 
-    void release() {
+    void release_held_snapshots() {
         for (const auto& [answers, snap] : std::exchange(held_, {})) {
-            pass(answers, snap);
+            pass_snapshot(answers, snap);
             received_ = tick_ - 2;
         }
     }
@@ -176,9 +176,9 @@ class SimulatedGame {
     SessionScript script_;
     record::Timestamp begin_ = 0;
     Tick tick_ = 0;
-    Tick received_ = kNoBase; ///< by the client
+    Tick received_ = kNoBase; ///< the tick of the client's last snapshot
     std::vector<Input> waiting_;
-    Tick intended_ = 0; ///< by the last input that the server read
+    Tick intended_ = 0; ///< the intended tick of the last input that the server read
     Tick acked_ = kNoBase;
     int rate_ = 10;
     std::vector<Piece> answers_;
@@ -198,53 +198,53 @@ TEST_CASE("each cause of a stall is distinguished from the others") {
     const Row rows[] = {
         {"the server is stopped", Trouble::server_stopped, 12, "server_silent"},
         {"for long", Trouble::server_stopped, 100, "server_silent"},
-        {"the server makes none", Trouble::server_makes_none, 12, "slower_rate"},
+        {"the server makes none", Trouble::server_skips_client, 12, "slower_rate"},
         {"datagrams of the server are lost", Trouble::lost_before, 12, "lost"},
         {"they are lost for as short as is told", Trouble::lost_before, 7, "lost"},
         {"they come late", Trouble::held_up_before, 12, "late"},
         {"they are lost behind twscope", Trouble::lost_behind, 12, "lost_behind (unacknowledged)"},
         {"inputs are lost behind twscope", Trouble::inputs_lost, 101, "lost"},
         {"the client is stopped", Trouble::client_stopped, 130, "client_silent"},
-        {"the client asks for a full one again and again", Trouble::client_asks, 130,
+        {"the client asks for a full one again and again", Trouble::client_requests_full, 130,
          "unacknowledged"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SimulatedGame game;
-        game.play(row.steps, row.trouble);
-        game.play(100);
-        CHECK(game.stalls().told == Lines{std::string{row.told}});
-        game.close();
-        CHECK(game.stalls().told.size() == 1);
+        game.run_steps(row.steps, row.trouble);
+        game.run_steps(100);
+        CHECK(game.stalls().causes == Lines{std::string{row.told}});
+        game.close_session();
+        CHECK(game.stalls().causes.size() == 1);
     }
 }
 
 TEST_CASE("consecutive stalls keep their causes") {
     SimulatedGame game;
     for (int i = 0; i < 20; ++i) {
-        game.play(9, Trouble::server_stopped); // starved: it runs now and then
-        game.play(1);
+        game.run_steps(9, Trouble::server_stopped); // the server gets too little time to run
+        game.run_steps(1);
     }
-    CHECK(game.stalls().told.size() >= 19);
-    game.play(60);
-    CHECK(game.stalls().told == Lines(20, "server_silent"));
-    game.play(12, Trouble::lost_before);
-    game.play(2);
-    game.play(12, Trouble::server_stopped);
-    game.play(30);
-    REQUIRE(game.stalls().told.size() == 22);
-    CHECK(game.stalls().told[20] == "lost");
-    CHECK(game.stalls().told[21] == "server_silent");
+    CHECK(game.stalls().causes.size() >= 19);
+    game.run_steps(60);
+    CHECK(game.stalls().causes == Lines(20, "server_silent"));
+    game.run_steps(12, Trouble::lost_before);
+    game.run_steps(2);
+    game.run_steps(12, Trouble::server_stopped);
+    game.run_steps(30);
+    REQUIRE(game.stalls().causes.size() == 22);
+    CHECK(game.stalls().causes[20] == "lost");
+    CHECK(game.stalls().causes[21] == "server_silent");
 }
 
 TEST_CASE("acknowledged messages show that the snapshots were not lost") {
     SimulatedGame game;
     for (int i = 0; i < 20; ++i) {
-        game.step(Trouble::client_keeps_ack);
-        game.send();
+        game.run_step(Trouble::client_keeps_ack);
+        game.send_vital_message();
     }
-    game.play(50);
-    CHECK(game.stalls().told == Lines{"unacknowledged"});
+    game.run_steps(50);
+    CHECK(game.stalls().causes == Lines{"unacknowledged"});
 }
 
 TEST_CASE("a normal join is no loss and no stall") {
@@ -252,8 +252,8 @@ TEST_CASE("a normal join is no loss and no stall") {
     CHECK(game.stats().missed == 0);
     CHECK(game.stats().ticks_skipped == 0);
     CHECK(game.stats().frozen_ms == 0);
-    game.close();
-    CHECK(game.stalls().told.empty());
+    game.close_session();
+    CHECK(game.stalls().causes.empty());
 }
 
 TEST_CASE("without inputs, the server's traffic to all sessions shows the cause") {
@@ -262,58 +262,58 @@ TEST_CASE("without inputs, the server's traffic to all sessions shows the cause"
     SimulatedGame second{false, &servers};
     const auto play = [&](int steps, Trouble of_first, Trouble of_second) {
         for (int i = 0; i < steps; ++i) {
-            first.step(of_first);
-            second.step(of_second);
+            first.run_step(of_first);
+            second.run_step(of_second);
         }
     };
     SUBCASE("all stop at once") {
         play(12, Trouble::server_stopped, Trouble::server_stopped);
         play(60, Trouble::none, Trouble::none);
-        CHECK(first.stalls().told == Lines{"server_silent (lost)"});
-        CHECK(second.stalls().told == Lines{"server_silent (lost)"});
+        CHECK(first.stalls().causes == Lines{"server_silent (lost)"});
+        CHECK(second.stalls().causes == Lines{"server_silent (lost)"});
     }
     SUBCASE("one of them stops") {
         play(12, Trouble::lost_before, Trouble::none);
         play(60, Trouble::none, Trouble::none);
-        CHECK(first.stalls().told == Lines{"unknown (lost, slower_rate)"});
-        CHECK(second.stalls().told.empty());
+        CHECK(first.stalls().causes == Lines{"unknown (lost, slower_rate)"});
+        CHECK(second.stalls().causes.empty());
     }
     SUBCASE("one that plays shows that the server did not run") {
         SimulatedGame third{true, &servers};
         for (int i = 0; i < 72; ++i) {
-            first.step(i < 12 ? Trouble::server_stopped : Trouble::none);
-            third.step(i < 12 ? Trouble::server_stopped : Trouble::none);
+            first.run_step(i < 12 ? Trouble::server_stopped : Trouble::none);
+            third.run_step(i < 12 ? Trouble::server_stopped : Trouble::none);
         }
-        CHECK(first.stalls().told == Lines{"server_silent"});
+        CHECK(first.stalls().causes == Lines{"server_silent"});
     }
     SUBCASE("one that plays shows that its answers were lost") {
         SimulatedGame third{true, &servers};
         for (int i = 0; i < 72; ++i) {
-            first.step(i < 12 ? Trouble::lost_before : Trouble::none);
-            third.step(i < 12 ? Trouble::lost_before : Trouble::none);
+            first.run_step(i < 12 ? Trouble::lost_before : Trouble::none);
+            third.run_step(i < 12 ? Trouble::lost_before : Trouble::none);
         }
-        CHECK(first.stalls().told == Lines{"lost"});
+        CHECK(first.stalls().causes == Lines{"lost"});
     }
 }
 
 TEST_CASE("without inputs and other sessions the cause is unknown") {
     SimulatedGame game{false};
-    game.play(12, Trouble::server_stopped);
-    game.play(60);
-    CHECK(game.stalls().told == Lines{"unknown (server_silent, lost)"});
+    game.run_steps(12, Trouble::server_stopped);
+    game.run_steps(60);
+    CHECK(game.stalls().causes == Lines{"unknown (server_silent, lost)"});
 }
 
 TEST_CASE("an unfinished stall is reported at the end of the session") {
     SimulatedGame game;
-    game.play(12, Trouble::lost_before);
-    game.close();
-    CHECK(game.stalls().told == Lines{"unknown (server_silent, lost)"});
+    game.run_steps(12, Trouble::lost_before);
+    game.close_session();
+    CHECK(game.stalls().causes == Lines{"unknown (server_silent, lost)"});
 }
 
 TEST_CASE("judge_stall() follows the evidence and otherwise waits") {
     struct Row {
         std::string_view name;
-        StallEvidence evidence; ///< of a stall of one second
+        StallEvidence evidence; ///< evidence about a stall of one second
         bool is_final;
         std::optional<StallCause> cause;
     };
@@ -392,14 +392,14 @@ constexpr record::Timestamp kStart = 1'000'000 * kMs;
 /// Simulates an input every 40 ms. The server reads it after `wait` ms; the answer takes 5 ms more.
 class SimulatedInputs {
   public:
-    void send(int count) {
+    void send_inputs(int count) {
         for (int i = 0; i < count; ++i) {
             tick_ += 2;
-            receipts.on_input(tick_, sent());
+            receipts.on_input(tick_, input_time());
         }
     }
 
-    void answer(int first, int last, std::int64_t wait) {
+    void answer_inputs(int first, int last, std::int64_t wait) {
         for (int i = first; i <= last; ++i) {
             const snapshot::Tick tick = 2 * i;
             const record::Timestamp read = kStart + tick * 20 * kMs + wait * kMs;
@@ -409,7 +409,7 @@ class SimulatedInputs {
         }
     }
 
-    [[nodiscard]] record::Timestamp sent() const { return kStart + tick_ * 20 * kMs; }
+    [[nodiscard]] record::Timestamp input_time() const { return kStart + tick_ * 20 * kMs; }
 
     InputTimingTracker receipts;
 
@@ -422,9 +422,9 @@ class SimulatedInputs {
 TEST_CASE("inputs that were answered at once did not wait at the server") {
     SimulatedInputs inputs;
     CHECK_FALSE(inputs.receipts.has_answers());
-    inputs.send(20);
-    inputs.answer(1, 20, 3);
-    const auto outcome = inputs.receipts.outcome_of_inputs_between(kStart, inputs.sent() - 1);
+    inputs.send_inputs(20);
+    inputs.answer_inputs(1, 20, 3);
+    const auto outcome = inputs.receipts.outcome_of_inputs_between(kStart, inputs.input_time() - 1);
     CHECK(outcome.num_inputs == 19);
     CHECK(outcome.num_answered == 19);
     CHECK(outcome.longest_wait == 0);
@@ -434,15 +434,17 @@ TEST_CASE("inputs that were answered at once did not wait at the server") {
 
 TEST_CASE("an input that waited is distinguished from a lost answer") {
     SimulatedInputs inputs;
-    inputs.send(30);
-    inputs.answer(1, 10, 3);
-    inputs.answer(11, 11, 400);
+    inputs.send_inputs(30);
+    inputs.answer_inputs(1, 10, 3);
+    inputs.answer_inputs(11, 11, 400);
     const auto begin = kStart + 11 * 40 * kMs;
-    CHECK(inputs.receipts.outcome_of_inputs_between(begin, inputs.sent()).longest_wait ==
+    CHECK(inputs.receipts.outcome_of_inputs_between(begin, inputs.input_time()).longest_wait ==
           397 * kMs);
-    CHECK_FALSE(inputs.receipts.outcome_of_inputs_between(begin, inputs.sent() - 1).is_complete);
-    inputs.answer(30, 30, 3);
-    const auto outcome = inputs.receipts.outcome_of_inputs_between(begin + 1, inputs.sent() - 1);
+    CHECK_FALSE(
+        inputs.receipts.outcome_of_inputs_between(begin, inputs.input_time() - 1).is_complete);
+    inputs.answer_inputs(30, 30, 3);
+    const auto outcome =
+        inputs.receipts.outcome_of_inputs_between(begin + 1, inputs.input_time() - 1);
     CHECK(outcome.is_complete);
     CHECK(outcome.num_inputs == 18);
     CHECK(outcome.num_answered == 0);
@@ -463,21 +465,21 @@ TEST_CASE("servers answer each input for a newer tick once") {
 
 TEST_CASE("reordered answers are matched with their inputs") {
     SimulatedInputs inputs;
-    inputs.send(4);
-    inputs.answer(1, 1, 3);
-    inputs.answer(4, 4, 3);
-    inputs.answer(2, 3, 3);
-    CHECK(inputs.receipts.outcome_of_inputs_between(kStart, inputs.sent()).num_answered == 4);
+    inputs.send_inputs(4);
+    inputs.answer_inputs(1, 1, 3);
+    inputs.answer_inputs(4, 4, 3);
+    inputs.answer_inputs(2, 3, 3);
+    CHECK(inputs.receipts.outcome_of_inputs_between(kStart, inputs.input_time()).num_answered == 4);
 }
 
 TEST_CASE("the first inputs of a long silence are kept") {
     SimulatedInputs inputs;
-    inputs.send(50);
-    inputs.answer(1, 50, 3);
-    inputs.send(220); // 8.8 s
-    inputs.answer(51, 60, 8500);
+    inputs.send_inputs(50);
+    inputs.answer_inputs(1, 50, 3);
+    inputs.send_inputs(220); // 8.8 s
+    inputs.answer_inputs(51, 60, 8500);
     const auto outcome =
-        inputs.receipts.outcome_of_inputs_between(kStart + 50 * 40 * kMs + 1, inputs.sent());
+        inputs.receipts.outcome_of_inputs_between(kStart + 50 * 40 * kMs + 1, inputs.input_time());
     CHECK(outcome.longest_wait == 8497 * kMs);
     CHECK(outcome.num_inputs <= 64);
 }
@@ -507,7 +509,7 @@ TEST_CASE("a vital chunk is acknowledged in time, late or never") {
     chunks.on_ack(0, 500 * kMs);
     CHECK(chunks.has_unacknowledged_chunk(150 * kMs, 400 * kMs, 400 * kMs));
     CHECK_FALSE(chunks.has_unacknowledged_chunk(150 * kMs, 600 * kMs, 600 * kMs));
-    for (std::uint16_t i = 1; i < 100; ++i) { // more than are kept
+    for (std::uint16_t i = 1; i < 100; ++i) { // more inputs than are kept
         chunks.on_chunk(i, 600 * kMs + i);
     }
     chunks.on_ack(99, 700 * kMs);

@@ -20,7 +20,7 @@ using snapshot::kNoBase;
 
 namespace {
 
-Items world(std::int32_t step) {
+Items pickup_at_step(std::int32_t step) {
     return {{{4, 1}, {10 + step, 20, 0, 0}}};
 }
 
@@ -28,14 +28,14 @@ Items world(std::int32_t step) {
 struct StallDetails final : TypedRecordSink<StallDetails> {
     void on(const record::FindingRecord& found) {
         if (found.id == record::FindingId::snapshot_client_stalled) {
-            all.emplace_back(found.detail);
+            details.emplace_back(found.detail);
         }
     }
 
-    Lines all;
+    Lines details;
 };
 
-/// Simulates a server with a snapshot every second tick, and a client that acknowledges snapshots.
+/// Simulates a server with a snapshot every second tick, and a client that acknowledges them.
 class SimulatedPlay {
   public:
     SimulatedPlay() : SimulatedPlay{SessionScript{}} {}
@@ -43,63 +43,63 @@ class SimulatedPlay {
     explicit SimulatedPlay(record::RecordSink& sink) : SimulatedPlay{SessionScript{{}, sink}} {}
 
     /// Skips this many snapshots.
-    void lose(int count) {
+    void skip_snapshots(int count) {
         tick_ += 2 * count;
         script.pause(count * 40 * kMillisecond);
     }
 
-    void usable(bool full = false) {
-        send(full);
-        ack(tick_);
+    void send_acked_snapshot(bool full = false) {
+        send_unacked_snapshot(full);
+        send_ack(tick_);
     }
 
-    void settle() {
+    void establish_cadence() {
         for (int i = 0; i < 20; ++i) {
-            usable();
+            send_acked_snapshot();
         }
     }
 
     /// Waits until no more evidence of a stall's cause is expected.
-    void go_on() {
+    void wait_for_evidence() {
         for (int i = 0; i < 30; ++i) {
-            usable();
+            send_acked_snapshot();
         }
     }
 
-    /// Sends a right snapshot, without the client's acknowledgement.
-    void send(bool full = false) {
-        next();
-        script.snap(tick_, full ? kNoBase : base_, world(tick_));
+    /// Sends a correct snapshot, which the client does not acknowledge.
+    void send_unacked_snapshot(bool full = false) {
+        advance_tick();
+        script.snap(tick_, full ? kNoBase : base_, pickup_at_step(tick_));
         base_ = tick_;
     }
 
     /// Sends a snapshot that only the client receives.
-    void pass_unseen() {
-        next();
-        static_cast<void>(script.snap_datagram(tick_, base_, world(tick_)));
+    void send_unseen_snapshot() {
+        advance_tick();
+        static_cast<void>(script.snap_datagram(tick_, base_, pickup_at_step(tick_)));
         base_ = tick_;
     }
 
-    void refused() {
-        next();
-        script.snap_body(tick_, base_, 1, delta_body({}, world(1)));
+    void send_damaged_snapshot() {
+        advance_tick();
+        script.snap_body(tick_, base_, 1, delta_body({}, pickup_at_step(1)));
     }
 
-    void ack(snapshot::Tick tick) { ack(tick, tick_); }
+    void send_ack(snapshot::Tick tick) { send_ack(tick, tick_); }
 
     /// `intended`: the tick for which the input is meant.
-    void ack(snapshot::Tick tick, snapshot::Tick intended) {
+    void send_ack(snapshot::Tick tick, snapshot::Tick intended) {
         script.send(kC2s, {non_vital(input(tick, intended))});
         script.pause(-10 * kMillisecond);
     }
 
-    void part_of_next_but_one() {
+    void send_part_ahead() {
         const Bytes piece(snapshot::kMaxPartSize, std::byte{0});
         script.send(kS2c, {non_vital(snap_part(tick_ + 4, base_, 2, 0, 1, piece))});
         script.pause(-10 * kMillisecond);
     }
 
-    void version(std::int32_t version) {
+    void send_client_version(std::int32_t version) {
         script.send(kC2s, message("client_version")
                               .raw(Bytes(16, std::byte{1}))
                               .number(version)
@@ -115,15 +115,15 @@ class SimulatedPlay {
     explicit SimulatedPlay(SessionScript&& begun) : script{std::move(begun)} {
         script.join_ddnet();
         script.enter_game();
-        script.snap(tick_, kNoBase, world(0));
+        script.snap(tick_, kNoBase, pickup_at_step(0));
         base_ = tick_;
-        ack(tick_);
-        usable();
+        send_ack(tick_);
+        send_acked_snapshot();
     }
 
-    void next() {
+    void advance_tick() {
         tick_ += 2;
-        script.pause(30 * kMillisecond); // and 10 that each datagram takes
+        script.pause(30 * kMillisecond); // each datagram takes 10 more
     }
 
     snapshot::Tick tick_ = 100;
@@ -135,7 +135,7 @@ class SimulatedPlay {
 TEST_CASE("a client that receives all snapshots never stalls") {
     SimulatedPlay play;
     for (int i = 0; i < 100; ++i) {
-        play.usable();
+        play.send_acked_snapshot();
     }
     CHECK(play.script.stats().frozen_ms == 0);
     CHECK(play.script.stats().freeze_us.count == 0);
@@ -143,16 +143,16 @@ TEST_CASE("a client that receives all snapshots never stalls") {
 
 TEST_CASE("lost snapshots stall a client for as long as they are overdue") {
     SimulatedPlay play;
-    play.settle();
-    play.lose(1);
-    play.usable();
+    play.establish_cadence();
+    play.skip_snapshots(1);
+    play.send_acked_snapshot();
     CHECK(play.script.stats().frozen_ms == 40);
     CHECK(play.script.log().count_of("snapshot.client_stalled") == 0);
-    play.lose(10);
-    play.usable();
+    play.skip_snapshots(10);
+    play.send_acked_snapshot();
     CHECK(play.script.stats().frozen_ms == 440);
     CHECK(play.script.stats().freeze_us.max == 400'000);
-    play.go_on();
+    play.wait_for_evidence();
     CHECK(play.script.stats().frozen_ms == 440);
     CHECK(play.script.log().findings().back() ==
           "finding snapshot.client_stalled tick 168 unknown");
@@ -160,12 +160,12 @@ TEST_CASE("lost snapshots stall a client for as long as they are overdue") {
 
 TEST_CASE("rejected snapshots stall a client until a right one arrives") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     for (int i = 0; i < 11; ++i) {
-        play.refused();
+        play.send_damaged_snapshot();
     }
-    play.ack(-1);
-    play.usable(true);
+    play.send_ack(-1);
+    play.send_acked_snapshot(true);
     CHECK(play.script.stats().frozen_ms == 440);
     const auto findings = play.script.log().findings();
     REQUIRE_FALSE(findings.empty());
@@ -175,21 +175,21 @@ TEST_CASE("rejected snapshots stall a client until a right one arrives") {
 
 TEST_CASE("a client that acknowledges rejected snapshots does not stall") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     for (int i = 0; i < 20; ++i) {
-        play.refused();
-        play.ack(144 + 2 * i);
+        play.send_damaged_snapshot();
+        play.send_ack(144 + 2 * i);
     }
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
 TEST_CASE("an acknowledged rejected snapshot counts from its arrival") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     // The client's acknowledgements take 200 ms.
     for (int i = 0; i < 30; ++i) {
-        play.refused();
-        play.ack(play.tick() - 10);
+        play.send_damaged_snapshot();
+        play.send_ack(play.tick() - 10);
     }
     CHECK(play.script.stats().frozen_ms == 0);
 }
@@ -197,7 +197,7 @@ TEST_CASE("an acknowledged rejected snapshot counts from its arrival") {
 TEST_CASE("a client that acknowledges no new snapshot stalls") {
     struct Row {
         std::string_view name;
-        int stuck; ///< snapshots, of 40 ms each
+        int stuck; ///< number of snapshots without a newer acknowledgement
         std::uint64_t frozen;
         std::string_view told;
     };
@@ -209,13 +209,13 @@ TEST_CASE("a client that acknowledges no new snapshot stalls") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SimulatedPlay play;
-        play.settle();
+        play.establish_cadence();
         const snapshot::Tick stuck = play.tick();
         for (int i = 0; i < row.stuck; ++i) {
-            play.send();
-            play.ack(stuck);
+            play.send_unacked_snapshot();
+            play.send_ack(stuck);
         }
-        play.usable();
+        play.send_acked_snapshot();
         CHECK(play.script.stats().frozen_ms == row.frozen);
         CHECK(play.script.log().count_of("snapshot.client_stalled") ==
               (row.told.empty() ? 0U : 1U));
@@ -227,19 +227,19 @@ TEST_CASE("a client that acknowledges no new snapshot stalls") {
 
 TEST_CASE("delayed or rare inputs are no stall") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     // An input and all later ones are delayed by half a second.
     const snapshot::Tick before = play.tick();
     for (int i = 0; i < 12; ++i) {
-        play.send();
+        play.send_unacked_snapshot();
     }
-    play.ack(before, before + 1);
-    play.usable();
+    play.send_ack(before, before + 1);
+    play.send_acked_snapshot();
     // In a menu, the client sends one input a second.
     for (int i = 0; i < 100; ++i) {
-        play.send();
+        play.send_unacked_snapshot();
         if (i % 25 == 0) {
-            play.ack(play.tick() - 2);
+            play.send_ack(play.tick() - 2);
         }
     }
     CHECK(play.script.stats().frozen_ms == 0);
@@ -247,13 +247,13 @@ TEST_CASE("delayed or rare inputs are no stall") {
 
 TEST_CASE("a freeze that is detected in two ways is counted once") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     const snapshot::Tick shown = play.tick();
-    play.ack(shown);
-    play.lose(10);
-    play.ack(shown, shown + 18);
-    play.usable();
-    play.go_on();
+    play.send_ack(shown);
+    play.skip_snapshots(10);
+    play.send_ack(shown, shown + 18);
+    play.send_acked_snapshot();
+    play.wait_for_evidence();
     CHECK(play.script.stats().frozen_ms >= 400);
     CHECK(play.script.stats().frozen_ms <= 440);
     CHECK(play.script.log().count_of("snapshot.client_stalled") == 1);
@@ -261,14 +261,14 @@ TEST_CASE("a freeze that is detected in two ways is counted once") {
 
 TEST_CASE("clients ignore a snapshot after a part of a newer one") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     const snapshot::Tick shown = play.tick();
-    play.part_of_next_but_one();
-    play.send();
-    play.ack(shown);
+    play.send_part_ahead();
+    play.send_unacked_snapshot();
+    play.send_ack(shown);
     CHECK(play.script.stats().verified == 23);
-    play.lose(1);
-    play.usable(true);
+    play.skip_snapshots(1);
+    play.send_acked_snapshot(true);
     CHECK(play.script.stats().frozen_ms == 80);
 }
 
@@ -288,11 +288,11 @@ TEST_CASE("a stall is reported with the client's version") {
         CAPTURE(row.version);
         StallDetails sink;
         SimulatedPlay play{sink};
-        play.version(row.version);
-        play.settle();
-        play.lose(10);
-        play.go_on();
-        CHECK(sink.all ==
+        play.send_client_version(row.version);
+        play.establish_cadence();
+        play.skip_snapshots(10);
+        play.wait_for_evidence();
+        CHECK(sink.details ==
               Lines{"no input of that time says whether the server ran; or server_silent, lost" +
                     std::string{row.detail}});
     }
@@ -300,72 +300,72 @@ TEST_CASE("a stall is reported with the client's version") {
 
 TEST_CASE("an acknowledgement of an unknown tick changes nothing") {
     SimulatedPlay play;
-    play.settle();
-    play.refused();
-    play.ack(2'000'000'000);
-    play.lose(10);
-    play.usable();
+    play.establish_cadence();
+    play.send_damaged_snapshot();
+    play.send_ack(2'000'000'000);
+    play.skip_snapshots(10);
+    play.send_acked_snapshot();
     CHECK(play.script.stats().frozen_ms == 440);
 }
 
 TEST_CASE("lost copies, map changes and the end of a session are no stalls") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     play.script.lose_copies(5);
-    play.lose(50);
-    play.usable();
+    play.skip_snapshots(50);
+    play.send_acked_snapshot();
     CHECK(play.script.stats().frozen_ms == 0);
-    play.lose(50);
+    play.skip_snapshots(50);
     play.script.close("idle");
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
 TEST_CASE("a hole in a capture is no stall") {
     SimulatedPlay play;
-    play.settle();
-    play.lose(50);
-    play.pass_unseen();
-    play.usable();
+    play.establish_cadence();
+    play.skip_snapshots(50);
+    play.send_unseen_snapshot();
+    play.send_acked_snapshot();
     CHECK(play.script.log().count_of("snapshot.unknown_base") == 1);
-    play.usable(true);
-    play.usable();
+    play.send_acked_snapshot(true);
+    play.send_acked_snapshot();
     CHECK(play.script.stats().frozen_ms == 0);
-    play.lose(10);
-    play.usable();
+    play.skip_snapshots(10);
+    play.send_acked_snapshot();
     CHECK(play.script.stats().frozen_ms == 400);
 }
 
 TEST_CASE("a client that acknowledges a snapshot missed by the capture did not stall") {
     SimulatedPlay play;
-    play.settle();
-    play.lose(50);
-    play.pass_unseen();
+    play.establish_cadence();
+    play.skip_snapshots(50);
+    play.send_unseen_snapshot();
     const snapshot::Tick unseen = play.tick();
-    play.send();
-    play.ack(unseen);
-    play.usable(true);
+    play.send_unacked_snapshot();
+    play.send_ack(unseen);
+    play.send_acked_snapshot(true);
     CHECK(play.script.log().count_of("snapshot.unknown_base") == 1);
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
 TEST_CASE("vital chunks missed by the capture make the displayed snapshot unknown") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     play.script.send_unseen(kS2c, message("rcon_line").string("in the hole"));
-    play.lose(50);
+    play.skip_snapshots(50);
     play.script.send(kS2c, message("rcon_line").string("behind the hole"));
-    play.ack(play.tick());
+    play.send_ack(play.tick());
     CHECK(play.script.log().findings().back() == "finding inspect.gap missed_chunks");
-    play.usable(true);
+    play.send_acked_snapshot(true);
     CHECK(play.script.stats().frozen_ms == 0);
 }
 
 TEST_CASE("a stall at the end of a session lasts until the client's last input") {
     SimulatedPlay play;
-    play.settle();
+    play.establish_cadence();
     for (int i = 0; i < 25; ++i) {
-        play.refused();
-        play.ack(140);
+        play.send_damaged_snapshot();
+        play.send_ack(140);
     }
     play.script.close("idle");
     CHECK(play.script.log().count_of("snapshot.client_stalled") == 1);
@@ -388,7 +388,7 @@ struct CadenceTotals {
     int reordered = 0;
 };
 
-CadenceTotals feed(const std::vector<SentSnapshot>& snapshots) {
+CadenceTotals measure_cadence(const std::vector<SentSnapshot>& snapshots) {
     SnapshotCadence cadence;
     CadenceTotals totals;
     for (const SentSnapshot& sent : snapshots) {
@@ -435,7 +435,7 @@ TEST_CASE("ticks beyond the usual interval count as missed snapshots") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const CadenceTotals totals = feed(row.snapshots);
+        const CadenceTotals totals = measure_cadence(row.snapshots);
         CHECK(totals.skipped == row.skipped);
         CHECK(totals.missed == row.missed);
         CHECK(totals.reordered == row.reordered);

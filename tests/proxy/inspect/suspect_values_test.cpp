@@ -41,7 +41,7 @@ struct PastSession {
     snapshot::Dialect dialect = snapshot::Dialect::six;
     std::vector<PastSnapshot> snapshots;
 
-    [[nodiscard]] const PastSnapshot* at(snapshot::Tick tick) const {
+    [[nodiscard]] const PastSnapshot* find_snapshot(snapshot::Tick tick) const {
         const auto found = std::ranges::find(snapshots, tick, &PastSnapshot::tick);
         return found == snapshots.end() ? nullptr : &*found;
     }
@@ -67,7 +67,7 @@ class PastSessions final : public TypedRecordSink<PastSessions> {
         shown.items = to_snapshot(to_items(seen.items));
     }
 
-    [[nodiscard]] std::vector<PastSession> take() {
+    [[nodiscard]] std::vector<PastSession> take_sessions() {
         std::vector<PastSession> all;
         for (auto& [number, session] : sessions_) {
             if (session.snapshots.size() > kBefore + kAfter) {
@@ -85,19 +85,19 @@ std::vector<PastSession> read_sessions(const std::string& capture) {
     PastSessions sink;
     TrafficInspector run{{.messages = false}, sink};
     run.play(read_traffic(capture));
-    return sink.take();
+    return sink.take_sessions();
 }
 
-/// A value of a delta, before and after a bit was flipped.
+/// A delta's body with one flipped bit, and the value to which the bit belongs.
 struct FlippedBit {
     ItemKey key;
     std::uint32_t index = 0;
     Bytes body;
 };
 
-/// Flips a bit of a value's int, or a bit of its encoding that is not a length bit.
-std::optional<FlippedBit> flip_a_bit(const Bytes& body, snapshot::Dialect dialect,
-                                     std::mt19937& random) {
+/// Flips a bit of a random value's int, or a bit of its encoding that is not a length bit.
+std::optional<FlippedBit> flip_random_bit(const Bytes& body, snapshot::Dialect dialect,
+                                          std::mt19937& random) {
     snapshot::Delta delta;
     REQUIRE(snapshot::decode_delta(body, delta, snapshot::agreed_sizes(dialect)));
     std::size_t count = 0;
@@ -142,7 +142,7 @@ struct FlipFindings {
     bool exact = false;
     bool likely = false;
     bool explained_right = false;
-    bool open = false;
+    bool is_ambiguous = false;
 
     [[nodiscard]] bool is_wrong() const { return (exact || likely) && !explained_right; }
 };
@@ -151,8 +151,8 @@ class FlipFindingCollector final : public TypedRecordSink<FlipFindingCollector> 
   public:
     explicit FlipFindingCollector(snapshot::Dialect dialect) { types_.start_connection(dialect); }
 
-    /// The flipped bit with which findings are compared.
-    void expect(const FlippedBit& flip) { flip_ = &flip; }
+    /// Sets the flipped bit with which later findings are compared.
+    void expect_flip(const FlippedBit& flip) { flip_ = &flip; }
 
     void on(const record::FindingRecord& finding) {
         if (flip_ == nullptr) {
@@ -166,7 +166,7 @@ class FlipFindingCollector final : public TypedRecordSink<FlipFindingCollector> 
         } else if (finding.id == record::FindingId::snapshot_explained) {
             verdict_.exact = finding.name == "exact";
             verdict_.likely = finding.name == "likely";
-            verdict_.open = finding.name == "ambiguous";
+            verdict_.is_ambiguous = finding.name == "ambiguous";
             CHECK((verdict_.exact || verdict_.likely) == finding.item.has_value());
             verdict_.explained_right = finding.item && is_right(*finding.item, finding.field);
             CHECK((!finding.item || *finding.offset < finding.bytes.size()));
@@ -174,7 +174,7 @@ class FlipFindingCollector final : public TypedRecordSink<FlipFindingCollector> 
         }
     }
 
-    [[nodiscard]] const FlipFindings& verdict() const { return verdict_; }
+    [[nodiscard]] const FlipFindings& findings() const { return verdict_; }
 
   private:
     static void check_candidates(const record::FindingRecord& finding) {
@@ -211,40 +211,40 @@ class SessionReplay {
         script_.enter_game();
     }
 
-    /// Returns nullopt if the snapshot's delta cannot be applied.
-    std::optional<FlipFindings> flip(std::mt19937& random) {
+    /// Flips a bit of the damaged delta. Returns nullopt if that delta cannot be sent.
+    std::optional<FlipFindings> replay_with_flip(std::mt19937& random) {
         const PastSnapshot& shown = session_->snapshots[at_];
-        const PastSnapshot* base = session_->at(shown.base);
+        const PastSnapshot* base = session_->find_snapshot(shown.base);
         if (base == nullptr && shown.base != kNoBase) {
             return std::nullopt;
         }
         const auto sizes = snapshot::agreed_sizes(session_->dialect);
         const snapshot::SnapshotView from =
             base == nullptr ? snapshot::SnapshotView{} : base->items.view();
-        const auto flip = flip_a_bit(snapshot::encode_delta(from, shown.items.view(), sizes),
-                                     session_->dialect, random);
+        const auto flip = flip_random_bit(snapshot::encode_delta(from, shown.items.view(), sizes),
+                                          session_->dialect, random);
         if (!flip || (flip->body.size() > snapshot::kMaxPartSize &&
                       session_->dialect == snapshot::Dialect::seven)) {
             return std::nullopt;
         }
         const std::size_t first = at_ - std::min(at_, kBefore);
         if (base != nullptr && base->tick < session_->snapshots[first].tick) {
-            play(*base);
+            replay_snapshot(*base);
         }
         for (std::size_t i = first; i < at_; ++i) {
-            play(session_->snapshots[i]);
+            replay_snapshot(session_->snapshots[i]);
         }
-        verdicts_.expect(*flip);
-        wait_for(shown.tick);
-        send(shown, shown.base, flip->body);
+        verdicts_.expect_flip(*flip);
+        wait_for_tick(shown.tick);
+        send_body(shown, shown.base, flip->body);
         for (std::size_t i = at_ + 1; i <= at_ + kAfter; ++i) {
-            play(session_->snapshots[i]);
+            replay_snapshot(session_->snapshots[i]);
         }
-        return verdicts_.verdict();
+        return verdicts_.findings();
     }
 
   private:
-    void wait_for(snapshot::Tick tick) {
+    void wait_for_tick(snapshot::Tick tick) {
         constexpr record::Timestamp kTick = 20'000'000;
         if (last_ != kNoBase) {
             script_.pause((tick - last_) * kTick);
@@ -252,17 +252,17 @@ class SessionReplay {
         last_ = tick;
     }
 
-    void play(const PastSnapshot& shown) {
-        wait_for(shown.tick);
+    void replay_snapshot(const PastSnapshot& shown) {
+        wait_for_tick(shown.tick);
         const snapshot::SnapshotView from =
             last_right_ == nullptr ? snapshot::SnapshotView{} : last_right_->items.view();
-        send(shown, last_right_ == nullptr ? kNoBase : last_right_->tick,
-             snapshot::encode_delta(from, shown.items.view(),
-                                    snapshot::agreed_sizes(session_->dialect)));
+        send_body(shown, last_right_ == nullptr ? kNoBase : last_right_->tick,
+                  snapshot::encode_delta(from, shown.items.view(),
+                                         snapshot::agreed_sizes(session_->dialect)));
         last_right_ = &shown;
     }
 
-    void send(const PastSnapshot& shown, snapshot::Tick base, const Bytes& body) {
+    void send_body(const PastSnapshot& shown, snapshot::Tick base, const Bytes& body) {
         script_.snap_body(shown.tick, base, shown.items.view().checksum(), body);
     }
 
@@ -298,7 +298,7 @@ TEST_CASE("a flipped bit is found or called ambiguous; a wrong value is rarely n
             if (at == 0 || at + kAfter >= session.snapshots.size()) {
                 continue;
             }
-            const auto verdict = SessionReplay{session, at}.flip(random);
+            const auto verdict = SessionReplay{session, at}.replay_with_flip(random);
             if (!verdict) {
                 continue;
             }
@@ -309,7 +309,8 @@ TEST_CASE("a flipped bit is found or called ambiguous; a wrong value is rarely n
                   std::pair{"exact", verdict->exact},
                   std::pair{"exact and wrong", verdict->exact && verdict->is_wrong()},
                   std::pair{"right", verdict->explained_right},
-                  std::pair{"wrong", verdict->is_wrong()}, std::pair{"ambiguous", verdict->open}}) {
+                  std::pair{"wrong", verdict->is_wrong()},
+                  std::pair{"ambiguous", verdict->is_ambiguous}}) {
                 here[what] += is_so ? 1U : 0U;
                 all[what] += is_so ? 1U : 0U;
             }
@@ -355,7 +356,7 @@ TEST_CASE("values that fit the neighbouring snapshots are likelier, by this fact
         const FieldSpec* field;
         std::int32_t likely;
         std::int32_t unlikely;
-        double times; ///< at least so much likelier
+        double times; ///< minimum ratio of the probabilities
     };
 
     const Row rows[] = {

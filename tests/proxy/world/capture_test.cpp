@@ -13,21 +13,21 @@ namespace tw::test {
 
 namespace {
 
-/// Sums over the worlds of a capture, which a single wrong int changes.
+/// Counts the worlds of a capture and computes a checksum of their items.
 class WorldSum final : public TypedRecordSink<WorldSum> {
   public:
     void on(const record::WorldRecord& world) {
         ++worlds;
         ticks.insert({world.run, world.tick});
-        add(world.tick);
-        add(world.merged.items.checksum());
+        add_to_sum(world.tick);
+        add_to_sum(world.merged.items.checksum());
         for (std::size_t i = 0; i < world.merged.items.size(); ++i) {
             const auto item = world.merged.items[i];
             const auto* const object = world.merged.types->object(item.key.type);
             characters += object != nullptr && object->name == "character" ? 1U : 0U;
-            add(item.key.packed());
+            add_to_sum(item.key.packed());
             world.merged.sightings->for_each_session(i, [&](std::uint32_t session) {
-                add(session);
+                add_to_sum(session);
                 return false;
             });
         }
@@ -45,7 +45,7 @@ class WorldSum final : public TypedRecordSink<WorldSum> {
 
   private:
     template <typename Integer>
-    void add(Integer value) {
+    void add_to_sum(Integer value) {
         sum = (sum ^ static_cast<std::uint64_t>(value)) * 1099511628211U;
     }
 };
@@ -69,7 +69,7 @@ struct CaptureWorlds {
     world::WorldTotals totals;
 };
 
-void read(const std::string& name, CaptureWorlds& into) {
+void merge_capture(const std::string& name, CaptureWorlds& into) {
     world::WorldMerger merger{snapshot::ObjectSet::standard(), into.sum};
     world::WorldInputConverter feed{merger};
     BothSinks both{into.ticks, feed};
@@ -87,7 +87,7 @@ TEST_CASE("in normal games, every tick gets a world without late or differing vi
           "bench-64.pcap.gz", "teeworlds-0.7.5.pcap.gz"}) {
         CAPTURE(name);
         CaptureWorlds game;
-        read(name, game);
+        merge_capture(name, game);
         CHECK(game.sum.worlds > 100);
         CHECK(game.sum.findings == 0);
         CHECK(game.totals.worlds.late == 0);
@@ -104,8 +104,8 @@ TEST_CASE("in normal games, every tick gets a world without late or differing vi
 TEST_CASE("the same capture always gives the same worlds") {
     CaptureWorlds first;
     CaptureWorlds second;
-    read("bench-4.pcap.gz", first);
-    read("bench-4.pcap.gz", second);
+    merge_capture("bench-4.pcap.gz", first);
+    merge_capture("bench-4.pcap.gz", second);
     CHECK(first.sum.sum == second.sum.sum);
     CHECK(first.sum.characters > 1000);
 }

@@ -1,4 +1,4 @@
-// Scripts of what a server sends two players, and the differences that are reported.
+// Tests the reported differences between the snapshots that a server sends two players.
 #include "proxy/world/server_worlds.h"
 #include "tests/proxy/world/views.h"
 #include "tests/support/record_sink.h"
@@ -47,7 +47,8 @@ struct TwoSessions {
         }
     }
 
-    void play(Tick from, Tick to, const ItemsOfSession& show, record::Timestamp start = 0) {
+    void send_snapshots(Tick from, Tick to, const ItemsOfSession& show,
+                        record::Timestamp start = 0) {
         constexpr record::Timestamp kTick = 20'000'000;
         for (Tick tick = from; tick < to; tick += 2) {
             for (const std::uint32_t session : {1U, 2U}) {
@@ -62,25 +63,25 @@ struct TwoSessions {
         }
     }
 
-    Lines end() {
+    Lines finish_merging() {
         merger.merge_waiting_ticks();
         return findings.lines;
     }
 };
 
 /// Returns a number that differs per session, tick and seed, in the range of a dot's position.
-std::int32_t dot(std::uint32_t session, Tick tick, std::int32_t seed) {
+std::int32_t random_dot(std::uint32_t session, Tick tick, std::int32_t seed) {
     const auto mixed = (session * 2654435761U) ^ (static_cast<std::uint32_t>(tick) * 40503U) ^
                        (static_cast<std::uint32_t>(seed) * 2246822519U);
     return static_cast<std::int32_t>((mixed ^ (mixed >> 15U)) * 2654435761U >> 26U);
 }
 
 /// Returns pickups with fixed positions, and pickups that are random dots around a portal.
-Items with_dots(std::uint32_t session, Tick tick, std::uint16_t first = 50) {
+Items pickups_with_dots(std::uint32_t session, Tick tick, std::uint16_t first = 50) {
     Items items{{{kPickup, 1}, {10, 20, 0, 0}}, {{kPickup, 2}, {30, 40, 0, 0}}};
     for (std::uint16_t i = 0; i < 8; ++i) {
         items[{kPickup, static_cast<std::uint16_t>(first + i)}] = {
-            500 + dot(session, tick, i), 500 + dot(session, tick, i + 100), 0, 0};
+            500 + random_dot(session, tick, i), 500 + random_dot(session, tick, i + 100), 0, 0};
     }
     return items;
 }
@@ -107,14 +108,14 @@ TEST_CASE("differing views are reported") {
          {"warning world.views_differ character.x @130"}},
         {"random dots: the server's way, each field once, later dots too",
          [&](std::uint32_t session, Tick tick) {
-             return with_dots(session, tick, tick < 300 ? 50 : 70);
+             return pickups_with_dots(session, tick, tick < 300 ? 50 : 70);
          },
          1000,
          {"info world.per_viewer pickup.x @126", "info world.per_viewer pickup.y @126"}},
         {"a timer of each player's own",
          [&](std::uint32_t session, Tick /*tick*/) {
              const auto start = static_cast<std::int32_t>(1000 * session);
-             return Items{{{kGameInfo, 0}, ints(8, {{kRoundStart, start}})}};
+             return Items{{{kGameInfo, 0}, make_ints(8, {{kRoundStart, start}})}};
          },
          1000,
          {"info world.per_viewer game_info.round_start_tick @126"}},
@@ -155,24 +156,24 @@ TEST_CASE("differing views are reported") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         TwoSessions stage;
-        stage.play(100, row.end, row.show);
-        CHECK(stage.end() == row.findings);
+        stage.send_snapshots(100, row.end, row.show);
+        CHECK(stage.finish_merging() == row.findings);
     }
 }
 
 TEST_CASE("per-viewer items do not hide other differences") {
     TwoSessions stage;
-    stage.play(100, 1200, [](std::uint32_t session, Tick tick) {
-        Items items = with_dots(session, tick);
+    stage.send_snapshots(100, 1200, [](std::uint32_t session, Tick tick) {
+        Items items = pickups_with_dots(session, tick);
         if (tick >= 400) {
             items[{kPickup, 2}][0] +=
                 session == 2 ? 1 : 0; // the views agreed on its position before
         }
         return items;
     });
-    CHECK(stage.end() == Lines{"info world.per_viewer pickup.x @126",
-                               "info world.per_viewer pickup.y @126",
-                               "warning world.views_differ pickup.x @400"});
+    CHECK(stage.finish_merging() == Lines{"info world.per_viewer pickup.x @126",
+                                          "info world.per_viewer pickup.y @126",
+                                          "warning world.views_differ pickup.x @400"});
 }
 
 TEST_CASE("alternating differences are reported") {
@@ -180,7 +181,7 @@ TEST_CASE("alternating differences are reported") {
     for (const Tick pause : {30, 300}) {
         CAPTURE(pause);
         TwoSessions stage;
-        stage.play(100, 2500, [pause](std::uint32_t session, Tick tick) {
+        stage.send_snapshots(100, 2500, [pause](std::uint32_t session, Tick tick) {
             const bool lies = (tick - 100) % (60 + pause) < 60;
             return Items{{{kCharacter, 4}, character(session == 2 && lies ? 132 : 100, 7)}};
         });
@@ -190,18 +191,18 @@ TEST_CASE("alternating differences are reported") {
                 expected.push_back(fmt::format("warning world.views_differ character.x @{}", tick));
             }
         }
-        CHECK(stage.end() == expected);
+        CHECK(stage.finish_merging() == expected);
     }
 }
 
 TEST_CASE("differing events among equal ones are faults") {
     TwoSessions stage;
-    stage.play(100, 300, [](std::uint32_t session, Tick tick) {
+    stage.send_snapshots(100, 300, [](std::uint32_t session, Tick tick) {
         const auto id = static_cast<std::uint16_t>(tick);
         return Items{{{kExplosion, 0}, {tick, 5}},
                      {{kExplosion, id}, {static_cast<std::int32_t>(session), 5}}};
     });
-    const auto lines = stage.end();
+    const auto lines = stage.finish_merging();
     CHECK(lines.size() == 100);
     CHECK(std::ranges::all_of(lines, [](const std::string& line) {
         return line.starts_with("warning world.views_differ explosion.x @");
@@ -212,8 +213,9 @@ TEST_CASE("a per-viewer field is not reported again on the next map") {
     TwoSessions stage;
     for (const record::Timestamp map : {0, 1, 2}) {
         const Tick to = 400;
-        stage.play(
-            100, to, [](std::uint32_t session, Tick tick) { return with_dots(session, tick); },
+        stage.send_snapshots(
+            100, to,
+            [](std::uint32_t session, Tick tick) { return pickups_with_dots(session, tick); },
             map * 60'000'000'000);
         for (const std::uint32_t session : {1U, 2U}) {
             stage.merger.on_input({.kind = world::MergerInput::Kind::close, .session = session});
@@ -221,7 +223,7 @@ TEST_CASE("a per-viewer field is not reported again on the next map") {
                 {.kind = world::MergerInput::Kind::open, .session = session, .server = "a:1"});
         }
     }
-    CHECK(stage.end() ==
+    CHECK(stage.finish_merging() ==
           Lines{"info world.per_viewer pickup.x @126", "info world.per_viewer pickup.y @126"});
 }
 

@@ -40,26 +40,26 @@ struct WorldLog final : TypedRecordSink<WorldLog> {
     Lines maps; ///< run number and map of each world
 };
 
-struct GameOfServer {
+struct MergerScript {
     WorldLog log;
     world::WorldMerger merger{snapshot::ObjectSet::standard(), log};
     world::WorldInputConverter feed{merger, true};
 
-    void open(std::uint32_t session, std::string_view server, std::string_view name = {},
-              bool resumed = false) {
+    void open_session(std::uint32_t session, std::string_view server, std::string_view name = {},
+                      bool resumed = false) {
         const record::SessionRecord record{.head = {.session = session, .server_name = name},
                                            .server = server,
                                            .resumed = resumed};
         feed.on_record(&record);
     }
 
-    void map(std::uint32_t session, std::string_view name) {
+    void change_map(std::uint32_t session, std::string_view name) {
         const record::MapRecord record{.head = {.session = session}, .name = name, .crc = 7};
         feed.on_record(&record);
     }
 
-    void show(std::uint32_t session, snapshot::Tick tick, const Items& items,
-              record::Timestamp start = 0) {
+    void send_snapshot(std::uint32_t session, snapshot::Tick tick, const Items& items,
+                       record::Timestamp start = 0) {
         const auto snapshot = to_snapshot(items);
         const record::SnapshotRecord record{
             .head = {.time = start + tick * kTick, .session = session},
@@ -74,12 +74,13 @@ struct GameOfServer {
 } // namespace
 
 TEST_CASE("servers with different names have separate, named worlds") {
-    GameOfServer game;
-    game.open(1, "a:1", "ctf");
-    game.open(2, "a:1", "race"); // two configured names with the same address
-    game.open(3, "a:1", "ctf");
+    MergerScript game;
+    game.open_session(1, "a:1", "ctf");
+    game.open_session(2, "a:1", "race"); // two configured names with the same address
+    game.open_session(3, "a:1", "ctf");
     for (std::uint32_t session = 1; session <= 3; ++session) {
-        game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
+        game.send_snapshot(session, 100,
+                           {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
     }
     game.merger.merge_waiting_ticks();
     CHECK(game.log.lines == Lines{"ctf a:1 run 1 tick 100 views 2 items 2 first",
@@ -87,12 +88,13 @@ TEST_CASE("servers with different names have separate, named worlds") {
 }
 
 TEST_CASE("each server has its own world") {
-    GameOfServer game;
-    game.open(1, "a:1");
-    game.open(2, "a:1");
-    game.open(3, "b:1");
+    MergerScript game;
+    game.open_session(1, "a:1");
+    game.open_session(2, "a:1");
+    game.open_session(3, "b:1");
     for (std::uint32_t session = 1; session <= 3; ++session) {
-        game.show(session, 100, {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
+        game.send_snapshot(session, 100,
+                           {{{9, static_cast<std::uint16_t>(session)}, character(1, 1)}});
     }
     game.merger.merge_waiting_ticks();
     CHECK(game.log.lines == Lines{"a:1 run 1 tick 100 views 2 items 2 first",
@@ -105,14 +107,14 @@ TEST_CASE("each server has its own world") {
 TEST_CASE("after a takeover, worlds begin after the previous process's last tick") {
     for (const bool resumed : {false, true}) {
         CAPTURE(resumed);
-        GameOfServer game;
-        game.open(1, "a:1", {}, resumed);
-        game.open(2, "a:1", {}, resumed);
+        MergerScript game;
+        game.open_session(1, "a:1", {}, resumed);
+        game.open_session(2, "a:1", {}, resumed);
         for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
             if (tick != 100) {
-                game.show(1, tick, {{{9, 1}, character(1, 1)}});
+                game.send_snapshot(1, tick, {{{9, 1}, character(1, 1)}});
             }
-            game.show(2, tick, {{{9, 1}, character(1, 1)}});
+            game.send_snapshot(2, tick, {{{9, 1}, character(1, 1)}});
         }
         game.merger.merge_waiting_ticks();
         const auto first = fmt::format("a:1 run 1 tick {} views {} items 1 first",
@@ -124,12 +126,12 @@ TEST_CASE("after a takeover, worlds begin after the previous process's last tick
 }
 
 TEST_CASE("differing views are reported once, with the field and both sessions") {
-    GameOfServer game;
-    game.open(1, "a:1");
-    game.open(2, "a:1");
+    MergerScript game;
+    game.open_session(1, "a:1");
+    game.open_session(2, "a:1");
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
-        game.show(1, tick, {{{9, 4}, character(100, 7)}});
-        game.show(2, tick, {{{9, 4}, character(tick < 110 ? 100 : 132, 7)}});
+        game.send_snapshot(1, tick, {{{9, 4}, character(100, 7)}});
+        game.send_snapshot(2, tick, {{{9, 4}, character(tick < 110 ? 100 : 132, 7)}});
     }
     game.merger.merge_waiting_ticks();
     Lines findings;
@@ -146,15 +148,15 @@ TEST_CASE("differing views are reported once, with the field and both sessions")
 TEST_CASE("a session with many stray views is reported") {
     for (const snapshot::Tick strays : {20, 40}) {
         CAPTURE(strays);
-        GameOfServer game;
+        MergerScript game;
         for (const std::uint32_t session : {1U, 2U, 3U}) {
-            game.open(session, "a:1");
+            game.open_session(session, "a:1");
         }
         for (snapshot::Tick tick = 100; tick < 300; tick += 2) {
-            game.show(1, tick, {{{9, 4}, character(100, 7)}});
-            game.show(2, tick, {{{9, 4}, character(100, 7)}});
+            game.send_snapshot(1, tick, {{{9, 4}, character(100, 7)}});
+            game.send_snapshot(2, tick, {{{9, 4}, character(100, 7)}});
             if (tick < 100 + 2 * strays) {
-                game.show(3, tick + 5000, {{{9, 4}, character(100, 7)}}, -5000 * kTick);
+                game.send_snapshot(3, tick + 5000, {{{9, 4}, character(100, 7)}}, -5000 * kTick);
             }
         }
         game.merger.merge_waiting_ticks();
@@ -192,7 +194,7 @@ struct MessageLog final : record::WorldMessageSink {
 } // namespace
 
 TEST_CASE("a message to all follows its world once, with the server's ids") {
-    GameOfServer game;
+    MergerScript game;
     MessageLog spoken{game.log};
     game.merger.send_messages_to(spoken);
     const auto told = [&](std::uint32_t session, std::int32_t killer, std::int32_t victim) {
@@ -210,7 +212,7 @@ TEST_CASE("a message to all follows its world once, with the server's ids") {
         game.feed.on_record(&record);
     };
     for (const std::uint32_t session : {1U, 2U, 3U}) {
-        game.open(session, session == 3 ? "b:1" : "a:1");
+        game.open_session(session, session == 3 ? "b:1" : "a:1");
         told(session, 9, 9); // has not entered a game yet
     }
     const Items knowing{{{9, 20}, character(1, 1)},
@@ -221,9 +223,9 @@ TEST_CASE("a message to all follows its world once, with the server's ids") {
                            {{11, 1}, client_info("vera")},
                            {{11, 15}, client_info(" ")}};
     for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
-        game.show(1, tick, knowing);
-        game.show(2, tick, translated);
-        game.show(3, tick, knowing);
+        game.send_snapshot(1, tick, knowing);
+        game.send_snapshot(2, tick, translated);
+        game.send_snapshot(3, tick, knowing);
         if (tick == 102) {
             told(1, 20, 33);
             told(2, 0, 1);
@@ -246,15 +248,15 @@ TEST_CASE("a message to all follows its world once, with the server's ids") {
 TEST_CASE("worlds have the map of their map run") {
     for (const snapshot::Tick last : {10, 30}) {
         CAPTURE(last);
-        GameOfServer game;
-        game.open(1, "a:1");
-        game.map(1, "dm1");
+        MergerScript game;
+        game.open_session(1, "a:1");
+        game.change_map(1, "dm1");
         for (snapshot::Tick tick = 10; tick <= last; tick += 2) {
-            game.show(1, tick, {{{9, 1}, character(1, 1)}});
+            game.send_snapshot(1, tick, {{{9, 1}, character(1, 1)}});
         }
-        game.map(1, "ctf1");
+        game.change_map(1, "ctf1");
         for (snapshot::Tick tick = 10; tick <= 30; tick += 2) {
-            game.show(1, tick, {{{9, 1}, character(1, 1)}}, 40 * kTick);
+            game.send_snapshot(1, tick, {{{9, 1}, character(1, 1)}}, 40 * kTick);
         }
         game.merger.merge_waiting_ticks();
         const auto& maps = game.log.maps;
@@ -266,14 +268,14 @@ TEST_CASE("worlds have the map of their map run") {
 }
 
 TEST_CASE("worlds have the map that any of their sessions knows") {
-    GameOfServer game;
-    game.open(1, "a:1"); // joins in the middle of a game, so the map is unknown
-    game.open(2, "a:1");
-    game.map(2, "dm1");
+    MergerScript game;
+    game.open_session(1, "a:1"); // joins in the middle of a game, so the map is unknown
+    game.open_session(2, "a:1");
+    game.change_map(2, "dm1");
     for (snapshot::Tick tick = 10; tick < 20; tick += 2) {
-        game.show(1, tick, {{{9, 1}, character(1, 1)}});
+        game.send_snapshot(1, tick, {{{9, 1}, character(1, 1)}});
         if (tick > 12) {
-            game.show(2, tick, {{{9, 1}, character(1, 1)}});
+            game.send_snapshot(2, tick, {{{9, 1}, character(1, 1)}});
         }
     }
     game.merger.merge_waiting_ticks();
@@ -281,8 +283,8 @@ TEST_CASE("worlds have the map that any of their sessions knows") {
 }
 
 TEST_CASE("snapshots of unknown sessions are ignored") {
-    GameOfServer game;
-    game.show(7, 100, {{{9, 4}, character(100, 7)}});
+    MergerScript game;
+    game.send_snapshot(7, 100, {{{9, 4}, character(100, 7)}});
     game.merger.merge_waiting_ticks();
     CHECK(game.log.lines.empty());
 }
@@ -293,39 +295,40 @@ namespace {
 struct WorldCounts final : TypedRecordSink<WorldCounts> {
     void on(const record::WorldRecord& world) {
         ++worlds;
-        honest += world.server == "honest:1" ? 1U : 0U;
+        honest_worlds += world.server == "honest:1" ? 1U : 0U;
         honest_views += world.server == "honest:1" ? world.views : 0;
     }
 
     std::uint64_t worlds = 0;
-    std::uint64_t honest = 0;
+    std::uint64_t honest_worlds = 0;
     std::uint64_t honest_views = 0;
 };
 
-struct ForgedServers {
+struct FloodedMerger {
     std::size_t max_bytes = world::WorldMerger::kMaxBytes;
     WorldCounts counts{};
     world::WorldMerger merger{snapshot::ObjectSet::standard(), counts, {}, max_bytes};
-    std::size_t most = 0; ///< the greatest memory use
+    std::size_t peak_bytes = 0; ///< the greatest memory use
 
-    void pass(const world::MergerInput& input) {
+    void pass_input(const world::MergerInput& input) {
         merger.on_input(input);
-        most = std::max(most, merger.memory_bytes());
+        peak_bytes = std::max(peak_bytes, merger.memory_bytes());
     }
 
-    void open(std::uint32_t session, std::string_view server, record::Timestamp time = 0) {
-        pass({.kind = world::MergerInput::Kind::open,
-              .time = time,
-              .session = session,
-              .server = server});
+    void open_session(std::uint32_t session, std::string_view server, record::Timestamp time = 0) {
+        pass_input({.kind = world::MergerInput::Kind::open,
+                    .time = time,
+                    .session = session,
+                    .server = server});
     }
 
-    void show(std::uint32_t session, snapshot::Tick tick, const snapshot::Snapshot& items) {
-        pass({.kind = world::MergerInput::Kind::snapshot,
-              .time = tick * kTick,
-              .session = session,
-              .tick = tick,
-              .items = items.view()});
+    void send_snapshot(std::uint32_t session, snapshot::Tick tick,
+                       const snapshot::Snapshot& items) {
+        pass_input({.kind = world::MergerInput::Kind::snapshot,
+                    .time = tick * kTick,
+                    .session = session,
+                    .tick = tick,
+                    .items = items.view()});
     }
 };
 
@@ -341,38 +344,38 @@ snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
 } // namespace
 
 TEST_CASE("256 forged servers stay within the budget and harm no other server") {
-    ForgedServers attack;
+    FloodedMerger attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
     constexpr std::uint32_t kEach = 3; // sessions per server; one of them stops receiving snapshots
-    attack.open(1, "honest:1");
-    attack.open(2, "honest:1");
+    attack.open_session(1, "honest:1");
+    attack.open_session(2, "honest:1");
     for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
-        attack.open(10 + i, fmt::format("invented:{}", i / kEach));
+        attack.open_session(10 + i, fmt::format("invented:{}", i / kEach));
     }
     CHECK(attack.merger.server_count() == 256);
     const std::vector<snapshot::Snapshot> large{large_snapshot(0), large_snapshot(20000),
                                                 large_snapshot(40000)};
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
-        attack.show(1, tick, small);
+        attack.send_snapshot(1, tick, small);
         for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
             if (i % kEach != 0 || tick == 100) {
-                attack.show(10 + i, tick, large.at(i % kEach));
+                attack.send_snapshot(10 + i, tick, large.at(i % kEach));
             }
         }
-        attack.show(2, tick, small);
+        attack.send_snapshot(2, tick, small);
     }
     // Without a limit, there would be 255 servers with 10 ticks of two views each.
-    CHECK(attack.most > world::WorldMerger::kMaxBytes / 2);
-    CHECK(attack.most <= world::WorldMerger::kMaxBytes + large[0].view().size_bytes() * 2);
+    CHECK(attack.peak_bytes > world::WorldMerger::kMaxBytes / 2);
+    CHECK(attack.peak_bytes <= world::WorldMerger::kMaxBytes + large[0].view().size_bytes() * 2);
     attack.merger.merge_waiting_ticks();
     CHECK(attack.merger.memory_bytes() == 0);
-    CHECK(attack.counts.honest == 10);
+    CHECK(attack.counts.honest_worlds == 10);
     CHECK(attack.counts.honest_views == 20);
     CHECK(attack.merger.totals().worlds.dropped == 0);
 }
 
 TEST_CASE("one server with large ticks stays within the budget") {
-    ForgedServers attack;
+    FloodedMerger attack;
     const auto large = large_snapshot(0);
     const auto sessions =
         static_cast<std::uint32_t>(world::WorldMerger::kMaxBytes / large.view().size_bytes() / 8);
@@ -386,18 +389,18 @@ TEST_CASE("one server with large ticks stays within the budget") {
         shown.push_back(to_snapshot(different));
     }
     for (std::uint32_t session = 1; session <= sessions; ++session) {
-        attack.open(session, "one:1");
+        attack.open_session(session, "one:1");
     }
-    attack.open(9999, "one:1");
-    attack.show(9999, 98, large); // this session stops receiving snapshots
-    attack.show(9999, 100, large);
+    attack.open_session(9999, "one:1");
+    attack.send_snapshot(9999, 98, large); // this session stops receiving snapshots
+    attack.send_snapshot(9999, 100, large);
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         for (std::uint32_t session = 1; session <= sessions; ++session) {
-            attack.show(session, tick, shown[session]);
+            attack.send_snapshot(session, tick, shown[session]);
         }
     }
-    CHECK(attack.most > world::WorldMerger::kMaxBytes / 2);
-    CHECK(attack.most <= world::WorldMerger::kMaxBytes + large.view().size_bytes() * 2);
+    CHECK(attack.peak_bytes > world::WorldMerger::kMaxBytes / 2);
+    CHECK(attack.peak_bytes <= world::WorldMerger::kMaxBytes + large.view().size_bytes() * 2);
 }
 
 TEST_CASE("worlds stay within their memory share, and early closed ticks are counted") {
@@ -406,20 +409,20 @@ TEST_CASE("worlds stay within their memory share, and early closed ticks are cou
           world::WorldMerger::kMaxBytes);
 
     constexpr std::size_t kBytes = std::size_t{1} << 20U;
-    ForgedServers attack{.max_bytes = kBytes};
+    FloodedMerger attack{.max_bytes = kBytes};
     constexpr std::uint32_t kSessions = 4;
     std::vector<snapshot::Snapshot> shown;
     for (std::uint32_t session = 0; session <= kSessions; ++session) {
         shown.push_back(large_snapshot(static_cast<std::uint16_t>(session * 5000)));
-        attack.open(session, "one:1");
+        attack.open_session(session, "one:1");
     }
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (std::uint32_t session = tick < 104 ? 0 : 1; session <= kSessions; ++session) {
-            attack.show(session, tick, shown[session]); // the first one never gets further
+            attack.send_snapshot(session, tick, shown[session]); // the first one never gets further
         }
     }
-    CHECK(attack.most > kBytes / 2);
-    CHECK(attack.most <= kBytes + shown[0].view().size_bytes() * 2);
+    CHECK(attack.peak_bytes > kBytes / 2);
+    CHECK(attack.peak_bytes <= kBytes + shown[0].view().size_bytes() * 2);
     attack.merger.merge_waiting_ticks();
     const record::WorldStats& worlds = attack.merger.totals().worlds;
     CHECK(worlds.total == 30);
@@ -428,32 +431,32 @@ TEST_CASE("worlds stay within their memory share, and early closed ticks are cou
 }
 
 TEST_CASE("views of servers beyond the limit are counted as dropped until one is idle") {
-    ForgedServers attack;
+    FloodedMerger attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
     for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
-        attack.open(1 + i, fmt::format("invented:{}", i));
-        attack.show(1 + i, 100, small);
+        attack.open_session(1 + i, fmt::format("invented:{}", i));
+        attack.send_snapshot(1 + i, 100, small);
     }
-    attack.open(1000, "honest:1", 100 * kTick);
+    attack.open_session(1000, "honest:1", 100 * kTick);
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
-        attack.show(1000, tick, small);
+        attack.send_snapshot(1000, tick, small);
     }
     CHECK(attack.merger.server_count() == world::WorldMerger::kMaxServers);
     // The forged servers have no more events, so one of them is evicted although its session is
     // open.
     const auto idle = static_cast<snapshot::Tick>(world::WorldMerger::kIdleTimeout / kTick);
     for (snapshot::Tick tick = 100 + idle; tick < 120 + idle; tick += 2) {
-        attack.show(1000, tick, small);
+        attack.send_snapshot(1000, tick, small);
     }
     CHECK(attack.merger.server_count() == world::WorldMerger::kMaxServers);
     // A session of the evicted server gets the next free place.
-    attack.pass(
+    attack.pass_input(
         {.kind = world::MergerInput::Kind::close, .time = (120 + idle) * kTick, .session = 7});
     for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
-        attack.show(1 + i, 122 + 2 * idle, small);
+        attack.send_snapshot(1 + i, 122 + 2 * idle, small);
     }
     attack.merger.merge_waiting_ticks();
-    CHECK(attack.counts.honest == 10);
+    CHECK(attack.counts.honest_worlds == 10);
     CHECK(attack.merger.totals().worlds.dropped == 10);
     CHECK(attack.counts.worlds == 2 * 256 - 1 + 10);
 }

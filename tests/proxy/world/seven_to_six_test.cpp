@@ -30,7 +30,7 @@ constexpr std::size_t kWeapon = 19;
 
 /// Returns the ints of a 0.7 character.
 Ints seven_character(std::int32_t x, std::int32_t y, IndexedInts more = {}) {
-    auto data = ints(22, {{1, x}, {2, y}, {8, -1}});
+    auto data = make_ints(22, {{1, x}, {2, y}, {8, -1}});
     for (const auto& [index, value] : more) {
         data[index] = value;
     }
@@ -60,7 +60,7 @@ struct TranslatedView {
         seven.translate_views(views);
     }
 
-    [[nodiscard]] Ints at(ItemKey key) const {
+    [[nodiscard]] Ints ints_of_item(ItemKey key) const {
         const auto found = views[0].items.find(key);
         REQUIRE(found);
         const auto data = views[0].items[*found].data;
@@ -81,7 +81,7 @@ struct TranslatedView {
     }
 };
 
-/// Stores the items of the worlds of a server.
+/// Stores the worlds and findings of a server.
 struct WorldItems final : TypedRecordSink<WorldItems> {
     struct World {
         Dialect dialect{};
@@ -133,8 +133,8 @@ struct MixedServer {
         }
     }
 
-    void show(std::uint32_t session, snapshot::Tick tick, const Items& items, Dialect dialect,
-              const record::Roster* roster = nullptr) {
+    void send_snapshot(std::uint32_t session, snapshot::Tick tick, const Items& items,
+                       Dialect dialect, const record::Roster* roster = nullptr) {
         const auto snapshot = to_snapshot(items);
         merger.on_input({.kind = world::MergerInput::Kind::snapshot,
                          .time = tick * record::Timestamp{20'000'000},
@@ -161,24 +161,24 @@ TEST_CASE("common fields are translated by name, and ints that 0.7 lacks are mis
         {{23, 2}, {44}}};
     const auto roster = roster_of({"anna", "bob", "cleo"});
     const TranslatedView told{items, &roster};
-    CHECK(told.at({kSix, 2}) ==
-          ints(22, {{1, 100}, {2, 200}, {8, -1}, {kHealth, 7}, {kAmmo, 9}, {kWeapon, 1}}));
+    CHECK(told.ints_of_item({kSix, 2}) ==
+          make_ints(22, {{1, 100}, {2, 200}, {8, -1}, {kHealth, 7}, {kAmmo, 9}, {kWeapon, 1}}));
     CHECK(told.missing_ints({kSix, 2}) == std::set<std::size_t>{kPlayerFlags});
-    CHECK(told.at({4, 7}) == Ints{500, 600, 2, 2});
+    CHECK(told.ints_of_item({4, 7}) == Ints{500, 600, 2, 2});
     CHECK(told.missing_ints({4, 7}).empty());
-    CHECK(told.at({7, 0}) == Ints{3, 4, -2, 1});
+    CHECK(told.ints_of_item({7, 0}) == Ints{3, 4, -2, 1});
     CHECK(told.missing_ints({7, 0}).empty());
-    CHECK(told.at({6, 0}) == ints(8, {{0, 3}, {2, 10}})); // no view has a game_info
-    CHECK(told.at({snapshot::kPlayerInfoType, 2}) == Ints{0, 2, 0, 0, 30});
+    CHECK(told.ints_of_item({6, 0}) == make_ints(8, {{0, 3}, {2, 10}})); // no view has a game_info
+    CHECK(told.ints_of_item({snapshot::kPlayerInfoType, 2}) == Ints{0, 2, 0, 0, 30});
     CHECK(told.missing_ints({snapshot::kPlayerInfoType, 2}) == std::set<std::size_t>{3});
-    CHECK(told.at({19, 5}) == Ints{1, 2, 6});
-    CHECK(told.at({20, 6}) == Ints{3, 4, 0});
+    CHECK(told.ints_of_item({19, 5}) == Ints{1, 2, 6});
+    CHECK(told.ints_of_item({20, 6}) == Ints{3, 4, 0});
     CHECK(told.missing_ints({20, 6}) == std::set<std::size_t>{2});
-    CHECK(told.at({23, 2}) == Ints{44}); // an item without a 0.6 object is kept
+    CHECK(told.ints_of_item({23, 2}) == Ints{44}); // an item without a 0.6 object is kept
     // A player who was announced but is not in the snapshot is left out.
-    CHECK(told.at({snapshot::kClientInfoType, 2})[0] == client_info("cleo")[0]);
+    CHECK(told.ints_of_item({snapshot::kClientInfoType, 2})[0] == client_info("cleo")[0]);
     CHECK(told.missing_ints({snapshot::kClientInfoType, 2}).size() == 13);
-    const auto info = told.at({snapshot::kClientInfoType, 2});
+    const auto info = told.ints_of_item({snapshot::kClientInfoType, 2});
     std::array<char, 24> text{};
     CHECK(snapshot::decode_int_string(std::span{info}.subspan(4, 3), text) == 0); // clan
     CHECK(snapshot::decode_int_string(std::span{info}.subspan(8, 6), text) == 0); // skin
@@ -191,8 +191,8 @@ TEST_CASE("each 0.7 pickup becomes the corresponding 0.6 pickup") {
     for (std::int32_t kind = 0; kind < 8; ++kind) {
         CAPTURE(kind);
         const TranslatedView told{{{{4, 1}, {1, 2, kind}}}};
-        CHECK(told.at({4, 1})[2] == six[static_cast<std::size_t>(kind)][0]);
-        CHECK(told.at({4, 1})[3] == six[static_cast<std::size_t>(kind)][1]);
+        CHECK(told.ints_of_item({4, 1})[2] == six[static_cast<std::size_t>(kind)][0]);
+        CHECK(told.ints_of_item({4, 1})[3] == six[static_cast<std::size_t>(kind)][1]);
     }
     for (const std::int32_t kind : {-1, 8, INT32_MIN, INT32_MAX}) {
         CAPTURE(kind);
@@ -231,23 +231,24 @@ TEST_CASE("0.7 types are never taken for 0.6 types with the same number") {
 TEST_CASE("0.6 and 0.7 views of a server are merged into one world") {
     MixedServer server{2};
     const auto roster = roster_of({"six", "seven", "far"}, 1);
-    const Items six{{{6, 0}, ints(8)},
-                    {{kSix, 0}, ints(22, {{1, 10}, {5, 900}, {kPlayerFlags, 1}, {kHealth, 9}})},
-                    {{kSix, 1}, ints(22, {{1, 20}, {kPlayerFlags, 2}})},
-                    {{snapshot::kPlayerInfoType, 0}, {1, 0, 0, 0, 0}},
-                    {{snapshot::kPlayerInfoType, 1}, {0, 1, 0, -5, 0}},
-                    {{snapshot::kClientInfoType, 0}, client_info("six")},
-                    {{snapshot::kClientInfoType, 1}, client_info("seven")}};
-    const Items seven{{{kSeven, 0}, ints(22, {{1, 10}, {5, 100}})},
-                      {{kSeven, 1}, ints(22, {{1, 20}, {15, 6}, {16, 2}, {17, 3}})},
-                      {{kSeven, 2}, ints(22, {{1, 30}})},
+    const Items six{
+        {{6, 0}, make_ints(8)},
+        {{kSix, 0}, make_ints(22, {{1, 10}, {5, 900}, {kPlayerFlags, 1}, {kHealth, 9}})},
+        {{kSix, 1}, make_ints(22, {{1, 20}, {kPlayerFlags, 2}})},
+        {{snapshot::kPlayerInfoType, 0}, {1, 0, 0, 0, 0}},
+        {{snapshot::kPlayerInfoType, 1}, {0, 1, 0, -5, 0}},
+        {{snapshot::kClientInfoType, 0}, client_info("six")},
+        {{snapshot::kClientInfoType, 1}, client_info("seven")}};
+    const Items seven{{{kSeven, 0}, make_ints(22, {{1, 10}, {5, 100}})},
+                      {{kSeven, 1}, make_ints(22, {{1, 20}, {15, 6}, {16, 2}, {17, 3}})},
+                      {{kSeven, 2}, make_ints(22, {{1, 30}})},
                       {{11, 0}, {0, -1, 0}},
                       {{11, 1}, {0, -1, 0}},
                       {{11, 2}, {0, -1, 0}},
                       {{24, 0}, {1, 2, 3}}};
     for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
-        server.show(1, tick, six, Dialect::six);
-        server.show(2, tick, seven, Dialect::seven, &roster);
+        server.send_snapshot(1, tick, six, Dialect::six);
+        server.send_snapshot(2, tick, seven, Dialect::seven, &roster);
     }
     server.merger.merge_waiting_ticks();
     CHECK(server.log.findings.empty());
@@ -270,9 +271,9 @@ TEST_CASE("0.6 and 0.7 views of a server are merged into one world") {
 TEST_CASE("a position that differs between 0.6 and 0.7 views is reported") {
     MixedServer server{2};
     const auto roster = roster_of({"six", "seven"}, 1);
-    server.show(1, 100, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
-    server.show(2, 100, {{{kSeven, 0}, seven_character(11, 20, {{10, 5}})}}, Dialect::seven,
-                &roster);
+    server.send_snapshot(1, 100, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
+    server.send_snapshot(2, 100, {{{kSeven, 0}, seven_character(11, 20, {{10, 5}})}},
+                         Dialect::seven, &roster);
     server.merger.merge_waiting_ticks();
     CHECK(server.log.findings == Lines{"world.views_differ x"});
 }
@@ -284,10 +285,10 @@ TEST_CASE("a 0.7 world becomes a 0.6 world with the first 0.6 view") {
                       {{kSeven, 1}, seven_character(30, 40)},
                       {{11, 0}, {0x20, 3, 4}},
                       {{12, 0}, {0, -1, 1, 2}}};
-    server.show(1, 100, seven, Dialect::seven, &roster);
-    server.show(1, 102, seven, Dialect::seven, &roster);
-    server.show(2, 102, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
-    server.show(1, 104, seven, Dialect::seven, &roster);
+    server.send_snapshot(1, 100, seven, Dialect::seven, &roster);
+    server.send_snapshot(1, 102, seven, Dialect::seven, &roster);
+    server.send_snapshot(2, 102, {{{kSix, 0}, character(10, 20)}}, Dialect::six);
+    server.send_snapshot(1, 104, seven, Dialect::seven, &roster);
     server.merger.merge_waiting_ticks();
     REQUIRE(server.log.worlds.size() == 3);
     const auto& alone = server.log.worlds[0];
@@ -315,20 +316,20 @@ TEST_CASE("without a 0.6 view, game_info is made from 0.7's game_data") {
 
     const ItemKey game{6, 0};
     const Row rows[] = {
-        {"a game", {{game, {70, 0, 0}}}, ints(8, {{2, 70}})},
-        {"with teams", {{game, {70, 0, 0}}, {{7, 0}, {1, 2}}}, ints(8, {{0, 1}, {2, 70}})},
+        {"a game", {{game, {70, 0, 0}}}, make_ints(8, {{2, 70}})},
+        {"with teams", {{game, {70, 0, 0}}, {{7, 0}, {1, 2}}}, make_ints(8, {{0, 1}, {2, 70}})},
         {"with flags",
          {{game, {70, 0, 0}}, {{7, 0}, {1, 2}}, {{8, 0}, {-2, -2, 0, 0}}},
-         ints(8, {{0, 3}, {2, 70}})},
-        {"warmup and countdown have no bit", {{game, {70, 1 | 32, 9}}}, ints(8, {{2, 70}})},
-        {"sudden death", {{game, {70, 2, 0}}}, ints(8, {{1, 2}, {2, 70}})},
-        {"round over", {{game, {70, 4, 0}}}, ints(8, {{1, 1}, {2, 70}})},
-        {"game over, paused", {{game, {70, 8 | 16, 0}}}, ints(8, {{1, 1 | 4}, {2, 70}})},
+         make_ints(8, {{0, 3}, {2, 70}})},
+        {"warmup and countdown have no bit", {{game, {70, 1 | 32, 9}}}, make_ints(8, {{2, 70}})},
+        {"sudden death", {{game, {70, 2, 0}}}, make_ints(8, {{1, 2}, {2, 70}})},
+        {"round over", {{game, {70, 4, 0}}}, make_ints(8, {{1, 1}, {2, 70}})},
+        {"game over, paused", {{game, {70, 8 | 16, 0}}}, make_ints(8, {{1, 1 | 4}, {2, 70}})},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const TranslatedView told{row.seven};
-        CHECK(told.at(game) == row.six);
+        CHECK(told.ints_of_item(game) == row.six);
         CHECK(told.missing_ints(game) == std::set<std::size_t>{3, 4, 5, 6, 7});
     }
     for (const Ints& cut : {Ints{}, {70}}) {
@@ -346,9 +347,9 @@ TEST_CASE("a world has a game_info before and after its last 0.6 client leaves")
     const auto roster = roster_of({"six", "seven"}, 1);
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         if (tick < 104) {
-            server.show(1, tick, six, Dialect::six);
+            server.send_snapshot(1, tick, six, Dialect::six);
         }
-        server.show(2, tick, seven, Dialect::seven, &roster);
+        server.send_snapshot(2, tick, seven, Dialect::seven, &roster);
     }
     server.merger.merge_waiting_ticks();
     CHECK(server.log.findings.empty());
@@ -372,19 +373,19 @@ TEST_CASE("ids of translated 0.7 views are restored by the names in messages") {
     mapped.add_player({.client_id = 1, .own = true, .name = "vera"});
     mapped.add_player({.client_id = 63, .name = " "});
     SUBCASE("beside a view of 0.6") {
-        server.show(1, 100,
-                    {{{kSix, 20}, character(5, 5)},
-                     {{snapshot::kClientInfoType, 20}, client_info("bob")},
-                     {{snapshot::kClientInfoType, 33}, client_info("vera")}},
-                    Dialect::six);
-        server.show(2, 100,
-                    {{{kSeven, 0}, seven_character(5, 5)},
-                     {{kSeven, 1}, seven_character(6, 6, {{8, 0}})},
-                     {{kSeven, 63}, seven_character(7, 7)},
-                     {{11, 0}, {0, 0, 0}},
-                     {{11, 1}, {0, 0, 0}},
-                     {{11, 63}, {0, 0, 0}}},
-                    Dialect::seven, &mapped);
+        server.send_snapshot(1, 100,
+                             {{{kSix, 20}, character(5, 5)},
+                              {{snapshot::kClientInfoType, 20}, client_info("bob")},
+                              {{snapshot::kClientInfoType, 33}, client_info("vera")}},
+                             Dialect::six);
+        server.send_snapshot(2, 100,
+                             {{{kSeven, 0}, seven_character(5, 5)},
+                              {{kSeven, 1}, seven_character(6, 6, {{8, 0}})},
+                              {{kSeven, 63}, seven_character(7, 7)},
+                              {{11, 0}, {0, 0, 0}},
+                              {{11, 1}, {0, 0, 0}},
+                              {{11, 63}, {0, 0, 0}}},
+                             Dialect::seven, &mapped);
         server.merger.merge_waiting_ticks();
         REQUIRE(server.log.worlds.size() == 1);
         const auto& items = server.log.worlds[0].items;
@@ -398,12 +399,12 @@ TEST_CASE("ids of translated 0.7 views are restored by the names in messages") {
         other.add_player({.client_id = 0, .own = true, .name = "bob"});
         other.add_player({.client_id = 5, .name = "vera"});
         other.add_player({.client_id = 63, .name = " "});
-        const auto uuid = descriptor(kDescribed, "ddnet_spectator_info");
+        const auto uuid = descriptor(kUuidType, "ddnet_spectator_info");
         const auto view = [&](std::uint16_t own, ItemKey tee) {
-            return Items{uuid, {tee, seven_character(6, 6)}, {{kDescribed, own}, {0, 0, 0, 0, 0}}};
+            return Items{uuid, {tee, seven_character(6, 6)}, {{kUuidType, own}, {0, 0, 0, 0, 0}}};
         };
-        server.show(1, 100, view(33, {kSeven, 1}), Dialect::seven, &mapped);
-        server.show(2, 100, view(20, {kSeven, 5}), Dialect::seven, &other);
+        server.send_snapshot(1, 100, view(33, {kSeven, 1}), Dialect::seven, &mapped);
+        server.send_snapshot(2, 100, view(20, {kSeven, 5}), Dialect::seven, &other);
         server.merger.merge_waiting_ticks();
         REQUIRE(server.log.worlds.size() == 1);
         const auto& world = server.log.worlds[0];

@@ -15,63 +15,63 @@ namespace tw::test {
 
 TEST_CASE("a tick closes when all sessions that get every tick have reached it") {
     ViewScript script;
-    script.play({1, 2}, 100, 108);
-    CHECK(script.closed == Lines{"100:2", "102:2", "104:2"});
-    CHECK(script.finish().size() == 5);
+    script.add_views({1, 2}, 100, 108);
+    CHECK(script.closed_worlds == Lines{"100:2", "102:2", "104:2"});
+    CHECK(script.close_worlds().size() == 5);
     CHECK(script.collector.view_counts().late == 0);
 }
 
 TEST_CASE("without delay, a tick closes with the last expected view") {
     ViewScript script{{.min_ticks = 0, .max_ticks = 6}};
-    script.play({1, 2}, 100, 104);
-    CHECK(script.closed == Lines{"100:1", "102:2", "104:2"});
-    script.at(2, 106);
-    CHECK(script.closed.size() == 3);
-    script.at(1, 106);
-    CHECK(script.closed.size() == 4);
-    script.at(1, 108); // and no view of the other session
-    script.at(1, 112);
-    CHECK(script.closed.size() == 4);
-    script.at(1, 114);
-    CHECK(script.closed.back() == "108:1!");
+    script.add_views({1, 2}, 100, 104);
+    CHECK(script.closed_worlds == Lines{"100:1", "102:2", "104:2"});
+    script.add_view(2, 106);
+    CHECK(script.closed_worlds.size() == 3);
+    script.add_view(1, 106);
+    CHECK(script.closed_worlds.size() == 4);
+    script.add_view(1, 108); // and no view of the other session
+    script.add_view(1, 112);
+    CHECK(script.closed_worlds.size() == 4);
+    script.add_view(1, 114);
+    CHECK(script.closed_worlds.back() == "108:1!");
 }
 
 TEST_CASE("a tick waits for a lagging session for at most a second") {
     ViewScript script;
-    script.at(1, 100);
-    script.at(2, 100);
-    script.at(1, 102);
-    script.at(2, 102);
-    script.play({1}, 104, 150);
-    CHECK(script.closed == Lines{"100:2", "102:2"});
-    script.at(2, 104); // arrives late, but within the waiting time
-    script.at(1, 154);
-    CHECK(script.closed.at(2) == "104:2");
-    script.play({1}, 156, 170);
-    script.at(2, 106);
+    script.add_view(1, 100);
+    script.add_view(2, 100);
+    script.add_view(1, 102);
+    script.add_view(2, 102);
+    script.add_views({1}, 104, 150);
+    CHECK(script.closed_worlds == Lines{"100:2", "102:2"});
+    script.add_view(2, 104); // arrives late, but within the waiting time
+    script.add_view(1, 154);
+    CHECK(script.closed_worlds.at(2) == "104:2");
+    script.add_views({1}, 156, 170);
+    script.add_view(2, 106);
     CHECK(script.collector.view_counts().late == 1);
-    CHECK(script.closed.size() > 6);
+    CHECK(script.closed_worlds.size() > 6);
 }
 
 TEST_CASE("a session with one snapshot a second delays no tick") {
     ViewScript script;
-    script.at(2, 50);
-    script.at(2, 100);
-    script.play({1}, 100, 110);
-    CHECK(script.closed.size() == 5);
-    CHECK(script.closed.at(1) == "100:2");
+    script.add_view(2, 50);
+    script.add_view(2, 100);
+    script.add_views({1}, 100, 110);
+    CHECK(script.closed_worlds.size() == 5);
+    CHECK(script.closed_worlds.at(1) == "100:2");
 }
 
 TEST_CASE("a world without an expected view is incomplete") {
     ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
-        script.at(1, tick);
+        script.add_view(1, tick);
         if (tick != 108) {
-            script.at(2, tick);
+            script.add_view(2, tick);
         }
     }
-    CHECK(script.finish() == Lines{"100:2", "102:2", "104:2", "106:2", "108:1!", "110:2", "112:2",
-                                   "114:2", "116:2", "118:2", "120:2"});
+    CHECK(script.close_worlds() == Lines{"100:2", "102:2", "104:2", "106:2", "108:1!", "110:2",
+                                         "112:2", "114:2", "116:2", "118:2", "120:2"});
 }
 
 TEST_CASE("only worlds without an expected view are incomplete") {
@@ -97,7 +97,7 @@ TEST_CASE("only worlds without an expected view are incomplete") {
             ViewScript script;
             const auto other = [&](snapshot::Tick tick) {
                 if (std::ranges::find(row.missing, tick) == row.missing.end()) {
-                    script.at(2, tick);
+                    script.add_view(2, tick);
                 }
             };
             Lines expected;
@@ -105,7 +105,7 @@ TEST_CASE("only worlds without an expected view are incomplete") {
                 if (other_first) {
                     other(tick);
                 }
-                script.at(1, tick);
+                script.add_view(1, tick);
                 if (!other_first) {
                     other(tick);
                 }
@@ -113,7 +113,7 @@ TEST_CASE("only worlds without an expected view are incomplete") {
                     expected.push_back(fmt::format("{}:1!", tick));
                 }
             }
-            Lines closed = script.finish();
+            Lines closed = script.close_worlds();
             std::erase_if(closed, [](const std::string& world) { return !world.ends_with('!'); });
             CHECK(closed == expected);
         }
@@ -123,12 +123,12 @@ TEST_CASE("only worlds without an expected view are incomplete") {
 TEST_CASE("a session at a reduced rate is soon no longer expected in every tick") {
     ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 400; tick += 2) {
-        script.at(1, tick);
+        script.add_view(1, tick);
         if (tick <= 120 || tick % 50 == 0) {
-            script.at(2, tick);
+            script.add_view(2, tick);
         }
     }
-    Lines lacking = script.finish();
+    Lines lacking = script.close_worlds();
     std::erase_if(lacking, [](const std::string& world) { return !world.ends_with('!'); });
     REQUIRE(!lacking.empty()); // the view after tick 120 may have been lost
     CHECK(lacking.front() == "122:1!");
@@ -138,32 +138,33 @@ TEST_CASE("a session at a reduced rate is soon no longer expected in every tick"
 TEST_CASE("a joining session is not expected in every tick") {
     ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 130; tick += 2) {
-        script.at(1, tick);
+        script.add_view(1, tick);
         if (tick == 100 || tick == 110 || tick >= 120) {
-            script.at(2, tick);
+            script.add_view(2, tick);
         }
     }
-    script.finish();
-    CHECK(std::ranges::count_if(
-              script.closed, [](const std::string& world) { return world.ends_with('!'); }) == 0);
+    script.close_worlds();
+    CHECK(std::ranges::count_if(script.closed_worlds, [](const std::string& world) {
+              return world.ends_with('!');
+          }) == 0);
 }
 
 TEST_CASE("a session that ends is missing only in its last tick") {
     ViewScript script;
     for (snapshot::Tick tick = 100; tick <= 120; tick += 2) {
-        script.at(1, tick);
-        script.at(2, tick);
+        script.add_view(1, tick);
+        script.add_view(2, tick);
         if (tick < 110) {
-            script.at(3, tick);
+            script.add_view(3, tick);
         } else if (tick == 110) {
             script.collector.remove_session(3);
         }
     }
     script.collector.remove_session(2); // has received all ticks
-    script.finish();
-    CHECK(script.with(3) == 5);
-    CHECK(script.with(2) == 5);
-    CHECK(std::ranges::count(script.closed, "110:2!") == 1);
+    script.close_worlds();
+    CHECK(script.count_complete_worlds(3) == 5);
+    CHECK(script.count_complete_worlds(2) == 5);
+    CHECK(std::ranges::count(script.closed_worlds, "110:2!") == 1);
 }
 
 TEST_CASE("after a takeover, a tick of both processes is written by the first one only") {
@@ -177,18 +178,18 @@ TEST_CASE("after a takeover, a tick of both processes is written by the first on
         for (snapshot::Tick tick = 100; tick <= 200; tick += 2) {
             for (std::uint32_t session = 1; session <= 8; ++session) {
                 ViewScript& who = tick < 150 || (tick == 150 && session <= split) ? before : after;
-                who.at(session, tick);
+                who.add_view(session, tick);
             }
         }
         for (std::uint32_t session = 1; session <= 8; ++session) {
             before.collector.remove_session(session);
         }
-        before.finish();
-        after.finish();
-        CHECK(before.closed.back() == fmt::format("150:{}{}", split, split == 8 ? "" : "!"));
-        CHECK(before.with(8) == (split == 8 ? 26 : 25));
-        CHECK(after.closed.front() == "152:8");
-        CHECK(after.with(8) == 25);
+        before.close_worlds();
+        after.close_worlds();
+        CHECK(before.closed_worlds.back() == fmt::format("150:{}{}", split, split == 8 ? "" : "!"));
+        CHECK(before.count_complete_worlds(8) == (split == 8 ? 26 : 25));
+        CHECK(after.closed_worlds.front() == "152:8");
+        CHECK(after.count_complete_worlds(8) == 25);
         CHECK(after.collector.view_counts().late == 8 - split);
     }
 }
@@ -211,48 +212,48 @@ TEST_CASE("after a takeover, worlds are complete once all sessions' rates are kn
         script.collector.resume_session(1);
         script.collector.resume_session(2);
         for (snapshot::Tick tick = 150; tick <= 300; tick += 2) {
-            script.at(1, tick);
+            script.add_view(1, tick);
             if (tick >= row.first && (tick - row.first) % row.step == 0) {
-                script.at(2, tick);
+                script.add_view(2, tick);
             }
         }
-        script.finish();
-        std::erase_if(script.closed,
+        script.close_worlds();
+        std::erase_if(script.closed_worlds,
                       [](const std::string& world) { return !world.ends_with('!'); });
-        CHECK((script.closed.empty() ? "none" : script.closed.back()) == row.last);
+        CHECK((script.closed_worlds.empty() ? "none" : script.closed_worlds.back()) == row.last);
     }
 }
 
 TEST_CASE("empty snapshots of a handshake are ignored") {
     ViewScript script;
-    script.at(1, 1491157375, true);
-    script.at(1, 100);
-    script.at(2, 100);
-    CHECK(script.finish() == Lines{"100:2"});
+    script.add_view(1, 1491157375, true);
+    script.add_view(1, 100);
+    script.add_view(2, 100);
+    CHECK(script.close_worlds() == Lines{"100:2"});
 }
 
 TEST_CASE("a session that stops delays no tick for long") {
     ViewScript script;
-    script.at(1, 100);
-    script.at(2, 100);
-    script.at(2, 102);
+    script.add_view(1, 100);
+    script.add_view(2, 100);
+    script.add_view(2, 102);
     script.collector.remove_session(1);
-    script.play({2}, 104, 110);
-    CHECK(script.closed.size() == 4);
+    script.add_views({2}, 104, 110);
+    CHECK(script.closed_worlds.size() == 4);
     script.collector.advance_time(script.epoch + 110 * kScriptTick +
                                   world::ViewCollector::kMaxSilence);
-    CHECK(script.closed.size() == 6);
+    CHECK(script.closed_worlds.size() == 6);
 }
 
 TEST_CASE("the oldest tick can be closed early") {
     ViewScript script;
     CHECK_FALSE(script.collector.close_oldest_tick_early());
-    script.at(1, 100);
-    script.at(1, 102);
+    script.add_view(1, 100);
+    script.add_view(1, 102);
     CHECK(script.collector.memory_bytes() > 0);
     CHECK(script.collector.close_oldest_tick_early());
-    CHECK(script.closed == Lines{"100:1"});
-    CHECK(script.finish().size() == 2);
+    CHECK(script.closed_worlds == Lines{"100:1"});
+    CHECK(script.close_worlds().size() == 2);
     CHECK(script.collector.memory_bytes() == 0);
 }
 
@@ -267,8 +268,9 @@ TEST_CASE("a tick has the time of its first view, and its best view comes first"
     const Row rows[] = {
         {3, 16040, 0, true}, {9, 16040, 1, false}, {2, 20011, 2, false}, {4, 16040, 3, false}};
     const auto items_of = [](const Row& row) {
-        Items items{{{snapshot::kCharacterType, row.client}, ints(22, {{1, row.version}, {15, 8}})},
-                    {{snapshot::kPlayerInfoType, row.client}, {1, row.client, 0, 0, 0}}};
+        Items items{
+            {{snapshot::kCharacterType, row.client}, make_ints(22, {{1, row.version}, {15, 8}})},
+            {{snapshot::kPlayerInfoType, row.client}, {1, row.client, 0, 0, 0}}};
         if (row.translated) {
             items[{snapshot::kClientInfoType, 15}] = client_info(" ");
         }

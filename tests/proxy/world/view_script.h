@@ -21,20 +21,20 @@ struct ViewScript {
     explicit ViewScript(world::MergeDelay ticks = {}) : delay{ticks} {}
 
     world::MergeDelay delay;
-    Lines closed;
-    std::uint32_t runs = 0; ///< number of runs with a world
+    Lines closed_worlds;
+    std::uint32_t run_count = 0; ///< number of map runs with a world
     snapshot::Dialect dialect = snapshot::Dialect::six;
     world::ViewCollector collector{[this](const world::ClosedTick& world) {
-                                       runs = world.map_run;
-                                       closed.push_back(fmt::format("{}:{}{}", world.tick,
-                                                                    world.views.size(),
-                                                                    world.is_complete ? "" : "!"));
+                                       run_count = world.map_run;
+                                       closed_worlds.push_back(
+                                           fmt::format("{}:{}{}", world.tick, world.views.size(),
+                                                       world.is_complete ? "" : "!"));
                                    },
                                    0, delay};
     snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
     record::Timestamp epoch = 1'000'000'000'000;
 
-    void at(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
+    void add_view(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
         collector.add_view({.kind = world::MergerInput::Kind::snapshot,
                             .time = epoch + tick * kScriptTick,
                             .session = session,
@@ -44,31 +44,31 @@ struct ViewScript {
     }
 
     /// Adds the sessions' views of every second tick.
-    void play(std::initializer_list<std::uint32_t> sessions, snapshot::Tick first,
-              snapshot::Tick last) {
+    void add_views(std::initializer_list<std::uint32_t> sessions, snapshot::Tick first,
+                   snapshot::Tick last) {
         for (snapshot::Tick tick = first; tick <= last; tick += 2) {
             for (const std::uint32_t session : sessions) {
-                at(session, tick);
+                add_view(session, tick);
             }
         }
     }
 
     /// Adds a view that is `by` ticks ahead of `tick`.
-    void ahead(std::uint32_t session, snapshot::Tick tick, snapshot::Tick by) {
+    void add_view_ahead(std::uint32_t session, snapshot::Tick tick, snapshot::Tick by) {
         const record::Timestamp own = epoch;
         epoch -= by * kScriptTick;
-        at(session, tick + by);
+        add_view(session, tick + by);
         epoch = own;
     }
 
-    Lines finish() {
+    Lines close_worlds() {
         collector.close_all_ticks();
-        return closed;
+        return closed_worlds;
     }
 
     /// Returns the number of complete worlds with this many views.
-    [[nodiscard]] std::ptrdiff_t with(int views) const {
-        return std::ranges::count_if(closed, [&](const std::string& world) {
+    [[nodiscard]] std::ptrdiff_t count_complete_worlds(int views) const {
+        return std::ranges::count_if(closed_worlds, [&](const std::string& world) {
             return world.ends_with(fmt::format(":{}", views));
         });
     }

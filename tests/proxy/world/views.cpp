@@ -6,7 +6,7 @@
 
 namespace tw::test {
 
-Ints ints(std::size_t size, IndexedInts set) {
+Ints make_ints(std::size_t size, IndexedInts set) {
     Ints data(size);
     for (const auto& [index, value] : set) {
         data[index] = value;
@@ -28,16 +28,16 @@ Ints client_info(std::string_view name) {
 }
 
 Ints character(std::int32_t x, std::int32_t y, std::int32_t health) {
-    return ints(22, {{1, x}, {2, y}, {8, -1}, {16, health}});
+    return make_ints(22, {{1, x}, {2, y}, {8, -1}, {16, health}});
 }
 
-Views& Views::add(std::uint32_t session, std::int32_t version, const Items& items) {
+Views& Views::add_view(std::uint32_t session, std::int32_t version, const Items& items) {
     snapshots_.push_back(to_snapshot(items));
     views_.push_back(world::make_view(session, version, snapshots_.back().view()));
     return *this;
 }
 
-std::vector<world::View> Views::list() const {
+std::vector<world::View> Views::sorted_views() const {
     auto sorted = views_;
     std::ranges::sort(sorted, world::has_more_information);
     return sorted;

@@ -16,12 +16,11 @@ inline constexpr std::uint16_t kPickup = 4;
 inline constexpr std::uint16_t kCharacter = snapshot::kCharacterType;
 inline constexpr std::uint16_t kPlayerInfo = snapshot::kPlayerInfoType;
 inline constexpr std::uint16_t kClientInfo = snapshot::kClientInfoType;
-inline constexpr std::uint16_t kDescribed =
-    0x7fff; ///< the first number of UUID types in these tests
+inline constexpr std::uint16_t kUuidType = 0x7fff; ///< the first UUID type of a snapshot
 
 /// The ints of an item that are not 0, as `{index, value}`.
 using IndexedInts = std::initializer_list<std::pair<std::size_t, std::int32_t>>;
-[[nodiscard]] Ints ints(std::size_t size, IndexedInts set = {});
+[[nodiscard]] Ints make_ints(std::size_t size, IndexedInts set = {});
 
 /// Returns the ints of a client_info with this name.
 [[nodiscard]] Ints client_info(std::string_view name);
@@ -33,10 +32,10 @@ using IndexedInts = std::initializer_list<std::pair<std::size_t, std::int32_t>>;
 class Views {
   public:
     /// Adds a session's snapshot.
-    Views& add(std::uint32_t session, std::int32_t version, const Items& items);
+    Views& add_view(std::uint32_t session, std::int32_t version, const Items& items);
 
     /// Returns the views; the one with most information comes first.
-    [[nodiscard]] std::vector<world::View> list() const;
+    [[nodiscard]] std::vector<world::View> sorted_views() const;
 
   private:
     std::deque<snapshot::Snapshot> snapshots_;

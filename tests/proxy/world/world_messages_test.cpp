@@ -18,12 +18,13 @@ namespace {
 
 using snapshot::Dialect;
 
-std::vector<std::byte> chat(std::int32_t client, std::string_view text, std::int32_t team = 0) {
+std::vector<std::byte> chat_message(std::int32_t client, std::string_view text,
+                                    std::int32_t team = 0) {
     return message("sv_chat").number(team).number(client).string(text).bytes();
 }
 
-std::vector<std::byte> seven_chat(std::int32_t client, std::string_view text,
-                                  std::int32_t mode = 1) {
+std::vector<std::byte> seven_chat_message(std::int32_t client, std::string_view text,
+                                          std::int32_t mode = 1) {
     return message("sv_chat", Dialect::seven)
         .number(mode)
         .number(client)
@@ -32,8 +33,8 @@ std::vector<std::byte> seven_chat(std::int32_t client, std::string_view text,
         .bytes();
 }
 
-std::vector<std::byte> kill(std::int32_t killer, std::int32_t victim,
-                            Dialect dialect = Dialect::six) {
+std::vector<std::byte> kill_message(std::int32_t killer, std::int32_t victim,
+                                    Dialect dialect = Dialect::six) {
     return message("sv_kill_msg", dialect)
         .number(killer)
         .number(victim)
@@ -63,15 +64,16 @@ class MessageScript final : public record::WorldMessageSink {
         lines.push_back(line);
     }
 
-    void say(std::uint32_t session, snapshot::Tick tick, const std::vector<std::byte>& payload,
-             Dialect dialect = Dialect::six, std::uint32_t run = 1) {
+    void add_message(std::uint32_t session, snapshot::Tick tick,
+                     const std::vector<std::byte>& payload, Dialect dialect = Dialect::six,
+                     std::uint32_t run = 1) {
         messages.add_message(session, {.map_run = run, .tick = tick, .dialect = dialect}, 0,
                              payload);
     }
 
     /// Writes a world with views of these sessions.
-    void close(snapshot::Tick tick, const std::vector<std::uint32_t>& sessions,
-               std::uint32_t run = 1) {
+    void write_world(snapshot::Tick tick, const std::vector<std::uint32_t>& sessions,
+                     std::uint32_t run = 1) {
         for (const std::uint32_t session : sessions) {
             const auto known = ids.find(session);
             messages.add_viewing_session(session, known == ids.end() ? nullptr : &known->second);
@@ -102,13 +104,13 @@ TEST_CASE("only messages to all players are passed on") {
     };
 
     const Row rows[] = {
-        {"chat", chat(3, "hi"), true, true},
-        {"team chat", chat(3, "hi", 1), false, false},
-        {"a whisper that was sent", chat(3, "hi", 2), false, false},
-        {"a whisper that was received", chat(3, "hi", 3), false, false},
-        {"a line of the server", chat(-1, "'bob' entered"), false, true},
-        {"a code in one", chat(-1, "load it with /load abc"), false, false},
-        {"a kill", kill(1, 2), true, true},
+        {"chat", chat_message(3, "hi"), true, true},
+        {"team chat", chat_message(3, "hi", 1), false, false},
+        {"a whisper that was sent", chat_message(3, "hi", 2), false, false},
+        {"a whisper that was received", chat_message(3, "hi", 3), false, false},
+        {"a line of the server", chat_message(-1, "'bob' entered"), false, true},
+        {"a code in one", chat_message(-1, "load it with /load abc"), false, false},
+        {"a kill", kill_message(1, 2), true, true},
         {"an emoticon", message("sv_emoticon").number(1).number(2).bytes(), true, true},
         {"a finish",
          message("sv_race_finish").number(1).number(2000).number(0).number(1).number(0).bytes(),
@@ -121,8 +123,8 @@ TEST_CASE("only messages to all players are passed on") {
          message("sv_vote_status").number(1).number(2).number(3).number(6).bytes(), false, false},
         {"a weapon", message("sv_weapon_pickup").number(3).bytes(), false, false},
         {"a system message", {std::byte{5}, std::byte{1}}, false, false},
-        {"a cut one", {chat(3, "hi").front(), std::byte{0}}, false, false},
-        {"a client beyond all", chat(200, "hi"), false, false},
+        {"a cut one", {chat_message(3, "hi").front(), std::byte{0}}, false, false},
+        {"a client beyond all", chat_message(200, "hi"), false, false},
         {"nothing", {}, false, false},
     };
     for (const Row& row : rows) {
@@ -130,11 +132,11 @@ TEST_CASE("only messages to all players are passed on") {
         for (const bool both : {false, true}) {
             CAPTURE(both);
             MessageScript stage;
-            stage.say(1, 100, row.payload);
+            stage.add_message(1, 100, row.payload);
             if (both) {
-                stage.say(2, 100, row.payload);
+                stage.add_message(2, 100, row.payload);
             }
-            stage.close(100, {1, 2});
+            stage.write_world(100, {1, 2});
             CHECK(stage.lines.size() == ((both ? row.by_two : row.by_one) ? 1 : 0));
         }
     }
@@ -172,14 +174,14 @@ TEST_CASE("a message is passed on as often as one session received it") {
         CAPTURE(row.name);
         MessageScript stage;
         for (const auto& [session, tick] : row.told) {
-            stage.say(session, tick, chat(3, "hi"));
+            stage.add_message(session, tick, chat_message(3, "hi"));
         }
         for (snapshot::Tick tick = 100; tick <= 260; tick += 2) {
-            stage.close(tick, {1, 2, 3});
+            stage.write_world(tick, {1, 2, 3});
         }
         CHECK(stage.lines == row.lines);
         for (snapshot::Tick tick = 262; tick <= 420; tick += 2) {
-            stage.close(tick, {1, 2, 3});
+            stage.write_world(tick, {1, 2, 3});
         }
         CHECK(stage.messages.memory_bytes() == 0);
     }
@@ -187,55 +189,56 @@ TEST_CASE("a message is passed on as often as one session received it") {
 
 TEST_CASE("the server's own messages need a second recipient unless one session plays alone") {
     MessageScript stage;
-    stage.say(1, 100, chat(-1, "welcome"));
-    stage.close(100, {1});
-    stage.say(1, 102, chat(-1, "for you"));
-    stage.say(1, 102, chat(-1, "for all"));
-    stage.close(102, {1, 2});
-    stage.say(2, 110, chat(-1, "for all"));
-    stage.close(110, {1, 2});
+    stage.add_message(1, 100, chat_message(-1, "welcome"));
+    stage.write_world(100, {1});
+    stage.add_message(1, 102, chat_message(-1, "for you"));
+    stage.add_message(1, 102, chat_message(-1, "for all"));
+    stage.write_world(102, {1, 2});
+    stage.add_message(2, 110, chat_message(-1, "for all"));
+    stage.write_world(110, {1, 2});
     stage.messages.remove_session(2);
-    stage.say(1, 112, chat(-1, "alone again"));
-    stage.close(112, {1});
+    stage.add_message(1, 112, chat_message(-1, "alone again"));
+    stage.write_world(112, {1});
     CHECK(stage.lines == Lines{"100 sv_chat 0 -1 welcome", "110 sv_chat 0 -1 for all",
                                "112 sv_chat 0 -1 alone again"});
 }
 
 TEST_CASE("messages wait for their tick's world, or follow the next one") {
     MessageScript stage;
-    stage.say(1, 104, kill(1, 2));
-    stage.close(102, {1});
+    stage.add_message(1, 104, kill_message(1, 2));
+    stage.write_world(102, {1});
     CHECK(stage.lines.empty());
-    stage.close(104, {1});
-    stage.say(1, 102, kill(3, 4));
-    stage.close(106, {1});
+    stage.write_world(104, {1});
+    stage.add_message(1, 102, kill_message(3, 4));
+    stage.write_world(106, {1});
     CHECK(stage.lines == Lines{"104 sv_kill_msg 1 2 4 0", "106 sv_kill_msg 3 4 4 0"});
 }
 
 TEST_CASE("messages dropped to free memory are counted as lost") {
     MessageScript stage;
-    stage.say(1, 100, kill(1, 2));
-    stage.close(100, {1});
-    stage.say(1, 104, kill(1, 3));
-    stage.say(2, 104, kill(1, 3));
+    stage.add_message(1, 100, kill_message(1, 2));
+    stage.write_world(100, {1});
+    stage.add_message(1, 104, kill_message(1, 3));
+    stage.add_message(2, 104, kill_message(1, 3));
     stage.messages.clear();
     CHECK(stage.messages.memory_bytes() == 0);
     CHECK(stage.messages.lost_message_count() == 2);
-    stage.close(104, {1, 2});
+    stage.write_world(104, {1, 2});
     CHECK(stage.lines == Lines{"100 sv_kill_msg 1 2 4 0"});
 }
 
 TEST_CASE("the last messages of a closed session are passed on") {
     MessageScript stage;
     stage.ids[1] = {{0, 20}, {1, 33}};
-    stage.close(100, {1});
-    stage.say(1, 104, kill(0, 1));
+    stage.write_world(100, {1});
+    stage.add_message(1, 104, kill_message(0, 1));
     stage.messages.remove_session(1);
-    stage.close(102, {});
-    stage.close(104, {});
+    stage.write_world(102, {});
+    stage.write_world(104, {});
     CHECK(stage.lines == Lines{"104 sv_kill_msg 20 33 4 0"});
-    stage.say(1, 104, kill(1, 0)); // the session has left, so its message is ignored
-    stage.close(106, {});
+    stage.add_message(1, 104,
+                      kill_message(1, 0)); // the session has left, so its message is ignored
+    stage.write_world(106, {});
     CHECK(stage.lines.size() == 1);
 }
 
@@ -245,23 +248,23 @@ TEST_CASE("translated client ids in messages are restored") {
         MessageScript stage;
         stage.ids[2] = {{0, 20}, {1, 33}, {15, std::nullopt}};
         const auto own = [&] {
-            stage.say(1, 100, kill(20, 33));
-            stage.say(1, 100, chat(20, "hi"));
-            stage.say(1, 100, chat(40, "far away"));
+            stage.add_message(1, 100, kill_message(20, 33));
+            stage.add_message(1, 100, chat_message(20, "hi"));
+            stage.add_message(1, 100, chat_message(40, "far away"));
         };
         if (first) {
             own();
         }
-        stage.say(2, 100, kill(0, 1));
-        stage.say(2, 100, chat(0, "hi"));
-        stage.say(2, 100, chat(15, "who is far: far away")); // the nameless speaker
-        stage.say(2, 100, chat(9, "whoever that is"));
-        stage.say(2, 100, chat(-1, "for all"));
+        stage.add_message(2, 100, kill_message(0, 1));
+        stage.add_message(2, 100, chat_message(0, "hi"));
+        stage.add_message(2, 100, chat_message(15, "who is far: far away")); // the nameless speaker
+        stage.add_message(2, 100, chat_message(9, "whoever that is"));
+        stage.add_message(2, 100, chat_message(-1, "for all"));
         if (!first) {
             own();
         }
-        stage.say(1, 100, chat(-1, "for all"));
-        stage.close(100, {1, 2});
+        stage.add_message(1, 100, chat_message(-1, "for all"));
+        stage.write_world(100, {1, 2});
         std::ranges::sort(stage.lines);
         CHECK(stage.lines == Lines{"100 sv_chat 0 -1 for all", "100 sv_chat 0 20 hi",
                                    "100 sv_chat 0 40 far away", "100 sv_kill_msg 20 33 4 0"});
@@ -270,39 +273,40 @@ TEST_CASE("translated client ids in messages are restored") {
 
 TEST_CASE("0.7 messages are converted for a 0.6 world") {
     MessageScript stage;
-    stage.say(1, 100, chat(3, "hi"));
-    stage.say(2, 100, seven_chat(3, "hi"), Dialect::seven);
-    stage.say(2, 100, seven_chat(3, "to my team", 2), Dialect::seven);
-    stage.say(2, 100, seven_chat(3, "psst", 3), Dialect::seven);
-    stage.say(2, 100, seven_chat(4, "first"), Dialect::seven);
-    stage.say(1, 100, kill(1, 2));
-    stage.say(2, 100, kill(1, 2, Dialect::seven), Dialect::seven);
-    stage.say(2, 100, kill(-1, 2, Dialect::seven), Dialect::seven); // 0.6 has no such killer
-    stage.say(2, 100, message("sv_game_msg", Dialect::seven).number(8).number(0).bytes(),
-              Dialect::seven);
-    stage.close(100, {1, 2});
+    stage.add_message(1, 100, chat_message(3, "hi"));
+    stage.add_message(2, 100, seven_chat_message(3, "hi"), Dialect::seven);
+    stage.add_message(2, 100, seven_chat_message(3, "to my team", 2), Dialect::seven);
+    stage.add_message(2, 100, seven_chat_message(3, "psst", 3), Dialect::seven);
+    stage.add_message(2, 100, seven_chat_message(4, "first"), Dialect::seven);
+    stage.add_message(1, 100, kill_message(1, 2));
+    stage.add_message(2, 100, kill_message(1, 2, Dialect::seven), Dialect::seven);
+    stage.add_message(2, 100, kill_message(-1, 2, Dialect::seven),
+                      Dialect::seven); // 0.6 has no such killer
+    stage.add_message(2, 100, message("sv_game_msg", Dialect::seven).number(8).number(0).bytes(),
+                      Dialect::seven);
+    stage.write_world(100, {1, 2});
     CHECK(stage.lines ==
           Lines{"100 sv_chat 0 3 hi", "100 sv_chat 0 4 first", "100 sv_kill_msg 1 2 4 0"});
 }
 
 TEST_CASE("messages of a 0.7 world are not converted") {
     MessageScript stage{Dialect::seven};
-    stage.say(1, 100, seven_chat(3, "hi"), Dialect::seven);
-    stage.say(1, 100, kill(-1, 2, Dialect::seven), Dialect::seven);
-    stage.say(1, 100, message("sv_game_msg", Dialect::seven).number(8).number(1).bytes(),
-              Dialect::seven);
-    stage.close(100, {1});
+    stage.add_message(1, 100, seven_chat_message(3, "hi"), Dialect::seven);
+    stage.add_message(1, 100, kill_message(-1, 2, Dialect::seven), Dialect::seven);
+    stage.add_message(1, 100, message("sv_game_msg", Dialect::seven).number(8).number(1).bytes(),
+                      Dialect::seven);
+    stage.write_world(100, {1});
     CHECK(stage.lines ==
           Lines{"100 sv_chat 1 3 -1 hi", "100 sv_kill_msg -1 2 4 0", "100 sv_game_msg 8 0 1 0"});
 }
 
 TEST_CASE("messages of the previous map run are not passed on") {
     MessageScript stage;
-    stage.say(1, 5000, chat(3, "late"));
-    stage.close(4998, {1});
+    stage.add_message(1, 5000, chat_message(3, "late"));
+    stage.write_world(4998, {1});
     stage.messages.begin_map_run();
-    stage.say(1, 10, chat(3, "hi"), Dialect::six, 2);
-    stage.close(10, {1}, 2);
+    stage.add_message(1, 10, chat_message(3, "hi"), Dialect::six, 2);
+    stage.write_world(10, {1}, 2);
     CHECK(stage.lines == Lines{"10 sv_chat 0 3 hi"});
     CHECK(stage.messages.memory_bytes() > 0);
     stage.messages.clear();
@@ -314,9 +318,9 @@ TEST_CASE("the memory for messages is limited, and lost messages are counted") {
     std::uint64_t said = 0;
     for (snapshot::Tick tick = 100; tick < 130; tick += 2) {
         for (int i = 0; i < 1000; ++i, ++said) {
-            stage.say(1, tick, chat(3, fmt::format("{}", said)));
+            stage.add_message(1, tick, chat_message(3, fmt::format("{}", said)));
         }
-        stage.close(tick, {1});
+        stage.write_world(tick, {1});
         CHECK(stage.messages.memory_bytes() <= world::WorldMessages::kMaxBytes);
     }
     CHECK(stage.messages.lost_message_count() > 0);
