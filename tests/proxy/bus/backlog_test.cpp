@@ -46,14 +46,14 @@ std::unique_ptr<Backlog> take_over_earlier_spool(SpoolFolder& folder, const std:
     return left;
 }
 
-/// The number of the first line that read_all() found, and the number of lines.
-struct LinesFound {
+/// The number of the first line that was read, and the number of lines.
+struct FoundLines {
     std::uint64_t first = 0;
     std::uint64_t count = 0;
 };
 
-LinesFound read_all(Backlog& backlog, std::uint64_t from) {
-    LinesFound reading;
+FoundLines read_lines_from(Backlog& backlog, std::uint64_t from) {
+    FoundLines reading;
     NumberedLine found;
     for (std::uint64_t next = from; backlog.find_line(next, found); next = found.number + 1) {
         REQUIRE(std::stoull(std::string{found.text.substr(0, 20)}) == found.number);
@@ -79,8 +79,8 @@ struct SpoolFixture {
 
 /// A folder in which an earlier run has left unpublished lines.
 struct EarlierSpoolFixture {
-    /// Leaves lines with the numbers 1 to `to`, of which those up to `settled` are settled.
-    void leave_lines(std::uint64_t to, std::uint64_t settled = 0) const {
+    /// Writes lines with the numbers 1 to `to`. The lines up to number `settled` are settled.
+    void write_unpublished_lines(std::uint64_t to, std::uint64_t settled = 0) const {
         SpoolFolder folder{where.path(), kLimit};
         Backlog spool{folder, run, "one", kDefaultStream};
         append_numbered_lines(spool, 1, to);
@@ -90,8 +90,8 @@ struct EarlierSpoolFixture {
     }
 
     /// Writes a file of the run, or adds to it.
-    void write_file(std::uint64_t first, const std::string& text,
-                    std::ios::openmode mode = std::ios::out) const {
+    void write_spool_file(std::uint64_t first, const std::string& text,
+                          std::ios::openmode mode = std::ios::out) const {
         std::ofstream{where.file(spool_file_name(run, first)), mode} << text;
     }
 
@@ -100,7 +100,7 @@ struct EarlierSpoolFixture {
     SpoolFolder folder{where.path(), kLimit};
 };
 
-std::uint64_t total_bytes(const SpoolFolder& folder) {
+std::uint64_t count_spool_bytes(const SpoolFolder& folder) {
     std::uint64_t bytes = 0;
     for (const auto& found : folder.list_files()) {
         bytes += found.bytes;
@@ -114,14 +114,14 @@ TEST_CASE_FIXTURE(SpoolFixture, "appended lines can be read from any line on, ov
     CHECK(spool.server_name() == "one");
     append_numbered_lines(spool, 1, 500);
     CHECK(where.files().size() > 5);
-    CHECK(total_bytes(folder) == 500'000);
+    CHECK(count_spool_bytes(folder) == 500'000);
     for (const std::uint64_t from : {1U, 2U, 65U, 66U, 67U, 499U, 500U, 3U}) {
         CAPTURE(from);
-        const LinesFound reading = read_all(spool, from);
+        const FoundLines reading = read_lines_from(spool, from);
         CHECK(reading.first == from);
         CHECK(reading.count == 501 - from);
     }
-    CHECK(read_all(spool, 501).count == 0);
+    CHECK(read_lines_from(spool, 501).count == 0);
 }
 
 TEST_CASE("a line may be longer than the reading buffer") {
@@ -130,7 +130,7 @@ TEST_CASE("a line may be longer than the reading buffer") {
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     spool.append_lines(make_line(1, 3'000'000));
     spool.append_lines(make_line(2));
-    CHECK(read_all(spool, 1).count == 2);
+    CHECK(read_lines_from(spool, 1).count == 2);
 }
 
 TEST_CASE("settled lines are removed, and with the last line all files") {
@@ -142,8 +142,8 @@ TEST_CASE("settled lines are removed, and with the last line all files") {
         const std::size_t before = where.files().size();
         spool.settle_lines(400, 9000);
         CHECK(where.files().size() < before / 2);
-        CHECK(total_bytes(folder) < 200'000);
-        const LinesFound reading = read_all(spool, 401);
+        CHECK(count_spool_bytes(folder) < 200'000);
+        const FoundLines reading = read_lines_from(spool, 401);
         CHECK(reading.count == 100);
         CHECK(spool.count_waiting_lines().bytes >= 100'000);
         spool.settle_lines(500, 9100);
@@ -154,7 +154,7 @@ TEST_CASE("settled lines are removed, and with the last line all files") {
 
 TEST_CASE_FIXTURE(EarlierSpoolFixture,
                   "the next run finds an earlier run's lines under their numbers") {
-    leave_lines(300, 100);
+    write_unpublished_lines(300, 100);
     const Backlog own{folder, make_run_id(), "two", kDefaultStream};
     {
         const auto left = take_over_earlier_spool(folder, own.run_id());
@@ -163,7 +163,7 @@ TEST_CASE_FIXTURE(EarlierSpoolFixture,
         CHECK(left->status().last_settled_line == 100);
         CHECK(left->status().settled_sequence == 4711);
         CHECK(left->status().last_line == 300);
-        const LinesFound reading = read_all(*left, 101);
+        const FoundLines reading = read_lines_from(*left, 101);
         CHECK(reading.first == 101);
         CHECK(reading.count == 200);
         CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kDefaultStream) ==
@@ -171,7 +171,7 @@ TEST_CASE_FIXTURE(EarlierSpoolFixture,
         left->settle_lines(300, 5000);
     }
     CHECK(Backlog::take_over_other_spool(folder, own.run_id(), kDefaultStream) == nullptr);
-    CHECK(total_bytes(folder) == 0);
+    CHECK(count_spool_bytes(folder) == 0);
 }
 
 TEST_CASE("count_waiting_lines() counts leftover lines, but not settled or dropped ones") {
@@ -199,21 +199,21 @@ TEST_CASE("count_waiting_lines() counts leftover lines, but not settled or dropp
 }
 
 TEST_CASE_FIXTURE(EarlierSpoolFixture, "lines for another stream stay where they are") {
-    leave_lines(3);
+    write_unpublished_lines(3);
     folder.report_unpublished_files("another");
     CHECK(Backlog::take_over_other_spool(folder, "", "another") == nullptr);
-    CHECK(total_bytes(folder) == 3000);
+    CHECK(count_spool_bytes(folder) == 3000);
     CHECK(take_over_earlier_spool(folder)->status().last_line == 3);
 }
 
 TEST_CASE_FIXTURE(EarlierSpoolFixture, "damaged or missing lines of an earlier run are counted") {
-    leave_lines(1);
-    write_file(1, make_line(1) + make_line(2) + make_line(3));
-    write_file(10, std::string(300, '\0'));
-    write_file(20, make_line(20) + make_line(21) + "{");
+    write_unpublished_lines(1);
+    write_spool_file(1, make_line(1) + make_line(2) + make_line(3));
+    write_spool_file(10, std::string(300, '\0'));
+    write_spool_file(20, make_line(20) + make_line(21) + "{");
     const auto left = take_over_earlier_spool(folder);
-    CHECK(read_all(*left, 4).first == 20);
-    CHECK(read_all(*left, 1).count == 5);
+    CHECK(read_lines_from(*left, 4).first == 20);
+    CHECK(read_lines_from(*left, 1).count == 5);
     CHECK(folder.missing_lines() == 16);
     CHECK(folder.dropped_lines() == 0);
 }
@@ -224,7 +224,7 @@ TEST_CASE_FIXTURE(
     append_numbered_lines(spool, 1, 10);
     std::filesystem::remove_all(where.path());
     append_numbered_lines(spool, 11, 12); // not visible to the other process yet
-    CHECK(read_all(spool, 3).count == 0);
+    CHECK(read_lines_from(spool, 3).count == 0);
     CHECK(folder.missing_lines() == 10);
     CHECK(spool.count_waiting_lines().lines == 0);
     append_numbered_lines(spool, 13, 14);
@@ -236,27 +236,27 @@ TEST_CASE_FIXTURE(
 TEST_CASE_FIXTURE(SpoolFixture, "the spool of a running process is not taken over") {
     append_numbered_lines(spool, 1, 10);
     SpoolFolder other{where.path(), kLimit};
-    CHECK(total_bytes(other) == 0);
+    CHECK(count_spool_bytes(other) == 0);
     CHECK(Backlog::take_over_other_spool(other, "", kDefaultStream) == nullptr);
-    CHECK(read_all(spool, 1).count == 10);
+    CHECK(read_lines_from(spool, 1).count == 10);
 }
 
 TEST_CASE_FIXTURE(EarlierSpoolFixture, "an incomplete last line is ignored") {
-    leave_lines(3);
-    write_file(1, "4 cut sho", std::ios::app);
+    write_unpublished_lines(3);
+    write_spool_file(1, "4 cut sho", std::ios::app);
     const auto left = take_over_earlier_spool(folder);
     CHECK(left->status().last_line == 3);
-    CHECK(read_all(*left, 1).count == 3);
+    CHECK(read_lines_from(*left, 1).count == 3);
 }
 
 TEST_CASE_FIXTURE(EarlierSpoolFixture,
                   "an invalid state file stays where it is, and its lines are not published") {
     std::ofstream{where.file(spool_state_file_name(run))} << "rubbish";
-    write_file(1, "1 line\n");
+    write_spool_file(1, "1 line\n");
     std::ofstream{where.file("notes.txt")} << "of somebody";
     std::ofstream{where.file(spool_file_name(make_run_id(), 1))} << "1 without a state\n";
     folder.report_unpublished_files(kDefaultStream);
-    CHECK(total_bytes(folder) == 25); // the folder may drop it
+    CHECK(count_spool_bytes(folder) == 25); // the folder may drop it
     CHECK(Backlog::take_over_other_spool(folder, "", kDefaultStream) == nullptr);
     CHECK(where.files().size() == 4);
 }
@@ -264,9 +264,9 @@ TEST_CASE_FIXTURE(EarlierSpoolFixture,
 TEST_CASE_FIXTURE(SpoolFixture,
                   "a full spool drops and counts its oldest lines, no more than necessary") {
     append_numbered_lines(spool, 1, 3000);
-    CHECK(total_bytes(folder) <= kLimit);
-    CHECK(total_bytes(folder) > kLimit - kLimit / 8);
-    const LinesFound reading = read_all(spool, 1);
+    CHECK(count_spool_bytes(folder) <= kLimit);
+    CHECK(count_spool_bytes(folder) > kLimit - kLimit / 8);
+    const FoundLines reading = read_lines_from(spool, 1);
     CHECK(reading.first == folder.dropped_lines() + 1);
     CHECK(reading.count == 3000 - folder.dropped_lines());
     CHECK(spool.status().error == 0);
@@ -280,30 +280,30 @@ TEST_CASE_FIXTURE(SpoolFixture, "dropped lines that are settled do not count as 
 }
 
 TEST_CASE_FIXTURE(EarlierSpoolFixture, "lines of ended runs are dropped first") {
-    leave_lines(900, 10);
-    CHECK(total_bytes(folder) == 900'000);
+    write_unpublished_lines(900, 10);
+    CHECK(count_spool_bytes(folder) == 900'000);
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     append_numbered_lines(spool, 1, 500);
-    CHECK(total_bytes(folder) <= kLimit);
-    const LinesFound own = read_all(spool, 1);
+    CHECK(count_spool_bytes(folder) <= kLimit);
+    const FoundLines own = read_lines_from(spool, 1);
     CHECK(own.count == 500);
     const auto left = take_over_earlier_spool(folder, spool.run_id());
-    const LinesFound reading = read_all(*left, 11);
+    const FoundLines reading = read_lines_from(*left, 11);
     CHECK(reading.count == 900 - 10 - folder.dropped_lines());
     CHECK(reading.first == 11 + folder.dropped_lines());
 }
 
 TEST_CASE_FIXTURE(EarlierSpoolFixture,
                   "lines of an ended run that are being published are not dropped") {
-    leave_lines(500);
+    write_unpublished_lines(500);
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     {
         const auto left = take_over_earlier_spool(folder, spool.run_id());
         append_numbered_lines(spool, 1, 800);
-        CHECK(read_all(*left, 1).count == 500);
-        CHECK(read_all(spool, 1).first == 1 + folder.dropped_lines());
+        CHECK(read_lines_from(*left, 1).count == 500);
+        CHECK(read_lines_from(spool, 1).first == 1 + folder.dropped_lines());
         CHECK(spool.status().last_dropped_line == folder.dropped_lines());
-        CHECK(total_bytes(folder) <= kLimit);
+        CHECK(count_spool_bytes(folder) <= kLimit);
     }
     const std::uint64_t before = spool.status().last_dropped_line;
     append_numbered_lines(spool, 801, 900);
@@ -319,18 +319,18 @@ TEST_CASE_FIXTURE(SpoolFixture,
     REQUIRE(files.size() > 2);
     const std::uint64_t gone = files[2].first - files[1].first;
     fs::remove(where.file(spool_file_name(spool.run_id(), files[1].first)));
-    CHECK(read_all(spool, 1).count == 200 - gone);
-    CHECK(read_all(spool, 1).count == 200 - gone);
+    CHECK(read_lines_from(spool, 1).count == 200 - gone);
+    CHECK(read_lines_from(spool, 1).count == 200 - gone);
     CHECK(folder.missing_lines() == gone);
     CHECK(spool.status().lost_lines == gone);
 }
 
 TEST_CASE_FIXTURE(EarlierSpoolFixture,
                   "files that another process published no longer count for the folder's size") {
-    leave_lines(900);
+    write_unpublished_lines(900);
     Backlog spool{folder, make_run_id(), "one", kDefaultStream};
     append_numbered_lines(spool, 1, 100);
-    CHECK(total_bytes(folder) == 1'000'000);
+    CHECK(count_spool_bytes(folder) == 1'000'000);
     {
         SpoolFolder theirs{where.path(), kLimit};
         const auto left = take_over_earlier_spool(theirs);
@@ -338,8 +338,8 @@ TEST_CASE_FIXTURE(EarlierSpoolFixture,
     }
     append_numbered_lines(spool, 101, 1000);
     CHECK(folder.dropped_lines() == 0);
-    CHECK(total_bytes(folder) == 1'000'000);
-    CHECK(read_all(spool, 1).count == 1000);
+    CHECK(count_spool_bytes(folder) == 1'000'000);
+    CHECK(read_lines_from(spool, 1).count == 1000);
 }
 
 TEST_CASE_FIXTURE(SpoolFixture,
@@ -347,7 +347,7 @@ TEST_CASE_FIXTURE(SpoolFixture,
     append_numbered_lines(spool, 1, 900);
     CHECK(find_line_text(spool, 1).starts_with("1 "));
     append_numbered_lines(spool, 901, 1800);
-    const LinesFound reading = read_all(spool, 67);
+    const FoundLines reading = read_lines_from(spool, 67);
     CHECK(reading.first == folder.dropped_lines() + 1);
     CHECK(reading.count == 1800 - folder.dropped_lines());
 }
@@ -378,7 +378,7 @@ TEST_CASE(
     CHECK(spool.status().unsaved_lines == 0);
     append_numbered_lines(spool, 12, 20);
     CHECK(spool.status().error == 0);
-    CHECK(read_all(spool, 1).count == 20);
+    CHECK(read_lines_from(spool, 1).count == 20);
 }
 
 TEST_CASE("a spool created on a full disk accepts nothing at first, and its later lines are found "
@@ -409,7 +409,7 @@ TEST_CASE("a spool created on a full disk accepts nothing at first, and its late
     const auto left = take_over_earlier_spool(folder);
     CHECK(left->run_id() == run);
     CHECK(left->server_name() == "one");
-    CHECK(read_all(*left, 1).count == 10);
+    CHECK(read_lines_from(*left, 1).count == 10);
 }
 
 TEST_CASE("a spool whose folder cannot be created is an error") {

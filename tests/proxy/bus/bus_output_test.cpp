@@ -43,8 +43,8 @@ class SilentServer {
     std::uint16_t port_ = 0;
 };
 
-constexpr tw::bus::BusTimeouts kNoPatience{.write = std::chrono::milliseconds{0},
-                                           .finish_writing = std::chrono::milliseconds{0}};
+constexpr tw::bus::BusTimeouts kZeroTimeouts{.write = std::chrono::milliseconds{0},
+                                             .finish_writing = std::chrono::milliseconds{0}};
 
 PublishOptions spool_options(const SilentServer& server, const tw::test::TemporaryFolder& where) {
     return {.access = {.urls = {server.url()}},
@@ -80,7 +80,7 @@ TEST_CASE("after a full disk has room again, records are stored, with or without
     const SilentServer server;
     const tw::test::TemporaryFolder where;
     {
-        BusOutput output{spool_options(server, where), kNoPatience};
+        BusOutput output{spool_options(server, where), kZeroTimeouts};
         {
             const tw::test::FullDisk full;
             output.write("{\"type\":\"a\"}\n");
@@ -97,7 +97,7 @@ TEST_CASE("after a full disk has room again, records are stored, with or without
 TEST_CASE("dropped lines of a spool are reported, with or without do_due_work()") {
     const SilentServer server;
     const tw::test::TemporaryFolder where;
-    BusOutput output{spool_options(server, where), kNoPatience};
+    BusOutput output{spool_options(server, where), kZeroTimeouts};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     for (std::size_t bytes = 0; bytes < 2 * tw::bus::SpoolFolder::kMinSpoolBytes;
          bytes += line.size()) {
@@ -113,7 +113,7 @@ TEST_CASE("dropped lines of a spool are reported, with or without do_due_work()"
 TEST_CASE("records that are written after the spool was removed are lost and counted") {
     const SilentServer server;
     const tw::test::TemporaryFolder where;
-    BusOutput output{spool_options(server, where), kNoPatience};
+    BusOutput output{spool_options(server, where), kZeroTimeouts};
     output.write("{\"type\":\"a\"}\n");
     std::filesystem::remove_all(where.path());
     const std::string block = fmt::format("{{\"type\":\"{:040000}\"}}\n", 0);
@@ -131,7 +131,7 @@ TEST_CASE("records that are written after the spool was removed are lost and cou
 TEST_CASE("a dropped line that reported a loss is reported again with that loss") {
     const SilentServer server;
     const tw::test::TemporaryFolder where;
-    BusOutput output{spool_options(server, where), kNoPatience};
+    BusOutput output{spool_options(server, where), kZeroTimeouts};
     const std::string line = fmt::format("{{\"type\":\"a\",\"pad\":\"{:01000}\"}}\n", 0);
     auto now = std::chrono::steady_clock::now();
     for (int i = 0; i < 5'000; ++i) {

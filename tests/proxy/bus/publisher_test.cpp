@@ -9,7 +9,7 @@ using namespace tw::bus;
 
 namespace {
 
-SendWindow window_after(std::uint64_t settled, std::uint64_t sequence) {
+SendWindow make_send_window(std::uint64_t settled, std::uint64_t sequence) {
     SendWindow window;
     window.begin_connection(settled, sequence);
     return window;
@@ -18,7 +18,7 @@ SendWindow window_after(std::uint64_t settled, std::uint64_t sequence) {
 } // namespace
 
 TEST_CASE("lines are settled in order even if they are acknowledged out of order") {
-    auto window = window_after(0, 100);
+    auto window = make_send_window(0, 100);
     CHECK(window.next_line() == 1);
     for (int i = 0; i < 3; ++i) {
         window.mark_line_sent();
@@ -36,7 +36,7 @@ TEST_CASE("lines are settled in order even if they are acknowledged out of order
 }
 
 TEST_CASE("an acknowledgement of a line that is not in flight is ignored") {
-    auto window = window_after(10, 0);
+    auto window = make_send_window(10, 0);
     window.mark_line_sent();
     for (const std::uint64_t line : {0U, 1U, 10U, 12U, 11U + 1024U}) {
         CAPTURE(line);
@@ -48,7 +48,7 @@ TEST_CASE("an acknowledgement of a line that is not in flight is ignored") {
 }
 
 TEST_CASE("at most one window of lines is in flight") {
-    auto window = window_after(0, 0);
+    auto window = make_send_window(0, 0);
     while (window.has_room()) {
         window.mark_line_sent();
     }
@@ -63,7 +63,7 @@ TEST_CASE("at most one window of lines is in flight") {
 }
 
 TEST_CASE("skipped lines need no acknowledgement") {
-    auto window = window_after(4, 50);
+    auto window = make_send_window(4, 50);
     window.skip_next_line(61); // line 5
     CHECK(window.last_settled_line() == 5);
     CHECK(window.settled_sequence() == 61);
@@ -73,7 +73,7 @@ TEST_CASE("skipped lines need no acknowledgement") {
 }
 
 TEST_CASE("all unsettled lines of the stream are above the window's sequence number") {
-    auto window = window_after(5, 100);
+    auto window = make_send_window(5, 100);
     window.mark_line_sent();    // line 6 was not in the stream
     window.skip_next_line(101); // line 7 was in the stream
     window.mark_line_sent();    // line 8 was not
@@ -87,7 +87,7 @@ TEST_CASE("all unsettled lines of the stream are above the window's sequence num
 }
 
 TEST_CASE("lines lost before they were sent are skipped") {
-    auto window = window_after(5, 100);
+    auto window = make_send_window(5, 100);
     window.skip_lines_before(5'000'000'000);
     CHECK(window.next_line() == 5'000'000'000);
     CHECK(window.last_settled_line() == 4'999'999'999);

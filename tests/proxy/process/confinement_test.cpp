@@ -21,7 +21,7 @@ using test::TemporaryFolder;
 namespace {
 
 /// Runs `act` in a confined child process and returns its exit code.
-int run_confined(const process::ConfinedAccess& access, const std::function<int()>& act) {
+int run_in_confined_child(const process::ConfinedAccess& access, const std::function<int()>& act) {
     const pid_t child = ::fork();
     if (child == 0) {
         static_cast<void>(process::confine(access));
@@ -32,7 +32,7 @@ int run_confined(const process::ConfinedAccess& access, const std::function<int(
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int error_of_opening(const std::filesystem::path& path, int flags) {
+int open_error_code(const std::filesystem::path& path, int flags) {
     const int file = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
     return file < 0 ? errno : 0;
 }
@@ -53,7 +53,7 @@ TEST_CASE("a confined process can still use memory, threads, time and open files
     const TemporaryFolder folder;
     const std::string path = folder.file("records");
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    CHECK(run_confined({}, [&] {
+    CHECK(run_in_confined_child({}, [&] {
               bool written = false;
               std::thread{[&] { written = ::write(file, "one\n", 4) == 4; }}.join();
               const std::string large(1U << 20U, 'x');
@@ -68,15 +68,17 @@ TEST_CASE("a confined process cannot start processes or open sockets other than 
         MESSAGE("not in this build: sanitizers need more system calls");
         return;
     }
-    CHECK(run_confined({}, [] { return ::fork() == -1 ? errno : 0; }) == EPERM);
-    CHECK(run_confined(
+    CHECK(run_in_confined_child({}, [] { return ::fork() == -1 ? errno : 0; }) == EPERM);
+    CHECK(run_in_confined_child(
               {}, [] { return ::execl("/bin/true", "true", nullptr) == -1 ? errno : 0; }) == EPERM);
-    CHECK(run_confined({}, [] { return ::socket(AF_PACKET, SOCK_RAW, 0) == -1 ? errno : 0; }) ==
+    CHECK(run_in_confined_child(
+              {}, [] { return ::socket(AF_PACKET, SOCK_RAW, 0) == -1 ? errno : 0; }) == EPERM);
+    CHECK(run_in_confined_child({}, [] { return ::kill(::getppid(), 0) == -1 ? errno : 0; }) ==
           EPERM);
-    CHECK(run_confined({}, [] { return ::kill(::getppid(), 0) == -1 ? errno : 0; }) == EPERM);
-    CHECK(run_confined({}, [] { return ::socket(AF_INET, SOCK_DGRAM, 0) == -1 ? errno : 0; }) == 0);
+    CHECK(run_in_confined_child(
+              {}, [] { return ::socket(AF_INET, SOCK_DGRAM, 0) == -1 ? errno : 0; }) == 0);
     const auto ask_here = [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) == -1 ? errno : 0; };
-    CHECK(run_confined({}, ask_here) == EPERM);
+    CHECK(run_in_confined_child({}, ask_here) == EPERM);
 }
 
 TEST_CASE("a confined process can only read its maps and write its cache") {
@@ -113,19 +115,19 @@ TEST_CASE("a confined process can only read its maps and write its cache") {
     for (const Row& row : rows) {
         CAPTURE(row.path.string());
         CAPTURE(row.flags);
-        CHECK(run_confined(access, [&] { return error_of_opening(row.path, row.flags); }) ==
+        CHECK(run_in_confined_child(access, [&] { return open_error_code(row.path, row.flags); }) ==
               row.error);
     }
     const auto remove = [](const std::string& path) {
         return ::unlink(path.c_str()) == -1 ? errno : 0;
     };
-    CHECK(run_confined(access, [&] { return remove(outputs.file("records")); }) == EACCES);
-    CHECK(run_confined(access, [&] { return remove(cache.file("c.map")); }) == 0);
+    CHECK(run_in_confined_child(access, [&] { return remove(outputs.file("records")); }) == EACCES);
+    CHECK(run_in_confined_child(access, [&] { return remove(cache.file("c.map")); }) == 0);
 }
 
 TEST_CASE("a confined process has no capability beyond opening files and low ports") {
     // Not even root may change network settings or the owner of a file.
-    CHECK(run_confined({}, [] {
+    CHECK(run_in_confined_child({}, [] {
               const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
               const int on = 1;
               const int done = ::setsockopt(socket, SOL_IP, IP_TRANSPARENT, &on, sizeof on);
@@ -133,7 +135,7 @@ TEST_CASE("a confined process has no capability beyond opening files and low por
           }) == EPERM);
     const TemporaryFolder folder;
     test::write_text(folder.file("own"), "");
-    CHECK(run_confined({.writable = {folder.path()}}, [&] {
+    CHECK(run_in_confined_child({.writable = {folder.path()}}, [&] {
               return ::chown(folder.file("own").c_str(), 1, 1) == -1 ? errno : 0;
           }) == EPERM);
 }
@@ -148,7 +150,7 @@ TEST_CASE("memory beyond the limit is refused") {
         return taken ? 0 : 1;
     };
     const bool sanitized = !process::supported_confinement().seccomp;
-    CHECK(run_confined({.memory_bytes = kLimit}, [&] { return take(kMuch); }) ==
+    CHECK(run_in_confined_child({.memory_bytes = kLimit}, [&] { return take(kMuch); }) ==
           (sanitized ? 0 : 1));
-    CHECK(run_confined({.memory_bytes = kLimit}, [&] { return take(1000); }) == 0);
+    CHECK(run_in_confined_child({.memory_bytes = kLimit}, [&] { return take(1000); }) == 0);
 }

@@ -16,34 +16,36 @@ using process::to_log_line;
 
 namespace {
 
-std::string line(std::string_view type, int session, std::string_view rest,
-                 std::string_view time = "2026-11-21T02:04:47.124403Z") {
+std::string record_line(std::string_view type, int session, std::string_view rest,
+                        std::string_view time = "2026-11-21T02:04:47.124403Z") {
     return fmt::format(R"({{"v":1,"t":"{}","type":"{}","session":{}{}}})", time, type, session,
                        rest);
 }
 
-std::string session(int number, std::string_view event, std::string_view more = "") {
-    return line("session", number,
-                fmt::format(R"(,"event":"{}","client":"10.0.0.{}:5000","protocol":"0.6+ddnet"{})",
-                            event, number, more));
+std::string session_line(int number, std::string_view event, std::string_view more = "") {
+    return record_line(
+        "session", number,
+        fmt::format(R"(,"event":"{}","client":"10.0.0.{}:5000","protocol":"0.6+ddnet"{})", event,
+                    number, more));
 }
 
-web::RunState state_of(const FleetOverview& board, const process::ServerPageUrls& pages = {}) {
+web::RunState make_page_state(const FleetOverview& board,
+                              const process::ServerPageUrls& pages = {}) {
     web::RunState state;
     state.stream = web::RecordStreamState{.name = "twscope"};
     board.fill_run_state(state, pages);
     return state;
 }
 
-void add(FleetOverview& board, const process::RecordSender& from, std::string_view line,
-         std::int64_t now_ms = 1'795'226'700'000) {
+void add_record(FleetOverview& board, const process::RecordSender& from, std::string_view line,
+                std::int64_t now_ms = 1'795'226'700'000) {
     board.add_record_line(from, line, now_ms);
 }
 
 void add_player(FleetOverview& board, std::string_view server, int number,
                 std::string_view run = "") {
-    add(board, {.server = server, .run = run}, session(number, "open"));
-    add(board, {.server = server, .run = run}, session(number, "established"));
+    add_record(board, {.server = server, .run = run}, session_line(number, "open"));
+    add_record(board, {.server = server, .run = run}, session_line(number, "established"));
 }
 
 } // namespace
@@ -52,16 +54,17 @@ TEST_CASE("servers, players and their names are taken from the records") {
     FleetOverview board;
     add_player(board, "ctf", 1);
     add_player(board, "race", 1);
-    add(board, {"race"}, session(2, "open"));
-    add(board, {"ctf"}, line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
-    add(board, {"ctf"},
-        line("message", 1, R"(,"dir":"c2s","name":"cl_start_info","fields":{"name":"anna"})"));
-    add(board, {"ctf"},
-        line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
+    add_record(board, {"race"}, session_line(2, "open"));
+    add_record(board, {"ctf"}, record_line("map", 1, R"(,"dir":"s2c","name":"ctf1")"));
+    add_record(board, {"ctf"},
+               record_line("message", 1,
+                           R"(,"dir":"c2s","name":"cl_start_info","fields":{"name":"anna"})"));
+    add_record(board, {"ctf"},
+               record_line("message", 1, R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})"));
 
     const web::RunState state =
-        state_of(board, {.pattern = "https://{server}.example.org/?{server}",
-                         .own = {{"race", "http://10.0.0.5:9303/"}}});
+        make_page_state(board, {.pattern = "https://{server}.example.org/?{server}",
+                                .own = {{"race", "http://10.0.0.5:9303/"}}});
     REQUIRE(state.servers.size() == 2);
     CHECK(state.servers[0].name == "ctf");
     REQUIRE(state.servers[0].collected);
@@ -86,88 +89,95 @@ TEST_CASE("servers, players and their names are taken from the records") {
 
 TEST_CASE("a session ends with its close record, or with the next run if its own run was killed") {
     FleetOverview board;
-    const auto numbers = [&board] {
+    const auto open_session_numbers = [&board] {
         std::vector<std::uint32_t> open;
-        for (const web::SessionView& session : state_of(board).view.sessions) {
+        for (const web::SessionView& session : make_page_state(board).view.sessions) {
             open.push_back(session.number);
         }
         return open;
     };
     using Numbers = std::vector<std::uint32_t>;
-    const auto of_run = [&board](std::string_view run, const std::string& text) {
-        add(board, {.server = "ctf", .run = run}, text);
+    const auto add_record_of_run = [&board](std::string_view run, const std::string& text) {
+        add_record(board, {.server = "ctf", .run = run}, text);
     };
     for (const int number : {1, 2, 3}) {
         add_player(board, "ctf", number, "first");
     }
-    of_run("first", session(2, "close", R"(,"reason":"idle")"));
-    CHECK(numbers() == Numbers{1, 3});
-    of_run("first", session(3, "close", R"(,"reason":"reconnected")"));
-    of_run("first", session(3, "established"));
-    CHECK(numbers() == Numbers{1, 3});
+    add_record_of_run("first", session_line(2, "close", R"(,"reason":"idle")"));
+    CHECK(open_session_numbers() == Numbers{1, 3});
+    add_record_of_run("first", session_line(3, "close", R"(,"reason":"reconnected")"));
+    add_record_of_run("first", session_line(3, "established"));
+    CHECK(open_session_numbers() == Numbers{1, 3});
     add_player(board, "ctf", 6, "first"); // threads of a run publish independently
     add_player(board, "ctf", 5, "first");
     add_player(board, "ctf", 2, "first");
-    CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
-    of_run("second", line("summary", 0, "")); // a run without sessions may be a takeover that fails
-    CHECK(numbers() == Numbers{1, 2, 3, 5, 6});
+    CHECK(open_session_numbers() == Numbers{1, 2, 3, 5, 6});
+    // A run without sessions may be a takeover that fails.
+    add_record_of_run("second", record_line("summary", 0, ""));
+    CHECK(open_session_numbers() == Numbers{1, 2, 3, 5, 6});
     add_player(board, "ctf", 5, "second");
-    CHECK(numbers() == Numbers{5});
-    of_run("first",
-           session(5, "close",
-                   R"(,"reason":"handed over")")); // arrived after the second run's records
-    CHECK(numbers() == Numbers{5});
+    CHECK(open_session_numbers() == Numbers{5});
+    // This record arrives after the records of the second run.
+    add_record_of_run("first", session_line(5, "close", R"(,"reason":"handed over")"));
+    CHECK(open_session_numbers() == Numbers{5});
     for (std::size_t i = 0; i < 2 * FleetOverview::kMaxRuns; ++i) {
         add_player(board, "ctf", 1, fmt::format("run {}", i));
-        CHECK(numbers() == Numbers{1});
+        CHECK(open_session_numbers() == Numbers{1});
     }
-    of_run("", line("map", 1, "")); // a record of another program does not name a run
-    CHECK(numbers() == Numbers{1});
+    // A record of another program does not name a run.
+    add_record_of_run("", record_line("map", 1, ""));
+    CHECK(open_session_numbers() == Numbers{1});
 }
 
 TEST_CASE("findings, also those left out by the limit, are counted in total and for each server") {
     FleetOverview board;
     add_player(board, "ctf", 1);
     add_player(board, "race", 1);
-    add(board, {"ctf"},
-        line("finding", 1,
-             R"(,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":70,)"
-             R"("item":{"type":"character","type_id":9,"id":3},"crc_wanted":1,"crc_got":2,)"
-             R"("left_out":4)"));
-    add(board, {"ctf"}, line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
-    add(board, {"ctf"}, line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
+    add_record(
+        board, {"ctf"},
+        record_line("finding", 1,
+                    R"(,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":70,)"
+                    R"("item":{"type":"character","type_id":9,"id":3},"crc_wanted":1,"crc_got":2,)"
+                    R"("left_out":4)"));
+    add_record(board, {"ctf"},
+               record_line("finding", 1, R"(,"id":"message.unexpected","severity":"info")"));
+    add_record(board, {"ctf"},
+               record_line("finding", 1, R"(,"id":"of.another.version","severity":"error")"));
 
-    const web::RunState state = state_of(board);
+    const web::RunState state = make_page_state(board);
     CHECK(state.view.servers.at("ctf").findings == 5);
     CHECK(state.view.servers.at("race").findings == 0);
     CHECK(state.view.sessions[0].findings == 5);
-    const auto of = [&](record::FindingId id) {
+    const auto count_findings = [&](record::FindingId id) {
         return state.view.totals.findings[static_cast<std::size_t>(id)];
     };
-    CHECK(of(record::FindingId::snapshot_crc_mismatch) == 5);
+    CHECK(count_findings(record::FindingId::snapshot_crc_mismatch) == 5);
     REQUIRE(state.view.findings.size() == 1);
     const web::FindingLine& finding = state.view.findings[0];
     CHECK(finding.text.starts_with("error snapshot.crc_mismatch: ctf, session 1, tick 70, "
                                    "character 3, checksum 2 instead of 1. "));
     CHECK(finding.tick == 70);
     CHECK(finding.time_ms == 1795226687124);
-    add(board, {"ctf"},
-        line("finding", 1,
-             R"(,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":70,"field":"x",)"
-             R"("item":{"type":"character","type_id":9,"id":2},"value":5,"expected":4)"));
-    REQUIRE(state_of(board).view.findings.size() == 1);
-    CHECK(state_of(board).view.findings[0].text.starts_with(
+    add_record(
+        board, {"ctf"},
+        record_line(
+            "finding", 1,
+            R"(,"dir":"s2c","id":"snapshot.explained","severity":"info","tick":70,"field":"x",)"
+            R"("item":{"type":"character","type_id":9,"id":2},"value":5,"expected":4)"));
+    REQUIRE(make_page_state(board).view.findings.size() == 1);
+    CHECK(make_page_state(board).view.findings[0].text.starts_with(
         "error snapshot.crc_mismatch: ctf, session 1, tick 70, character 2 x 5 instead of 4. "));
-    CHECK(state_of(board).view.servers.at("ctf").findings == 5);
+    CHECK(make_page_state(board).view.servers.at("ctf").findings == 5);
     for (std::size_t i = 0; i < 2 * web::StatusView::kMaxFindings; ++i) {
-        add(board, {"race"},
-            line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+        add_record(
+            board, {"race"},
+            record_line("finding", 1, R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     }
-    CHECK(state_of(board).view.findings.size() == web::StatusView::kMaxFindings);
+    CHECK(make_page_state(board).view.findings.size() == web::StatusView::kMaxFindings);
 }
 
 TEST_CASE("a server is silent from the finding that begins the silence to the one that ends it") {
-    const auto silence = [](std::string_view detail) {
+    const auto silence_fields = [](std::string_view detail) {
         return fmt::format(R"(,"id":"session.server_silent","severity":"warning","detail":"{}",)"
                            R"("value":3000,"lost":12)",
                            detail);
@@ -175,18 +185,18 @@ TEST_CASE("a server is silent from the finding that begins the silence to the on
     FleetOverview board;
     add_player(board, "ctf", 1);
     add_player(board, "ctf", 2);
-    CHECK_FALSE(state_of(board).servers[0].is_silent);
-    add(board, {"ctf"}, line("finding", 1, silence("began")));
-    const web::RunState state = state_of(board);
+    CHECK_FALSE(make_page_state(board).servers[0].is_silent);
+    add_record(board, {"ctf"}, record_line("finding", 1, silence_fields("began")));
+    const web::RunState state = make_page_state(board);
     CHECK(state.servers[0].is_silent);
     REQUIRE(state.server_silence);
     CHECK(state.server_silence->since_ms == 1795226684124);
     CHECK(state.server_silence->unanswered == 12);
-    add(board, {"ctf"}, line("finding", 2, silence("ended")));
-    CHECK_FALSE(state_of(board).servers[0].is_silent);
-    CHECK_FALSE(state_of(board).server_silence);
-    CHECK(state_of(board).view.findings.size() == 1);
-    CHECK(state_of(board).view.totals.findings[static_cast<std::size_t>(
+    add_record(board, {"ctf"}, record_line("finding", 2, silence_fields("ended")));
+    CHECK_FALSE(make_page_state(board).servers[0].is_silent);
+    CHECK_FALSE(make_page_state(board).server_silence);
+    CHECK(make_page_state(board).view.findings.size() == 1);
+    CHECK(make_page_state(board).view.totals.findings[static_cast<std::size_t>(
               record::FindingId::session_server_silent)] == 1);
 }
 
@@ -194,11 +204,11 @@ TEST_CASE("lines that are not records, or belong to no server, add no server") {
     FleetOverview board;
     for (const std::string& odd :
          {std::string{}, std::string{"{}"}, std::string{"[1]"}, std::string{"hello"},
-          line("summary", 0, ""), line("impairment", 0, ""), session(-5, "close"),
-          line("session", 0, R"(,"event":7)")}) {
-        add(board, {"odd"}, odd);
+          record_line("summary", 0, ""), record_line("impairment", 0, ""),
+          session_line(-5, "close"), record_line("session", 0, R"(,"event":7)")}) {
+        add_record(board, {"odd"}, odd);
     }
-    CHECK(state_of(board).servers.empty());
+    CHECK(make_page_state(board).servers.empty());
     // Such records do not harm a known server either.
     add_player(board, "odd", 1);
     for (
@@ -208,12 +218,12 @@ TEST_CASE("lines that are not records, or belong to no server, add no server") {
          R"("id":"snapshot.crc_mismatch","tick":1e99,"item":{"type_id":-1,"id":70000},"left_out":-3)",
          R"("name":5,"fields":[])"}) {
         for (const std::string_view type : {"session", "finding", "map", "message"}) {
-            add(board, {"odd"}, line(type, 1, fmt::format(",{}", odd)));
+            add_record(board, {"odd"}, record_line(type, 1, fmt::format(",{}", odd)));
         }
     }
-    add(board, {"odd"}, line("session", 1, ",") + "\xff");
-    add(board, {"odd"}, line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
-    CHECK(state_of(board).servers.size() == 1);
+    add_record(board, {"odd"}, record_line("session", 1, ",") + "\xff");
+    add_record(board, {"odd"}, record_line("session", 1, "", "9999-99-99T99:99:99.999999Z"));
+    CHECK(make_page_state(board).servers.size() == 1);
 }
 
 TEST_CASE("the time of the latest record is never in the future") {
@@ -231,9 +241,9 @@ TEST_CASE("the time of the latest record is never in the future") {
     FleetOverview board;
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        add(board, {"ctf"}, line("session", 1, "", row.time), 1'795'226'688'000);
-        REQUIRE(state_of(board).servers.size() == 1);
-        CHECK(state_of(board).servers[0].collected->last_record_ms == row.last_ms);
+        add_record(board, {"ctf"}, record_line("session", 1, "", row.time), 1'795'226'688'000);
+        REQUIRE(make_page_state(board).servers.size() == 1);
+        CHECK(make_page_state(board).servers[0].collected->last_record_ms == row.last_ms);
     }
 }
 
@@ -244,18 +254,19 @@ TEST_CASE("long texts are cut at the end of a character") {
     }
     const std::string cut = text.substr(0, 255);
     FleetOverview board;
-    add(board, {"ctf"},
-        line("session", 1, fmt::format(R"(,"client":"{0}","protocol":"{0}")", text)));
-    add(board, {"ctf"}, line("map", 1, fmt::format(R"(,"name":"{}")", text)));
-    add(board, {"ctf"},
-        line("message", 1,
-             fmt::format(R"(,"name":"cl_start_info","fields":{{"name":"{}"}})", text)));
-    add(board, {"ctf"},
-        line("finding", 1,
-             fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
-                         R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
-                         text)));
-    const web::RunState state = state_of(board);
+    add_record(board, {"ctf"},
+               record_line("session", 1, fmt::format(R"(,"client":"{0}","protocol":"{0}")", text)));
+    add_record(board, {"ctf"}, record_line("map", 1, fmt::format(R"(,"name":"{}")", text)));
+    add_record(
+        board, {"ctf"},
+        record_line("message", 1,
+                    fmt::format(R"(,"name":"cl_start_info","fields":{{"name":"{}"}})", text)));
+    add_record(board, {"ctf"},
+               record_line("finding", 1,
+                           fmt::format(R"(,"id":"snapshot.crc_mismatch","severity":"error",)"
+                                       R"("name":"{0}","detail":"{0}","item":{{"type":"{0}"}})",
+                                       text)));
+    const web::RunState state = make_page_state(board);
     REQUIRE(state.view.sessions.size() == 1);
     const web::SessionView& session = state.view.sessions[0];
     for (const std::string& each : {session.client, session.protocol, session.map, session.name}) {
@@ -268,16 +279,16 @@ TEST_CASE("long texts are cut at the end of a character") {
 TEST_CASE("servers and sessions are bounded, and the rest is counted") {
     FleetOverview board;
     for (std::size_t i = 0; i <= FleetOverview::kMaxServers; ++i) {
-        add(board, {fmt::format("s{}", i)}, session(1, "open"));
+        add_record(board, {fmt::format("s{}", i)}, session_line(1, "open"));
     }
-    CHECK(state_of(board).servers.size() == FleetOverview::kMaxServers);
-    CHECK(state_of(board).stream->ignored_records == 1);
-    CHECK(state_of(board).view.sessions.size() == web::StatusView::kMaxSessions);
-    CHECK(state_of(board).view.sessions_open == FleetOverview::kMaxServers);
+    CHECK(make_page_state(board).servers.size() == FleetOverview::kMaxServers);
+    CHECK(make_page_state(board).stream->ignored_records == 1);
+    CHECK(make_page_state(board).view.sessions.size() == web::StatusView::kMaxSessions);
+    CHECK(make_page_state(board).view.sessions_open == FleetOverview::kMaxServers);
     for (int i = 2; i < static_cast<int>(FleetOverview::kMaxSessions) + 10; ++i) {
-        add(board, {"s0"}, session(i, "open"));
+        add_record(board, {"s0"}, session_line(i, "open"));
     }
-    CHECK(state_of(board).servers[0].relay.sessions_open == FleetOverview::kMaxSessions);
+    CHECK(make_page_state(board).servers[0].relay.sessions_open == FleetOverview::kMaxSessions);
     web::RunState one;
     board.fill_run_state(one, {}, "s0");
     CHECK(one.view.sessions.size() == FleetOverview::kMaxSessions);
@@ -286,16 +297,16 @@ TEST_CASE("servers and sessions are bounded, and the rest is counted") {
 
 TEST_CASE("lines of the log contain the server's name, but no items") {
     CHECK(
-        to_log_line("ctf", line("map", 3, R"(,"name":"x")")) ==
+        to_log_line("ctf", record_line("map", 3, R"(,"name":"x")")) ==
         R"({"v":1,"t":"2026-11-21T02:04:47.124403Z","type":"map","session":3,"server_name":"ctf","name":"x"})");
-    CHECK(to_log_line("ctf", line("map", 3, R"(,"server_name":"own")")) ==
-          line("map", 3, R"(,"server_name":"own")"));
-    CHECK(
-        to_log_line("ctf", line("world", 0, R"(,"tick":5,"items":[{"id":1}],"removed":[[4,1]])")) ==
-        line("world", 0, R"(,"server_name":"ctf","tick":5)"));
+    CHECK(to_log_line("ctf", record_line("map", 3, R"(,"server_name":"own")")) ==
+          record_line("map", 3, R"(,"server_name":"own")"));
+    CHECK(to_log_line("ctf", record_line("world", 0,
+                                         R"(,"tick":5,"items":[{"id":1}],"removed":[[4,1]])")) ==
+          record_line("world", 0, R"(,"server_name":"ctf","tick":5)"));
     const std::string_view odd =
         R"({"x":{"session":"a,b"},"session":1,"t":"2026","type":"world","y":{"z":1,"items":[2]}})";
     CHECK(to_log_line("ctf", odd) == odd);
-    CHECK(to_log_line("ctf", line("message", 1, R"(,"items":[1])")) ==
-          line("message", 1, R"(,"server_name":"ctf","items":[1])"));
+    CHECK(to_log_line("ctf", record_line("message", 1, R"(,"items":[1])")) ==
+          record_line("message", 1, R"(,"server_name":"ctf","items":[1])"));
 }

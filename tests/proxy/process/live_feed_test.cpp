@@ -23,11 +23,11 @@ using snapshot::kNoBase;
 
 namespace {
 
-constexpr std::array<std::uint32_t, 1> kFirst{1};
+constexpr std::array<std::uint32_t, 1> kFirstSession{1};
 
 /// The data of a page without traffic and maps.
-struct TestPageData final : pipeline::RecordPageData {
-    TestPageData() : RecordPageData{wire::ModDescription::standard()} {}
+struct EmptyPageData final : pipeline::RecordPageData {
+    EmptyPageData() : RecordPageData{wire::ModDescription::standard()} {}
 
     web::PageFeed* page_feed() override { return nullptr; }
 
@@ -40,33 +40,34 @@ struct TestPageData final : pipeline::RecordPageData {
     }
 };
 
-Items world_at(std::int32_t x) {
+Items make_items_at(std::int32_t x) {
     return {{{4, 1}, {x, 20, 0, 0}}, {{4, 2}, {7, 7, 0, 0}}};
 }
 
-/// A session in the game, whose records the member `sink` of the base class receives.
+/// A session in the game. The member `sink` of the base class receives its records.
 template <typename Sink>
-struct PlayedSession : Sink {
-    PlayedSession() {
+struct InGameSession : Sink {
+    InGameSession() {
         script.join_ddnet();
         script.enter_game();
     }
 
     void send_valid_snapshot(snapshot::Tick tick, snapshot::Tick base) {
-        script.snap(tick, base, world_at(tick));
+        script.snap(tick, base, make_items_at(tick));
     }
 
     /// Sends a snapshot with a wrong checksum.
     void send_invalid_snapshot(snapshot::Tick tick, snapshot::Tick base) {
-        script.send(kS2c, {non_vital(snap_single(tick, base, 1,
-                                                 delta_body(world_at(base), world_at(tick))))});
+        script.send(kS2c,
+                    {non_vital(snap_single(tick, base, 1,
+                                           delta_body(make_items_at(base), make_items_at(tick))))});
     }
 
     SessionScript script{{.observers = &this->observers}, this->sink};
 };
 
 struct LiveFeedFixture {
-    web::ViewerBatch fetch() {
+    web::ViewerBatch fetch_batch() {
         now += std::chrono::seconds{2};
         sink.flush_to_page(now);
         web::ViewerBatch batch;
@@ -84,41 +85,41 @@ struct LiveFeedFixture {
     }();
 };
 
-using ViewedSession = PlayedSession<LiveFeedFixture>;
+using ViewedSession = InGameSession<LiveFeedFixture>;
 
 } // namespace
 
 TEST_CASE_FIXTURE(ViewedSession, "nothing is collected while the page has no viewers") {
     send_valid_snapshot(10, kNoBase);
-    CHECK(fetch().empty());
+    CHECK(fetch_batch().empty());
 }
 
 TEST_CASE_FIXTURE(ViewedSession,
                   "all snapshots, valid or not, of a viewed session are passed to the page") {
-    feed.interest.set_interest(kFirst, tw::web::ViewerTopic::none);
+    feed.interest.set_interest(kFirstSession, tw::web::ViewerTopic::none);
     send_valid_snapshot(10, kNoBase);
     send_valid_snapshot(12, 10);
     send_invalid_snapshot(14, 12);
-    const web::ViewerBatch batch = fetch();
+    const web::ViewerBatch batch = fetch_batch();
     REQUIRE(batch.snapshots.size() == 3);
     CHECK(batch.snapshots[1].tick == 12);
     CHECK(batch.snapshots[1].delta_tick == 10);
-    CHECK(batch.items_of(batch.snapshots[1]).checksum() == checksum_of(world_at(12)));
+    CHECK(batch.items_of(batch.snapshots[1]).checksum() == checksum_of(make_items_at(12)));
     CHECK_FALSE(batch.snapshots[2].rebuilt);
     CHECK(batch.lines.empty());
     const std::array<std::uint32_t, 1> another{2};
     feed.interest.set_interest(another, tw::web::ViewerTopic::none);
     send_valid_snapshot(16, 12);
-    CHECK(fetch().empty());
+    CHECK(fetch_batch().empty());
 }
 
 TEST_CASE_FIXTURE(ViewedSession, "the log has a line for each record, and filters apply to lines") {
     feed.interest.set_interest({}, tw::web::ViewerTopic::log);
     send_valid_snapshot(10, kNoBase);
     send_valid_snapshot(12, 10);
-    const web::ViewerBatch batch = fetch();
+    const web::ViewerBatch batch = fetch_batch();
     CHECK(batch.snapshots.empty());
-    const auto filter = TestPageData{}.make_filter("snapshot and tick == 12");
+    const auto filter = EmptyPageData{}.make_filter("snapshot and tick == 12");
     REQUIRE(filter.has_value());
     std::size_t lines = 0;
     std::size_t fitting = 0;
@@ -136,15 +137,15 @@ TEST_CASE_FIXTURE(ViewedSession, "the log has a line for each record, and filter
 TEST_CASE_FIXTURE(
     ViewedSession,
     "data that the page does not fetch takes bounded memory, and lost data is counted") {
-    feed.interest.set_interest(kFirst, tw::web::ViewerTopic::log);
+    feed.interest.set_interest(kFirstSession, tw::web::ViewerTopic::log);
     send_valid_snapshot(10, kNoBase);
     sink.flush_to_page(now);
     for (snapshot::Tick tick = 12; tick < 40'000; tick += 2) {
-        script.snap(tick, kNoBase, world_at(tick));
+        script.snap(tick, kNoBase, make_items_at(tick));
         sink.flush_to_page(now);
     }
-    std::ignore = fetch();
-    const web::ViewerBatch batch = fetch();
+    std::ignore = fetch_batch();
+    const web::ViewerBatch batch = fetch_batch();
     CHECK(batch.lost_lines > 0);
     CHECK(batch.lines.size() <= web::ViewerBatch::kMaxLineBytes);
     CHECK(batch.ints.size() <= web::ViewerBatch::kMaxInts);
@@ -155,7 +156,7 @@ TEST_CASE_FIXTURE(ViewedSession,
     send_valid_snapshot(10, kNoBase);
     feed.interest.set_interest({}, tw::web::ViewerTopic::traffic_totals);
     send_valid_snapshot(12, 10);
-    const web::ViewerBatch batch = fetch();
+    const web::ViewerBatch batch = fetch_batch();
     const bool has_pickup = std::ranges::any_of(batch.ledger, [](const record::ByteLedgerRow& row) {
         return row.name == "pickup" && row.group == record::ByteGroup::item;
     });
@@ -163,7 +164,7 @@ TEST_CASE_FIXTURE(ViewedSession,
 }
 
 TEST_CASE("a filter with a key that the log does not have is rejected with its position") {
-    const TestPageData page;
+    const EmptyPageData page;
     CHECK(page.make_filter("finding").has_value());
     const auto wrong = page.make_filter("session == 1 and nmae == x");
     REQUIRE_FALSE(wrong.has_value());
@@ -174,7 +175,7 @@ TEST_CASE("a filter with a key that the log does not have is rejected with its p
 }
 
 TEST_CASE("the completion data contains the keys and their possible values") {
-    const auto keys = boost::json::parse(TestPageData{}.filter_keys_json()).as_object();
+    const auto keys = boost::json::parse(EmptyPageData{}.filter_keys_json()).as_object();
     CHECK(keys.at("keys").as_array().size() > 100);
     CHECK(keys.at("item_types").as_array().size() > 20);
     const auto& types = keys.at("words").at("type").as_array();
@@ -182,8 +183,8 @@ TEST_CASE("the completion data contains the keys and their possible values") {
 }
 
 TEST_CASE("a snapshot for scripts is a record line with all its items") {
-    const snapshot::Snapshot items = to_snapshot(world_at(5));
-    const std::string line = TestPageData{}.snapshot_line(
+    const snapshot::Snapshot items = to_snapshot(make_items_at(5));
+    const std::string line = EmptyPageData{}.snapshot_line(
         {.session = 3, .time = 1'000'000'000, .tick = 12, .bytes = 9, .parts = 1, .rebuilt = true},
         items.view());
     const auto record = boost::json::parse(line).as_object();
@@ -195,8 +196,8 @@ TEST_CASE("a snapshot for scripts is a record line with all its items") {
 
 namespace {
 
-struct ContextFixture {
-    [[nodiscard]] std::vector<web::FindingContext> contexts() const {
+struct FindingContextFixture {
+    [[nodiscard]] std::vector<web::FindingContext> finding_contexts() const {
         web::StatusView view;
         sink.copy_contexts_to(view);
         return view.finding_contexts;
@@ -206,14 +207,14 @@ struct ContextFixture {
     pipeline::FindingContextCollector sink{snapshot::ObjectSet::standard()};
 };
 
-using SessionWithFindings = PlayedSession<ContextFixture>;
+using SessionWithFindings = InGameSession<FindingContextFixture>;
 
 } // namespace
 
 TEST_CASE_FIXTURE(SessionWithFindings, "valid snapshots leave no context") {
     send_valid_snapshot(10, kNoBase);
     send_valid_snapshot(12, 10);
-    CHECK(contexts().empty());
+    CHECK(finding_contexts().empty());
 }
 
 TEST_CASE_FIXTURE(SessionWithFindings,
@@ -221,12 +222,13 @@ TEST_CASE_FIXTURE(SessionWithFindings,
     send_valid_snapshot(10, kNoBase);
     send_valid_snapshot(12, 10);
     send_invalid_snapshot(14, 12);
-    REQUIRE(contexts().size() == 1);
-    CHECK(contexts().front().lines->find(R"("id":"snapshot.crc_mismatch")") != std::string::npos);
+    REQUIRE(finding_contexts().size() == 1);
+    CHECK(finding_contexts().front().lines->find(R"("id":"snapshot.crc_mismatch")") !=
+          std::string::npos);
     send_valid_snapshot(16, 12);
     send_valid_snapshot(18, 16);
-    REQUIRE(contexts().size() == 1);
-    const web::FindingContext account = contexts().front();
+    REQUIRE(finding_contexts().size() == 1);
+    const web::FindingContext account = finding_contexts().front();
     CHECK(account.session == 1);
     CHECK(account.tick == 14);
     const std::string& lines = *account.lines;
@@ -250,12 +252,12 @@ TEST_CASE_FIXTURE(SessionWithFindings,
     for (snapshot::Tick tick = 12; tick < 12 + 2 * kTicks; tick += 2) {
         send_invalid_snapshot(tick, 10);
     }
-    CHECK(contexts().size() == 2); // at most one context every half second
+    CHECK(finding_contexts().size() == 2); // at most one context every half second
     for (snapshot::Tick tick = 12 + 2 * kTicks; tick < 12 + 4 * kTicks; tick += 2) {
         script.pause(pipeline::FindingContextCollector::kMinInterval);
         send_invalid_snapshot(tick, 10);
     }
-    const auto kept = contexts();
+    const auto kept = finding_contexts();
     REQUIRE(kept.size() == pipeline::FindingContextCollector::kMaxContexts + 1);
     CHECK(kept.back().tick == 10 + 4 * kTicks);
     for (const web::FindingContext& each : kept) {
@@ -267,8 +269,8 @@ TEST_CASE_FIXTURE(SessionWithFindings, "a context remains after its session has 
     send_valid_snapshot(10, kNoBase);
     send_invalid_snapshot(12, 10);
     script.close("idle");
-    REQUIRE(contexts().size() == 1);
-    CHECK(contexts().front().tick == 12);
+    REQUIRE(finding_contexts().size() == 1);
+    CHECK(finding_contexts().front().tick == 12);
 }
 
 namespace tw::test {
@@ -286,7 +288,7 @@ std::size_t count_items(const snapshot::SnapshotView& items, std::uint16_t type)
 }
 
 /// Checks that each snapshot is converted correctly for the page, and counts its contents.
-class ConversionCheck final : public test::TypedRecordSink<ConversionCheck> {
+class ConversionChecker final : public test::TypedRecordSink<ConversionChecker> {
   public:
     void on(const record::SnapshotRecord& seen) {
         if (!seen.rebuilt) {
@@ -331,7 +333,7 @@ class ConversionCheck final : public test::TypedRecordSink<ConversionCheck> {
     pipeline::PageItemConverter items_{snapshot::ObjectSet::standard()};
 };
 
-void check_conversion(const std::string& capture, ConversionCheck& page) {
+void check_conversion(const std::string& capture, ConversionChecker& page) {
     TrafficInspector inspector{{}, page};
     inspector.play(read_traffic(capture));
 }
@@ -339,7 +341,7 @@ void check_conversion(const std::string& capture, ConversionCheck& page) {
 } // namespace
 
 TEST_CASE("the page shows each tee of 0.7 with its position and name, and marks the viewer") {
-    ConversionCheck page;
+    ConversionChecker page;
     check_conversion("teeworlds-0.7.5.pcap.gz", page);
     CHECK(page.snapshots > 1000);
     CHECK(page.unconverted == 0);

@@ -47,54 +47,55 @@ using process::ImpairmentControl;
 
 namespace {
 
-class ImpairmentRecords final : public sink::Output {
+class ImpairmentRecordLog final : public sink::Output {
   public:
     void write(std::string_view block) override { text.append(block); }
 
-    [[nodiscard]] std::size_t count() const { return sink::count_lines(text); }
+    [[nodiscard]] std::size_t count_records() const { return sink::count_lines(text); }
 
     std::string text;
 };
 
 /// A relay that carries out requested impairments, as the observer sees it.
-struct ControlBench {
-    explicit ControlBench(const relay::Impairment& impairment = {}, bool writes_records = true)
+struct ImpairmentControlBench {
+    explicit ImpairmentControlBench(const relay::Impairment& impairment = {},
+                                    bool writes_records = true)
         : facts{.impairment = impairment}, control{facts,
                                                    [this](const std::string& settings) {
-                                                       asked.push_back(settings);
-                                                       return reachable;
+                                                       sent_settings.push_back(settings);
+                                                       return is_relay_reachable;
                                                    },
                                                    writes_records ? &records : nullptr,
                                                    {}} {}
 
-    ImpairmentRecords records;
+    ImpairmentRecordLog records;
     channel::RelayFacts facts;
-    std::vector<std::string> asked;
-    bool reachable = true;
+    std::vector<std::string> sent_settings;
+    bool is_relay_reachable = true;
     ImpairmentControl control;
 };
 
-relay::Impairment parse(std::string_view text, std::uint64_t seed = 1) {
+relay::Impairment parse_valid_impairment(std::string_view text, std::uint64_t seed = 1) {
     return relay::parse_impairment(text, seed).value();
 }
 
 } // namespace
 
 TEST_CASE("an impairment set at the start is recorded, the lack of one is not") {
-    ControlBench good;
+    ImpairmentControlBench good;
     CHECK(good.control.settings_text() == "none");
     CHECK(good.records.text.empty());
 
-    ControlBench bad{parse("s2c:delay=40ms,loss=2%", 7)};
+    ImpairmentControlBench bad{parse_valid_impairment("s2c:delay=40ms,loss=2%", 7)};
     CHECK(bad.control.settings_text() == "s2c:delay=40ms,loss=2%");
-    CHECK(bad.records.count() == 1);
+    CHECK(bad.records.count_records() == 1);
     CHECK(bad.records.text.find(R"("type":"impairment")") != std::string::npos);
     CHECK(bad.records.text.find(R"("settings":"s2c:delay=40ms,loss=2%")") != std::string::npos);
     CHECK(bad.records.text.find(R"("seed":7)") != std::string::npos);
 }
 
 TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
-    ControlBench bench{parse("loss=1%", 99)};
+    ImpairmentControlBench bench{parse_valid_impairment("loss=1%", 99)};
     ImpairmentControl& control = bench.control;
     std::size_t records = 1;
     for (const std::string text :
@@ -102,13 +103,13 @@ TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
         CAPTURE(text);
         CHECK(control.set_impairment(text) == text);
         CHECK(control.settings_text() == text);
-        CHECK(bench.asked.back() == text);
-        CHECK(bench.records.count() == ++records);
+        CHECK(bench.sent_settings.back() == text);
+        CHECK(bench.records.count_records() == ++records);
     }
 }
 
 TEST_CASE("each further segment begins with the current impairment") {
-    ControlBench bench{parse("loss=1%")};
+    ImpairmentControlBench bench{parse_valid_impairment("loss=1%")};
     ImpairmentControl& control = bench.control;
 
     struct Row {
@@ -118,16 +119,16 @@ TEST_CASE("each further segment begins with the current impairment") {
 
     for (const Row& row : {Row{1, 1}, Row{2, 2}, Row{2, 2}, Row{4, 3}}) {
         control.on_segment(row.segment);
-        CHECK(bench.records.count() == row.records);
+        CHECK(bench.records.count_records() == row.records);
         CHECK(bench.records.text.ends_with("\"again\":true}\n") == (row.records > 1));
     }
     REQUIRE(control.set_impairment("none"));
     control.on_segment(5);
-    CHECK(bench.records.count() == 4); // the fourth record is the end of the impairment
+    CHECK(bench.records.count_records() == 4); // the fourth record is the end of the impairment
 }
 
 TEST_CASE("an invalid text changes nothing and writes nothing") {
-    ControlBench bench{parse("loss=1%")};
+    ImpairmentControlBench bench{parse_valid_impairment("loss=1%")};
     ImpairmentControl& control = bench.control;
     const std::string long_text(100'000, ',');
     for (const std::string& text : {std::string{}, std::string{"loss"}, std::string{"loss=200%"},
@@ -139,24 +140,24 @@ TEST_CASE("an invalid text changes nothing and writes nothing") {
         CHECK_FALSE(done.error().empty());
         CHECK(done.error().find('\n') == std::string::npos);
         CHECK(control.settings_text() == "loss=1%");
-        CHECK(bench.records.count() == 1);
+        CHECK(bench.records.count_records() == 1);
     }
 }
 
 TEST_CASE("if the relay cannot be reached, nothing changes and an error is returned") {
-    ControlBench bench{parse("loss=1%")};
+    ImpairmentControlBench bench{parse_valid_impairment("loss=1%")};
     ImpairmentControl& control = bench.control;
-    bench.reachable = false;
+    bench.is_relay_reachable = false;
     const auto done = control.set_impairment("loss=2%");
     REQUIRE_FALSE(done);
     CHECK(done.error() == "the relay cannot be reached; try again");
     CHECK(control.settings_text() == "loss=1%");
-    CHECK(bench.asked == std::vector<std::string>{"loss=2%"});
-    CHECK(bench.records.count() == 1);
+    CHECK(bench.sent_settings == std::vector<std::string>{"loss=2%"});
+    CHECK(bench.records.count_records() == 1);
 }
 
 TEST_CASE("after the end of the run, changes are rejected and not recorded") {
-    ControlBench bench;
+    ImpairmentControlBench bench;
     ImpairmentControl& control = bench.control;
     control.reject_further_changes();
     const auto done = control.set_impairment("loss=1%");
@@ -167,7 +168,7 @@ TEST_CASE("after the end of the run, changes are rejected and not recorded") {
 }
 
 TEST_CASE("an impairment can be changed without a record output") {
-    ControlBench bench{parse("loss=1%"), false};
+    ImpairmentControlBench bench{parse_valid_impairment("loss=1%"), false};
     ImpairmentControl& control = bench.control;
     CHECK(control.set_impairment("dup=1%") == "dup=1%");
     CHECK(control.settings_text() == "dup=1%");
@@ -176,7 +177,7 @@ TEST_CASE("an impairment can be changed without a record output") {
 TEST_CASE("changes from several threads are recorded one after the other") {
     constexpr std::size_t kThreads = 4;
     constexpr std::size_t kChanges = 10;
-    ControlBench bench;
+    ImpairmentControlBench bench;
     ImpairmentControl& control = bench.control;
     std::atomic<std::size_t> done{0};
     std::vector<std::thread> threads;
@@ -191,7 +192,7 @@ TEST_CASE("changes from several threads are recorded one after the other") {
         thread.join();
     }
     CHECK(done == kThreads * kChanges);
-    CHECK(bench.records.count() == kThreads * kChanges);
+    CHECK(bench.records.count_records() == kThreads * kChanges);
 }
 
 TEST_CASE("totals of impaired datagrams exist only if a datagram was impaired") {

@@ -23,12 +23,13 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-Bytes map_with(std::uint8_t tile) {
+Bytes make_map_with_tile(std::uint8_t tile) {
     map::test::MapBuilder builder{4, 4};
     return builder.set_game(1, 1, tile).build();
 }
 
-MapAnnouncement announce(const std::string& name, const Bytes& bytes, bool with_sha256 = true) {
+MapAnnouncement make_announcement(const std::string& name, const Bytes& bytes,
+                                  bool with_sha256 = true) {
     const map::Identity identity = map::identify(bytes);
     MapAnnouncement announcement{
         .name = name, .crc = identity.crc, .size = static_cast<std::int64_t>(bytes.size())};
@@ -52,7 +53,7 @@ std::size_t count_files_in(const std::string& folder) {
 } // namespace
 
 TEST_CASE("a map is found by its checksum, under each possible file name") {
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const map::Identity identity = map::identify(bytes);
 
     struct Row {
@@ -74,7 +75,8 @@ TEST_CASE("a map is found by its checksum, under each possible file name") {
         const TemporaryFolder empty;
         write_map_file(folder.file(row.file), bytes);
         MapFolders maps{{empty.path(), folder.path()}};
-        const MapSearchResult found = maps.find_map(announce("dm1", bytes, row.with_sha256));
+        const MapSearchResult found =
+            maps.find_map(make_announcement("dm1", bytes, row.with_sha256));
         CHECK(found.status == MapStatus::found);
         CHECK(found.physics != nullptr);
         CHECK(found.sha256 == identity.sha256);
@@ -82,14 +84,14 @@ TEST_CASE("a map is found by its checksum, under each possible file name") {
 }
 
 TEST_CASE("a map that cannot be used is reported with the reason") {
-    const Bytes good = map_with(1);
+    const Bytes good = make_map_with_tile(1);
     const std::string text = "this is no map, whatever its name says";
     const Bytes no_map{reinterpret_cast<const std::byte*>(text.data()),
                        reinterpret_cast<const std::byte*>(text.data()) + text.size()};
     Bytes cut = good;
     cut.resize(cut.size() / 2);
     const TemporaryFolder folder;
-    write_map_file(folder.file("other.map"), map_with(2));
+    write_map_file(folder.file("other.map"), make_map_with_tile(2));
     write_map_file(folder.file("nonsense.map"), no_map);
     write_map_file(folder.file("cut.map"), cut);
     std::filesystem::create_directory(folder.file("folder.map"));
@@ -101,16 +103,16 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
     };
 
     const Row rows[] = {
-        {announce("missing", good), MapStatus::not_found, ""},
-        {announce("folder", good), MapStatus::not_found, ""},
-        {announce("other", good), MapStatus::other_version, "other.map has crc"},
-        {announce("other", good, false), MapStatus::other_version, "other.map has crc"},
-        {announce("nonsense", no_map), MapStatus::unreadable, "nonsense.map"},
-        {announce("cut", cut), MapStatus::unreadable, "offset"},
-        {announce("", good), MapStatus::invalid_name, ""},
-        {announce("../other", map_with(2)), MapStatus::invalid_name, ""},
-        {announce("/etc/passwd", good), MapStatus::invalid_name, ""},
-        {announce(std::string{"a\0b", 3}, good), MapStatus::invalid_name, ""},
+        {make_announcement("missing", good), MapStatus::not_found, ""},
+        {make_announcement("folder", good), MapStatus::not_found, ""},
+        {make_announcement("other", good), MapStatus::other_version, "other.map has crc"},
+        {make_announcement("other", good, false), MapStatus::other_version, "other.map has crc"},
+        {make_announcement("nonsense", no_map), MapStatus::unreadable, "nonsense.map"},
+        {make_announcement("cut", cut), MapStatus::unreadable, "offset"},
+        {make_announcement("", good), MapStatus::invalid_name, ""},
+        {make_announcement("../other", make_map_with_tile(2)), MapStatus::invalid_name, ""},
+        {make_announcement("/etc/passwd", good), MapStatus::invalid_name, ""},
+        {make_announcement(std::string{"a\0b", 3}, good), MapStatus::invalid_name, ""},
     };
     MapFolders maps{{folder.path(), folder.file("no such folder")}};
     for (const Row& row : rows) {
@@ -124,8 +126,8 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
 }
 
 TEST_CASE("a map of another version is found by the checksum announced to a 0.7 client, too") {
-    const Bytes bytes = map_with(1);
-    MapAnnouncement announcement = announce("dm1", map_with(2));
+    const Bytes bytes = make_map_with_tile(1);
+    MapAnnouncement announcement = make_announcement("dm1", make_map_with_tile(2));
     announcement.fits_any_version = true;
     const TemporaryFolder folder;
     write_map_file(folder.file("dm1.map"), bytes);
@@ -134,39 +136,40 @@ TEST_CASE("a map of another version is found by the checksum announced to a 0.7 
     REQUIRE(found.physics != nullptr);
     CHECK(maps.find_loaded_map(*announcement.sha256).physics == found.physics);
     CHECK(maps.find_loaded_map(map::identify(bytes).sha256).physics == found.physics);
-    CHECK(maps.find_loaded_map(map::identify(map_with(3)).sha256).physics == nullptr);
+    CHECK(maps.find_loaded_map(map::identify(make_map_with_tile(3)).sha256).physics == nullptr);
 }
 
 TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") {
     constexpr std::size_t kKept = 16;
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const auto name = [](std::size_t i) { return "map" + std::to_string(i); };
     const TemporaryFolder folder;
     MapFolders maps{{folder.path()}};
     for (std::size_t i = 0; i <= kKept; ++i) {
         write_map_file(folder.file(name(i) + ".map"), bytes);
-        REQUIRE(maps.find_map(announce(name(i), bytes)).status == MapStatus::found);
+        REQUIRE(maps.find_map(make_announcement(name(i), bytes)).status == MapStatus::found);
     }
     for (std::size_t i = 0; i <= kKept; ++i) {
         std::filesystem::remove(folder.file(name(i) + ".map"));
     }
-    CHECK(maps.find_map(announce(name(0), bytes)).status == MapStatus::not_found);
-    const MapSearchResult once = maps.find_map(announce(name(1), bytes));
+    CHECK(maps.find_map(make_announcement(name(0), bytes)).status == MapStatus::not_found);
+    const MapSearchResult once = maps.find_map(make_announcement(name(1), bytes));
     CHECK(once.status == MapStatus::found);
-    CHECK(once.physics == maps.find_map(announce(name(1), bytes)).physics);
-    CHECK(maps.find_map(announce(name(kKept), bytes)).status == MapStatus::found);
-    CHECK(maps.find_map(announce(name(kKept), bytes, false)).status == MapStatus::not_found);
+    CHECK(once.physics == maps.find_map(make_announcement(name(1), bytes)).physics);
+    CHECK(maps.find_map(make_announcement(name(kKept), bytes)).status == MapStatus::found);
+    CHECK(maps.find_map(make_announcement(name(kKept), bytes, false)).status ==
+          MapStatus::not_found);
 }
 
 TEST_CASE("a loaded map is found by its file's checksum, with the file if that is kept") {
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
     write_map_file(folder.file("one.map"), bytes);
     for (const bool includes_file_bytes : {false, true}) {
         MapFolders maps{{folder.path()}, {.includes_file_bytes = includes_file_bytes}};
         const auto sha256 = map::identify(bytes).sha256;
         CHECK(maps.find_loaded_map(sha256).physics == nullptr);
-        const MapSearchResult found = maps.find_map(announce("one", bytes));
+        const MapSearchResult found = maps.find_map(make_announcement("one", bytes));
         CHECK(maps.find_loaded_map(sha256).physics == found.physics);
         const auto file = maps.find_loaded_map(sha256).file_bytes;
         CHECK((file != nullptr) == includes_file_bytes);
@@ -175,21 +178,21 @@ TEST_CASE("a loaded map is found by its file's checksum, with the file if that i
 }
 
 TEST_CASE("a missing map is searched for again") {
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
     MapFolders maps{{folder.path()}};
-    CHECK(maps.find_map(announce("dm1", bytes)).status == MapStatus::not_found);
+    CHECK(maps.find_map(make_announcement("dm1", bytes)).status == MapStatus::not_found);
     write_map_file(folder.file("dm1.map"), bytes);
-    CHECK(maps.find_map(announce("dm1", bytes)).status == MapStatus::found);
+    CHECK(maps.find_map(make_announcement("dm1", bytes)).status == MapStatus::found);
 }
 
 TEST_CASE("a received map is stored under the game's file name, and found again") {
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const map::Identity identity = map::identify(bytes);
     for (const bool with_sha256 : {false, true}) {
         CAPTURE(with_sha256);
         const TemporaryFolder cache;
-        const MapAnnouncement announcement = announce("dm1", bytes, with_sha256);
+        const MapAnnouncement announcement = make_announcement("dm1", bytes, with_sha256);
         MapFolders maps{{}, {.cache = cache.path()}};
         CHECK(maps.find_stored_map(announcement).status == MapStatus::not_found);
         const MapSearchResult kept = maps.store_map(announcement, bytes);
@@ -215,9 +218,9 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
 }
 
 TEST_CASE("a received map that is not the announced one is neither used nor stored") {
-    const Bytes bytes = map_with(1);
-    const Bytes other = map_with(2);
-    MapAnnouncement wrong_sha256 = announce("dm1", bytes);
+    const Bytes bytes = make_map_with_tile(1);
+    const Bytes other = make_map_with_tile(2);
+    MapAnnouncement wrong_sha256 = make_announcement("dm1", bytes);
     wrong_sha256.sha256->front() ^= 1U;
 
     struct Row {
@@ -227,10 +230,10 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
     };
 
     const Row rows[] = {
-        {announce("dm1", bytes), other, MapStatus::other_version},
-        {announce("dm1", bytes), {}, MapStatus::other_version},
+        {make_announcement("dm1", bytes), other, MapStatus::other_version},
+        {make_announcement("dm1", bytes), {}, MapStatus::other_version},
         {wrong_sha256, bytes, MapStatus::other_version},
-        {announce("../dm1", bytes), bytes, MapStatus::invalid_name},
+        {make_announcement("../dm1", bytes), bytes, MapStatus::invalid_name},
     };
     for (const Row& row : rows) {
         CAPTURE(row.announcement.name);
@@ -247,10 +250,10 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
 }
 
 TEST_CASE("an unwritable cache is reported, and the map is still used") {
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
     write_text(folder.file("plain"), "");
-    const MapAnnouncement announcement = announce("dm1", bytes);
+    const MapAnnouncement announcement = make_announcement("dm1", bytes);
     // A folder has the name that the file should get.
     const std::string taken = folder.file("taken");
     std::filesystem::create_directories(taken + "/dm1_" + map::to_hex(map::identify(bytes).sha256) +
@@ -267,63 +270,65 @@ TEST_CASE("an unwritable cache is reported, and the map is still used") {
 }
 
 TEST_CASE("a map with several names is loaded only once") {
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
     write_map_file(folder.file("dm1.map"), bytes);
     write_map_file(folder.file("copy.map"), bytes);
     inspect::MemoryBudget memory;
     {
         MapFolders maps{{folder.path()}, {.memory = &memory}};
-        const MapSearchResult first = maps.find_map(announce("dm1", bytes));
+        const MapSearchResult first = maps.find_map(make_announcement("dm1", bytes));
         const std::size_t once = memory.used_bytes();
         CHECK(once == first.physics->memory_bytes());
-        CHECK(maps.find_map(announce("dm1", bytes, false)).physics == first.physics);
-        CHECK(maps.find_map(announce("copy", bytes)).physics == first.physics);
-        CHECK(maps.store_map(announce("again", bytes), bytes).physics == first.physics);
+        CHECK(maps.find_map(make_announcement("dm1", bytes, false)).physics == first.physics);
+        CHECK(maps.find_map(make_announcement("copy", bytes)).physics == first.physics);
+        CHECK(maps.store_map(make_announcement("again", bytes), bytes).physics == first.physics);
         CHECK(memory.used_bytes() == once);
 
         maps.free_unused_maps(); // the map is still used
         CHECK(memory.used_bytes() == once);
-        CHECK(maps.find_stored_map(announce("dm1", bytes)).status == MapStatus::found);
+        CHECK(maps.find_stored_map(make_announcement("dm1", bytes)).status == MapStatus::found);
     }
     CHECK(memory.used_bytes() == 0);
 }
 
 TEST_CASE("unused maps are dropped when memory is needed") {
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     inspect::MemoryBudget memory;
     MapFolders maps{{}, {.memory = &memory}};
     for (const char* name : {"dm1", "the same"}) {
-        CHECK(maps.store_map(announce(name, bytes), bytes).status == MapStatus::found);
+        CHECK(maps.store_map(make_announcement(name, bytes), bytes).status == MapStatus::found);
     }
     CHECK(memory.used_bytes() != 0);
     maps.free_unused_maps();
     CHECK(memory.used_bytes() == 0);
-    CHECK(maps.find_stored_map(announce("dm1", bytes)).status == MapStatus::not_found);
+    CHECK(maps.find_stored_map(make_announcement("dm1", bytes)).status == MapStatus::not_found);
 }
 
 TEST_CASE("a cache stores only valid maps, and no more than its quota") {
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder cache;
     MapFolders maps{{}, {.cache = cache.path(), .max_cache_bytes = bytes.size() + 10}};
 
     const Bytes broken{std::byte{'D'}, std::byte{'A'}, std::byte{'T'}, std::byte{'A'}};
-    CHECK(maps.store_map(announce("broken", broken), broken).status == MapStatus::unreadable);
+    CHECK(maps.store_map(make_announcement("broken", broken), broken).status ==
+          MapStatus::unreadable);
     CHECK(count_files_in(cache.path()) == 0);
 
-    CHECK(maps.store_map(announce("dm1", bytes), bytes).detail.empty());
+    CHECK(maps.store_map(make_announcement("dm1", bytes), bytes).detail.empty());
     CHECK(count_files_in(cache.path()) == 1);
-    const MapSearchResult second = maps.store_map(announce("dm2", map_with(2)), map_with(2));
+    const MapSearchResult second =
+        maps.store_map(make_announcement("dm2", make_map_with_tile(2)), make_map_with_tile(2));
     CHECK(second.status == MapStatus::found);
     CHECK(second.detail.find("was not cached in " + cache.path()) != std::string::npos);
     CHECK(count_files_in(cache.path()) == 1);
     // A stored map can be received again.
-    CHECK(maps.store_map(announce("dm1", bytes), bytes).detail.empty());
+    CHECK(maps.store_map(make_announcement("dm1", bytes), bytes).detail.empty());
 }
 
 TEST_CASE("several workers can search for maps at the same time") {
     constexpr std::size_t kThreads = 4;
-    const Bytes bytes = map_with(1);
+    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
     write_map_file(folder.file("dm1.map"), bytes);
     MapFolders maps{{folder.path()}};
@@ -331,7 +336,7 @@ TEST_CASE("several workers can search for maps at the same time") {
     std::vector<std::thread> threads;
     threads.reserve(found.size());
     for (MapSearchResult& each : found) {
-        threads.emplace_back([&] { each = maps.find_map(announce("dm1", bytes)); });
+        threads.emplace_back([&] { each = maps.find_map(make_announcement("dm1", bytes)); });
     }
     for (std::thread& thread : threads) {
         thread.join();

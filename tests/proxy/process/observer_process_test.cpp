@@ -19,7 +19,7 @@ using tw::process::ProcessExit;
 namespace {
 
 /// The arguments that make a child of this test program run one test case.
-std::vector<std::string> this_program(const std::string& test_case) {
+std::vector<std::string> test_case_command(const std::string& test_case) {
     return {"tw_run_test", "--no-skip", "--test-case=" + test_case};
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("a child gets its two descriptors under fixed numbers, and its end is 
     REQUIRE(::pipe2(to.data(), O_CLOEXEC) == 0);
     REQUIRE(::write(to[1], "!", 1) == 1);
     {
-        tw::process::ObserverProcess child{this_program("child: says*"), from[1], to[0]};
+        tw::process::ObserverProcess child{test_case_command("child: says*"), from[1], to[0]};
         const auto ending = child.wait(30s);
         REQUIRE(ending);
         CHECK(describe(*ending) == "exit code 0");
@@ -66,13 +66,13 @@ TEST_CASE("a child gets its two descriptors under fixed numbers, and its end is 
 
 TEST_CASE("the exit code of a child is known, and a child that does not end is killed") {
     const int any = STDERR_FILENO;
-    tw::process::ObserverProcess failing{this_program("child: fails"), any, any};
+    tw::process::ObserverProcess failing{test_case_command("child: fails"), any, any};
     CHECK(failing.wait(30s).value_or(ProcessExit{}).code == 1);
-    tw::process::ObserverProcess staying{this_program("child: stays"), any, any};
+    tw::process::ObserverProcess staying{test_case_command("child: stays"), any, any};
     CHECK_FALSE(staying.wait(0ms));
     staying.kill();
     CHECK(staying.wait(30s).value_or(ProcessExit{}).signal == SIGKILL);
-    const tw::process::ObserverProcess left{this_program("child: stays"), any, any};
+    const tw::process::ObserverProcess left{test_case_command("child: stays"), any, any};
     CHECK(left.id() > 0); // the destructor of `left` kills this child
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("when memory runs out, the system kills the child first") {
     };
     std::array<int, 2> ends{};
     REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
-    tw::process::ObserverProcess child{this_program("child: stays"), ends[0], ends[1]};
+    tw::process::ObserverProcess child{test_case_command("child: stays"), ends[0], ends[1]};
     CHECK(score(std::to_string(child.id())) == std::min(score("self") + 500, 1000));
     child.kill();
     CHECK(child.wait(30s));

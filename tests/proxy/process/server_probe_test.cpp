@@ -32,48 +32,50 @@ using Datagrams = std::vector<Bytes>;
 
 /// A deadline that no machine exceeds: the answer arrives at once.
 constexpr std::chrono::seconds kReplyDeadline{20};
-/// The deadline where no answer is expected.
-constexpr std::chrono::milliseconds kShort{50};
+/// The deadline if no answer is expected.
+constexpr std::chrono::milliseconds kNoReplyDeadline{50};
 
-Bytes connless(std::string_view text) {
+Bytes make_connless_datagram(std::string_view text) {
     return wire::encode_connless(
         test::MessageBuilder{}.text("\xff\xff\xff\xff").text(text).bytes());
 }
 
 /// The part of a server's information that a probe reads.
-Bytes info(std::string_view magic, int token) {
-    return connless(std::string{magic} + std::to_string(token) + '\0' + "0.6.4" + '\0');
+Bytes make_info_answer(std::string_view magic, int token) {
+    return make_connless_datagram(std::string{magic} + std::to_string(token) + '\0' + "0.6.4" +
+                                  '\0');
 }
 
 /// Receives requests on a port chosen by the system and sends the test's answers.
 class FakeServer {
   public:
     /// Returns the answers to a request.
-    using Answer = std::function<Datagrams(std::span<const std::byte> request)>;
+    using AnswerFunction = std::function<Datagrams(std::span<const std::byte> request)>;
     /// Returns the answers to a request with this token.
-    using TokenAnswer = std::function<Datagrams(int token)>;
+    using TokenAnswerFunction = std::function<Datagrams(int token)>;
 
-    FakeServer(asio::io_context& io, Answer answer,
+    FakeServer(asio::io_context& io, AnswerFunction answer,
                const asio::ip::address& address = asio::ip::address_v4::loopback())
         : socket_{io, {address, 0}}, answer_{std::move(answer)} {
-        receive();
+        receive_next_request();
     }
 
-    FakeServer(asio::io_context& io, TokenAnswer answer,
+    FakeServer(asio::io_context& io, TokenAnswerFunction answer,
                const asio::ip::address& address = asio::ip::address_v4::loopback())
-        : FakeServer{io, Answer{[answer = std::move(answer)](std::span<const std::byte> request) {
-                         return answer(std::to_integer<int>(request.back()));
-                     }},
-                     address} {}
+        : FakeServer{
+              io, AnswerFunction{[answer = std::move(answer)](std::span<const std::byte> request) {
+                  return answer(std::to_integer<int>(request.back()));
+              }},
+              address} {}
 
     [[nodiscard]] Udp::endpoint endpoint() const { return socket_.local_endpoint(); }
 
-    [[nodiscard]] int requests() const { return requests_; }
+    [[nodiscard]] int num_requests() const { return requests_; }
 
     void close() { socket_.close(); }
 
   private:
-    void receive() {
+    void receive_next_request() {
         socket_.async_receive_from(
             asio::buffer(buffer_), from_,
             [this](const boost::system::error_code& error, std::size_t size) {
@@ -85,20 +87,20 @@ class FakeServer {
                     boost::system::error_code ignored;
                     socket_.send_to(asio::buffer(bytes), from_, 0, ignored);
                 }
-                receive();
+                receive_next_request();
             });
     }
 
     Udp::socket socket_;
-    Answer answer_;
+    AnswerFunction answer_;
     Udp::endpoint from_;
     std::array<std::byte, 1024> buffer_{};
     int requests_ = 0;
 };
 
 /// Sends one request. Returns whether it was answered; nullopt if the callback was not called.
-std::optional<bool> answers_request(FakeServer::TokenAnswer answer,
-                                    std::chrono::milliseconds deadline) {
+std::optional<bool> is_request_answered(FakeServer::TokenAnswerFunction answer,
+                                        std::chrono::milliseconds deadline) {
     asio::io_context io;
     FakeServer server{io, std::move(answer)};
     ServerProbe probe{io, server.endpoint(), deadline};
@@ -132,8 +134,9 @@ TEST_CASE("a socket on the unspecified address is reached at loopback") {
 TEST_CASE("a server's information in any of its forms is an answer") {
     for (const std::string_view magic : {"inf3", "dtsf", "iext"}) {
         CAPTURE(magic);
-        CHECK(answers_request([&](int token) { return Datagrams{info(magic, token)}; },
-                              kReplyDeadline) == true);
+        CHECK(is_request_answered(
+                  [&](int token) { return Datagrams{make_info_answer(magic, token)}; },
+                  kReplyDeadline) == true);
     }
 }
 
@@ -147,37 +150,41 @@ TEST_CASE("datagrams that only resemble an answer are ignored") {
         {"nothing", [](int) { return Bytes{}; }},
         {"one byte", [](int) { return Bytes(1); }},
         {"zeros", [](int) { return Bytes(1400); }},
-        {"the wrong token", [](int token) { return info("inf3", token + 1); }},
-        {"the token and more digits", [](int token) { return info("inf3", token * 10); }},
-        {"no token", [](int) { return connless("inf3"); }},
+        {"the wrong token", [](int token) { return make_info_answer("inf3", token + 1); }},
+        {"the token and more digits",
+         [](int token) { return make_info_answer("inf3", token * 10); }},
+        {"no token", [](int) { return make_connless_datagram("inf3"); }},
         {"a token without its end",
-         [](int token) { return connless("inf3" + std::to_string(token)); }},
-        {"magic cut", [](int) { return connless("in"); }},
-        {"another magic", [](int token) { return info("nope", token); }},
-        {"a request", [](int token) { return connless("gie3" + std::to_string(token)); }},
-        {"as long as can be", [](int) { return connless(std::string(1380, '9')); }},
+         [](int token) { return make_connless_datagram("inf3" + std::to_string(token)); }},
+        {"magic cut", [](int) { return make_connless_datagram("in"); }},
+        {"another magic", [](int token) { return make_info_answer("nope", token); }},
+        {"a request",
+         [](int token) { return make_connless_datagram("gie3" + std::to_string(token)); }},
+        {"as long as can be", [](int) { return make_connless_datagram(std::string(1380, '9')); }},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(answers_request([&](int token) { return Datagrams{row.answer(token)}; }, kShort) ==
-              false);
+        CHECK(is_request_answered([&](int token) { return Datagrams{row.answer(token)}; },
+                                  kNoReplyDeadline) == false);
     }
 }
 
 TEST_CASE("an answer after invalid datagrams still counts") {
-    CHECK(answers_request(
+    CHECK(is_request_answered(
               [](int token) {
-                  return Datagrams{Bytes(3), info("inf3", token + 1), info("inf3", token)};
+                  return Datagrams{Bytes(3), make_info_answer("inf3", token + 1),
+                                   make_info_answer("inf3", token)};
               },
               kReplyDeadline) == true);
 }
 
 TEST_CASE("a lost request is repeated") {
     int number = 0;
-    CHECK(
-        answers_request(
-            [&](int token) { return ++number < 2 ? Datagrams{} : Datagrams{info("inf3", token)}; },
-            kReplyDeadline) == true);
+    CHECK(is_request_answered(
+              [&](int token) {
+                  return ++number < 2 ? Datagrams{} : Datagrams{make_info_answer("inf3", token)};
+              },
+              kReplyDeadline) == true);
 }
 
 TEST_CASE("a server that supports only 0.7 answers after the token exchange") {
@@ -229,7 +236,7 @@ TEST_CASE("a server that supports only 0.7 answers after the token exchange") {
             info.push_back(static_cast<std::byte>(number));
             return {info};
         };
-        FakeServer server{io, FakeServer::Answer{answer}};
+        FakeServer server{io, FakeServer::AnswerFunction{answer}};
         const auto patience = row.answered ? std::chrono::milliseconds{kReplyDeadline}
                                            : std::chrono::milliseconds{400};
         ServerProbe probe{io, server.endpoint(), patience};
@@ -251,7 +258,7 @@ TEST_CASE("a probe without a server gets no answer") {
         const Udp::socket free{io, {asio::ip::address_v4::loopback(), 0}};
         where = free.local_endpoint();
     }
-    ServerProbe probe{io, where, kShort};
+    ServerProbe probe{io, where, kNoReplyDeadline};
     std::optional<bool> told;
     probe.request([&](bool answered) { told = answered; });
     io.run_for(kReplyDeadline);
@@ -260,7 +267,7 @@ TEST_CASE("a probe without a server gets no answer") {
 
 TEST_CASE("a request during a probe shares its answer") {
     asio::io_context io;
-    FakeServer server{io, [](int token) { return Datagrams{info("inf3", token)}; }};
+    FakeServer server{io, [](int token) { return Datagrams{make_info_answer("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kReplyDeadline};
     int answered = 0;
     int refused = 0;
@@ -277,7 +284,7 @@ TEST_CASE("a request during a probe shares its answer") {
     io.run_for(kReplyDeadline);
     CHECK(answered == static_cast<int>(ServerProbe::kMaxWaitingCallbacks));
     CHECK(refused == static_cast<int>(too_many));
-    CHECK(server.requests() == 1);
+    CHECK(server.num_requests() == 1);
 }
 
 TEST_CASE("a probe can be repeated, also from its callback, with another token") {
@@ -285,7 +292,7 @@ TEST_CASE("a probe can be repeated, also from its callback, with another token")
     std::vector<int> tokens;
     FakeServer server{io, [&](int token) {
                           tokens.push_back(token);
-                          return Datagrams{info("inf3", token)};
+                          return Datagrams{make_info_answer("inf3", token)};
                       }};
     ServerProbe probe{io, server.endpoint(), kReplyDeadline};
     int answers = 0;
@@ -304,8 +311,8 @@ TEST_CASE("a probe can be repeated, also from its callback, with another token")
 
 TEST_CASE("after stop() no callback is called") {
     asio::io_context io;
-    FakeServer server{io, [](int token) { return Datagrams{info("inf3", token)}; }};
-    ServerProbe probe{io, server.endpoint(), kShort};
+    FakeServer server{io, [](int token) { return Datagrams{make_info_answer("inf3", token)}; }};
+    ServerProbe probe{io, server.endpoint(), kNoReplyDeadline};
     bool told = false;
     probe.request([&](bool) { told = true; });
     probe.stop();
@@ -320,25 +327,25 @@ namespace {
 
 using Endpoints = std::vector<Udp::endpoint>;
 
-/// The deadline where no answer is expected.
+/// The deadline if no answer is expected.
 constexpr std::chrono::milliseconds kShortDeadline{200};
 
 /// A server on a port chosen by the system, on a thread of its own. With `answers` false it ignores
 /// all requests.
-class Server {
+class ServerThread {
   public:
-    explicit Server(const char* address, bool answers = true)
+    explicit ServerThread(const char* address, bool answers = true)
         : server_{io_,
                   [answers](int token) {
-                      return answers ? Datagrams{info("inf3", token)} : Datagrams{};
+                      return answers ? Datagrams{make_info_answer("inf3", token)} : Datagrams{};
                   },
                   asio::ip::make_address(address)},
           thread_{[this] { io_.run(); }} {}
 
-    Server(const Server&) = delete;
-    Server& operator=(const Server&) = delete;
+    ServerThread(const ServerThread&) = delete;
+    ServerThread& operator=(const ServerThread&) = delete;
 
-    ~Server() {
+    ~ServerThread() {
         io_.stop();
         thread_.join();
     }
@@ -351,7 +358,7 @@ class Server {
     std::thread thread_;
 };
 
-bool has_v6() {
+bool has_ipv6_loopback() {
     asio::io_context io;
     boost::system::error_code error;
     Udp::socket socket{io, Udp::v6()};
@@ -362,9 +369,9 @@ bool has_v6() {
 } // namespace
 
 TEST_CASE("resolving a name gives the addresses that answer") {
-    const Server first{"127.0.0.1"};
-    const Server second{"127.0.0.2"};
-    const Server silent{"127.0.0.3", false};
+    const ServerThread first{"127.0.0.1"};
+    const ServerThread second{"127.0.0.2"};
+    const ServerThread silent{"127.0.0.3", false};
     const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), second.endpoint().port()};
     const auto all = [](const Endpoints& addresses, std::chrono::milliseconds deadline) {
         return process::find_answering_addresses(addresses, AnswersWanted::all, deadline);
@@ -380,7 +387,7 @@ TEST_CASE("resolving a name gives the addresses that answer") {
 }
 
 TEST_CASE("all addresses are returned if none answers, and a single one without asking") {
-    const Server silent{"127.0.0.1", false};
+    const ServerThread silent{"127.0.0.1", false};
     const Udp::endpoint nobody{asio::ip::make_address("127.0.0.4"), silent.endpoint().port()};
     CHECK(process::find_answering_addresses({}, AnswersWanted::all).empty());
     CHECK(process::find_answering_addresses({silent.endpoint()}, AnswersWanted::one,
@@ -391,11 +398,11 @@ TEST_CASE("all addresses are returned if none answers, and a single one without 
 }
 
 TEST_CASE("a server is found that listens only on the IPv6 address of its name") {
-    if (!has_v6()) {
+    if (!has_ipv6_loopback()) {
         MESSAGE("no IPv6 here");
         return;
     }
-    const Server six{"::1"};
+    const ServerThread six{"::1"};
     const Udp::endpoint four{asio::ip::make_address("127.0.0.1"), six.endpoint().port()};
     CHECK(process::find_answering_addresses({four, six.endpoint()}, AnswersWanted::one,
                                             kReplyDeadline) == Endpoints{six.endpoint()});
@@ -409,10 +416,10 @@ namespace {
 using Change = SilenceDetector::Change;
 
 /// A relay whose totals are read once a second.
-class CounterScript {
+class RelayCounterScript {
   public:
-    Change next_second(std::uint64_t to_server, std::uint64_t from_server,
-                       std::uint64_t refused = 0) {
+    Change advance_second(std::uint64_t to_server, std::uint64_t from_server,
+                          std::uint64_t refused = 0) {
         now_ += std::chrono::seconds{1};
         counters_.directions[0].datagrams += to_server;
         counters_.directions[1].datagrams += from_server;
@@ -432,64 +439,64 @@ class CounterScript {
 } // namespace
 
 TEST_CASE("a silence and its end are reported once each") {
-    CounterScript script;
-    CHECK(script.next_second(0, 0) == Change::none);
-    CHECK(script.next_second(2, 0, 2) == Change::none);
-    CHECK(script.next_second(2, 0, 2) == Change::none);
-    CHECK(script.next_second(2, 0, 2) == Change::none);
-    CHECK(script.next_second(2, 0, 2) == Change::began);
+    RelayCounterScript script;
+    CHECK(script.advance_second(0, 0) == Change::none);
+    CHECK(script.advance_second(2, 0, 2) == Change::none);
+    CHECK(script.advance_second(2, 0, 2) == Change::none);
+    CHECK(script.advance_second(2, 0, 2) == Change::none);
+    CHECK(script.advance_second(2, 0, 2) == Change::began);
     CHECK(script.detector.is_silent());
     CHECK(describe_silence(Change::began, "127.0.0.1:8303", script.detector.silence(),
                            script.now()) ==
           "the server 127.0.0.1:8303 does not answer: 8 datagrams in 3 seconds without an answer, "
           "8 refused: nothing listens there");
     for (int i = 0; i < 60; ++i) {
-        CHECK(script.next_second(2, 0) == Change::none);
+        CHECK(script.advance_second(2, 0) == Change::none);
     }
-    CHECK(script.next_second(0, 0) == Change::none);
+    CHECK(script.advance_second(0, 0) == Change::none);
     CHECK(script.detector.is_silent()); // the last request was not answered
-    CHECK(script.next_second(2, 1) == Change::ended);
+    CHECK(script.advance_second(2, 1) == Change::ended);
     CHECK_FALSE(script.detector.is_silent());
     CHECK(describe_silence(Change::ended, "127.0.0.1:8303", script.detector.silence(),
                            script.now()) ==
           "the server 127.0.0.1:8303 answers again, after 65 seconds and 128 datagrams");
-    CHECK(script.next_second(50, 25) == Change::none);
+    CHECK(script.advance_second(50, 25) == Change::none);
     CHECK(script.detector.silence().unanswered == 0);
 }
 
 TEST_CASE("a server that stops during a game is reported within five seconds") {
-    CounterScript script;
-    CHECK(script.next_second(50, 25) == Change::none);
+    RelayCounterScript script;
+    CHECK(script.advance_second(50, 25) == Change::none);
     int seconds = 1;
-    while (script.next_second(50, 0) != Change::began && seconds < 10) {
+    while (script.advance_second(50, 0) != Change::began && seconds < 10) {
         ++seconds;
     }
     CHECK(seconds <= 5);
     CHECK(script.detector.silence().refused == 0);
-    CHECK(script.next_second(50, 25) == Change::ended);
+    CHECK(script.advance_second(50, 25) == Change::ended);
 }
 
 TEST_CASE("a server that is not silent is not reported") {
-    CounterScript script;
+    RelayCounterScript script;
     SUBCASE("no clients") {
         for (int i = 0; i < 100; ++i) {
-            CHECK(script.next_second(0, 0) == Change::none);
+            CHECK(script.advance_second(0, 0) == Change::none);
         }
     }
     SUBCASE("another client gets answers") {
         for (int i = 0; i < 100; ++i) {
-            CHECK(script.next_second(50, i % 3 == 0 ? 1 : 0) == Change::none);
+            CHECK(script.advance_second(50, i % 3 == 0 ? 1 : 0) == Change::none);
         }
     }
     SUBCASE("a client sends rarely") {
         for (int i = 0; i < 100; ++i) {
-            CHECK(script.next_second(i % 7 == 0 ? 1 : 0, 0) == Change::none);
+            CHECK(script.advance_second(i % 7 == 0 ? 1 : 0, 0) == Change::none);
         }
     }
     SUBCASE("a single burst") {
-        CHECK(script.next_second(1000, 0) == Change::none);
+        CHECK(script.advance_second(1000, 0) == Change::none);
         for (int i = 0; i < 10; ++i) {
-            CHECK(script.next_second(0, 0) == Change::none);
+            CHECK(script.advance_second(0, 0) == Change::none);
         }
     }
 }
@@ -504,7 +511,7 @@ TEST_CASE("a silence is reported only if a probe is unanswered, too") {
         int seconds = 0;
         SilenceDetector::Time now{std::chrono::hours{1}};
         // A client sends requests that no server answers.
-        const auto next_second = [&] {
+        const auto advance_second = [&] {
             counters.directions[0].datagrams += 2;
             now += std::chrono::seconds{1};
             report.report_changes(
@@ -517,11 +524,11 @@ TEST_CASE("a silence is reported only if a probe is unanswered, too") {
             ++seconds;
         };
         while (asked == 0 && seconds < 10) {
-            next_second();
+            advance_second();
         }
         CHECK(asked == 1);
         CHECK(shown == 0);
-        next_second();
+        advance_second();
         CHECK((shown > 0) == !answers);
     }
 }

@@ -19,13 +19,13 @@
 using namespace tw;
 using base::UniqueFd;
 using channel::SharedRunMemory;
-using relay::test::copy_of;
+using relay::test::duplicate_descriptor;
 
 TEST_CASE("the observer reads the data that the relay writes into the shared memory") {
     const SharedRunMemory relay_side{2, relay::Ring::kMinBytes};
     relay_side.data().facts.servers[0].addresses[0].port = 8304;
     relay_side.data().observer_memory.counters[1].sessions_opened.add(3);
-    const SharedRunMemory observer_side{copy_of(relay_side.descriptor())};
+    const SharedRunMemory observer_side{duplicate_descriptor(relay_side.descriptor())};
     CHECK(observer_side.num_threads() == 2);
     CHECK(observer_side.data().facts.servers[0].address().port == 8304);
     CHECK(relay::totals(observer_side.data().observer_memory).sessions_opened == 3);
@@ -56,9 +56,9 @@ TEST_CASE("the shared memory cannot be truncated, and other memory is rejected")
     CHECK_THROWS_AS(SharedRunMemory{UniqueFd{::memfd_create("unsealed", MFD_CLOEXEC)}},
                     std::system_error);
     const auto small = base::SharedMemory::create(4096);
-    CHECK_THROWS_AS(SharedRunMemory{copy_of(small.descriptor())}, std::runtime_error);
+    CHECK_THROWS_AS(SharedRunMemory{duplicate_descriptor(small.descriptor())}, std::runtime_error);
     const auto zeroed = base::SharedMemory::create(std::size_t{1} << 20U);
-    CHECK_THROWS_AS(SharedRunMemory{copy_of(zeroed.descriptor())}, std::runtime_error);
+    CHECK_THROWS_AS(SharedRunMemory{duplicate_descriptor(zeroed.descriptor())}, std::runtime_error);
 }
 
 TEST_CASE("a misbehaving consumer cannot make the producer write outside the ring") {

@@ -21,21 +21,21 @@ namespace {
 using tw::process::SignalReceiver;
 
 /// Restores the signal mask at the end of a test.
-class RestoredMask {
+class SignalMaskRestorer {
   public:
-    RestoredMask() { ::pthread_sigmask(SIG_SETMASK, nullptr, &before_); }
+    SignalMaskRestorer() { ::pthread_sigmask(SIG_SETMASK, nullptr, &before_); }
 
-    ~RestoredMask() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    ~SignalMaskRestorer() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-    RestoredMask(const RestoredMask&) = delete;
-    RestoredMask& operator=(const RestoredMask&) = delete;
+    SignalMaskRestorer(const SignalMaskRestorer&) = delete;
+    SignalMaskRestorer& operator=(const SignalMaskRestorer&) = delete;
 
   private:
     sigset_t before_{};
 };
 
 TEST_CASE("signals are received in order, also those sent before set_handler()") {
-    const RestoredMask mask;
+    const SignalMaskRestorer mask;
     boost::asio::io_context io{1};
     SignalReceiver signals{io, {SIGUSR1, SIGUSR2}};
     std::vector<int> taken;
@@ -53,7 +53,7 @@ TEST_CASE("signals are received in order, also those sent before set_handler()")
 }
 
 TEST_CASE("an ignored signal is still received") {
-    const RestoredMask mask;
+    const SignalMaskRestorer mask;
     const auto before = std::signal(SIGUSR1, SIG_IGN);
     boost::asio::io_context io{1};
     SignalReceiver signals{io, {SIGUSR1}};
@@ -76,7 +76,7 @@ constexpr bool kNeedsDescriptors = false;
 #endif
 
 TEST_CASE("an error is thrown if no descriptor is left" * doctest::skip(kNeedsDescriptors)) {
-    const RestoredMask mask;
+    const SignalMaskRestorer mask;
     boost::asio::io_context io{1};
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using tw::process::read_or_create_key;
 using tw::test::TemporaryFolder;
 
-mode_t mode_of(const fs::path& path) {
+mode_t permission_bits_of(const fs::path& path) {
     struct stat info {};
 
     REQUIRE(::stat(path.c_str(), &info) == 0);
@@ -28,8 +28,8 @@ TEST_CASE("a key is stored readable by its owner only, and reused by the next ru
     const auto state = fs::path{folder.file("made/twscope")};
     const auto first = read_or_create_key(state, "key");
     CHECK(first.warning.empty());
-    CHECK(mode_of(state) == 0700);
-    CHECK(mode_of(state / "key") == 0600);
+    CHECK(permission_bits_of(state) == 0700);
+    CHECK(permission_bits_of(state / "key") == 0600);
     CHECK(read_or_create_key(state, "key").key == first.key);
     CHECK(read_or_create_key(state, "other").key != first.key);
     CHECK(std::distance(fs::directory_iterator{state}, fs::directory_iterator{}) == 2);

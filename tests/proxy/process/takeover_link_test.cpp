@@ -29,7 +29,7 @@ using tw::test::TemporaryFolder;
 
 constexpr std::chrono::seconds kLinkDeadline{10};
 
-std::size_t open_descriptors() {
+std::size_t count_open_descriptors() {
     std::size_t count = 0;
     for (const auto& entry : std::filesystem::directory_iterator{"/proc/self/fd"}) {
         count += entry.path().empty() ? 0U : 1U;
@@ -40,8 +40,8 @@ std::size_t open_descriptors() {
 TEST_CASE("messages arrive whole and in order, with their descriptors") {
     const TemporaryFolder folder;
     const auto file = TakeoverSocket::path_of(folder.path(), "127.0.0.1:8303");
-    const auto door = TakeoverSocket::open(file);
-    REQUIRE(door);
+    const auto takeover_socket = TakeoverSocket::open(file);
+    REQUIRE(takeover_socket);
 
     struct stat found {};
 
@@ -49,9 +49,9 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
     CHECK((found.st_mode & 0777U) == 0600U);
     auto asking = TakeoverSocket::connect(file);
     REQUIRE(asking);
-    auto answering = door->accept();
+    auto answering = takeover_socket->accept();
     REQUIRE(answering);
-    CHECK_FALSE(door->accept());
+    CHECK_FALSE(takeover_socket->accept());
     CHECK(asking->is_trusted());
     CHECK(answering->is_trusted());
     const auto deadline = Clock::now() + kLinkDeadline;
@@ -62,7 +62,7 @@ TEST_CASE("messages arrive whole and in order, with their descriptors") {
           5 * tw::base::kMaxPacketDescriptors + 1}) {
         for (const std::size_t length :
              {std::size_t{0}, std::size_t{1}, TakeoverLink::kMaxPacketBytes, body.size()}) {
-            const std::vector<int> descriptors(number, door->descriptor());
+            const std::vector<int> descriptors(number, takeover_socket->descriptor());
             const auto bytes = std::span{body}.first(length);
             bool sent = false;
             std::thread other{[&] {
@@ -104,7 +104,7 @@ TEST_CASE(
     const auto deadline = Clock::now() + kLinkDeadline;
     SUBCASE("too many descriptors in a packet") {
         constexpr std::size_t kMany = 250;
-        const std::size_t before = open_descriptors();
+        const std::size_t before = count_open_descriptors();
         alignas(cmsghdr) std::array<char, CMSG_SPACE(kMany * sizeof(int))> control{};
         char byte = 1;
         iovec part{&byte, 1};
@@ -124,7 +124,7 @@ TEST_CASE(
         REQUIRE(::sendmsg(raw.get(), &header, 0) == 1);
         CHECK_FALSE(link.receive(deadline));
         CHECK(link.is_closed());
-        CHECK(open_descriptors() == before); // all were closed again
+        CHECK(count_open_descriptors() == before); // all were closed again
     }
     const auto send = [&](std::uint8_t head, std::size_t length) {
         std::vector<std::byte> packet(length, std::byte{head});
@@ -182,11 +182,11 @@ TEST_CASE("the socket file of an ended run is replaced, that of a running one is
     CHECK_FALSE(TakeoverSocket::connect(file));
     CHECK(errno == ECONNREFUSED);
     {
-        const auto door = TakeoverSocket::open(file);
-        REQUIRE(door);
+        const auto takeover_socket = TakeoverSocket::open(file);
+        REQUIRE(takeover_socket);
         CHECK_FALSE(TakeoverSocket::open(file));
         CHECK(errno == EADDRINUSE);
-        const TakeoverSocket next{file, UniqueFd{::dup(door->descriptor())}};
+        const TakeoverSocket next{file, UniqueFd{::dup(takeover_socket->descriptor())}};
         CHECK(TakeoverSocket::connect(file));
     }
     CHECK_FALSE(std::filesystem::exists(file));
@@ -197,10 +197,10 @@ TEST_CASE("a socket's path may be longer than a socket address") {
     const auto deep = std::filesystem::path{folder.path()} / std::string(100, 'd');
     std::filesystem::create_directory(deep);
     const auto file = TakeoverSocket::path_of(deep, "127.0.0.1:8303");
-    const auto door = TakeoverSocket::open(file);
-    REQUIRE(door);
+    const auto takeover_socket = TakeoverSocket::open(file);
+    REQUIRE(takeover_socket);
     CHECK(TakeoverSocket::connect(file));
-    CHECK(door->accept());
+    CHECK(takeover_socket->accept());
 }
 
 TEST_CASE("a process of another user is not trusted") {
@@ -211,8 +211,8 @@ TEST_CASE("a process of another user is not trusted") {
     std::array<int, 2> pipe{};
     const TemporaryFolder folder;
     const auto file = TakeoverSocket::path_of(folder.path(), "a");
-    const auto door = TakeoverSocket::open(file);
-    REQUIRE(door);
+    const auto takeover_socket = TakeoverSocket::open(file);
+    REQUIRE(takeover_socket);
     // The file and its folder allow that user to connect.
     REQUIRE(::chmod(folder.path().c_str(), 0755) == 0);
     REQUIRE(::chmod(file.c_str(), 0666) == 0);
@@ -230,7 +230,7 @@ TEST_CASE("a process of another user is not trusted") {
     int status = 0;
     const auto deadline = Clock::now() + kLinkDeadline;
     std::optional<TakeoverLink> asked;
-    while (!(asked = door->accept()) && Clock::now() < deadline) {
+    while (!(asked = takeover_socket->accept()) && Clock::now() < deadline) {
     }
     CHECK(asked);
     CHECK_FALSE((asked && asked->is_trusted()));

@@ -16,12 +16,12 @@ using relay::Relay;
 using relay::ServerIndex;
 using relay::ServerOptions;
 
-TakeoverLink::Time short_deadline() {
+TakeoverLink::Time message_deadline() {
     return Clock::now() + kMaxWait;
 }
 
-ServerOptions server_options_for(const Udp::endpoint& server) {
-    return options_for(server).server;
+ServerOptions server_options_on_any_port(const Udp::endpoint& server) {
+    return make_relay_options(server).server;
 }
 
 RunningRelay::RunningRelay(const std::vector<std::string>& names,
@@ -31,7 +31,8 @@ RunningRelay::RunningRelay(const std::vector<std::string>& names,
     for (std::size_t i = 0; i < names.size(); ++i) {
         if (i > 0) {
             other_servers.push_back(std::make_unique<EchoServer>());
-            std::ignore = relay->add_server(server_options_for(other_servers.back()->endpoint()));
+            std::ignore =
+                relay->add_server(server_options_on_any_port(other_servers.back()->endpoint()));
         }
         takeover_servers.push_back({.number = static_cast<ServerIndex>(i),
                                     .name = names[i],
@@ -81,18 +82,18 @@ TakeoverLink RunningRelay::connect_when_free() const {
     }
 }
 
-bool RunningRelay::echoes(Peer& client, ServerIndex server_index) const {
-    const Bytes sent = payload(40, 1);
+bool RunningRelay::echoes_datagram(Peer& client, ServerIndex server_index) const {
+    const Bytes sent = make_payload(40, 1);
     client.send(sent, relay->listen_endpoints(server_index)[0]);
     const auto echoed = client.receive();
     return echoed && *echoed == sent;
 }
 
-std::vector<ConfiguredServer> RunningRelay::configured() const {
+std::vector<ConfiguredServer> RunningRelay::configured_servers() const {
     std::vector<ConfiguredServer> all;
     for (const auto& each : takeover_servers) {
         const auto leads_to = to_asio(relay->server_endpoint(each.number));
-        all.push_back({.name = each.name, .options = server_options_for(leads_to)});
+        all.push_back({.name = each.name, .options = server_options_on_any_port(leads_to)});
         all.back().options.listen = relay->listen_endpoints(each.number);
     }
     return all;

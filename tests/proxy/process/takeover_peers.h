@@ -17,12 +17,12 @@
 
 namespace tw::process::peers {
 
-/// Returns the deadline for a message that is expected at once.
-[[nodiscard]] TakeoverLink::Time short_deadline();
+/// Returns a short deadline from now, for a message that is expected at once.
+[[nodiscard]] TakeoverLink::Time message_deadline();
 
 /// Returns a relay's options for this server, with a listening port that the system chooses.
 [[nodiscard]] tw::relay::ServerOptions
-server_options_for(const tw::relay::test::Udp::endpoint& server);
+server_options_on_any_port(const tw::relay::test::Udp::endpoint& server);
 
 /// A running relay from which another relay can take over.
 class RunningRelay {
@@ -42,10 +42,10 @@ class RunningRelay {
     [[nodiscard]] TakeoverLink connect() const;
     /// Connects repeatedly until the relay has noticed the end of the previous connection.
     [[nodiscard]] TakeoverLink connect_when_free() const;
-    [[nodiscard]] bool echoes(tw::relay::test::Peer& client,
-                              tw::relay::ServerIndex server_index = 0) const;
+    [[nodiscard]] bool echoes_datagram(tw::relay::test::Peer& client,
+                                       tw::relay::ServerIndex server_index = 0) const;
     /// Returns the servers in the form of a configuration.
-    [[nodiscard]] std::vector<ConfiguredServer> configured() const;
+    [[nodiscard]] std::vector<ConfiguredServer> configured_servers() const;
     /// Runs `what` on the responder's thread and waits until it has returned.
     void run_on_io_thread(const std::function<void()>& what);
     /// Ends this relay after the new relay has reported that it forwards.
@@ -56,7 +56,7 @@ class RunningRelay {
     tw::relay::test::EchoServer server;
     std::vector<std::unique_ptr<tw::relay::test::EchoServer>> other_servers;
     std::vector<TakeoverServer> takeover_servers;
-    tw::relay::Options options = tw::relay::test::options_for(server.endpoint());
+    tw::relay::Options options = tw::relay::test::make_relay_options(server.endpoint());
     boost::asio::io_context io;
     std::unique_ptr<tw::relay::Relay> relay;
     std::optional<TakeoverResponder> responder;
@@ -70,7 +70,7 @@ class RunningRelay {
 make_new_relay(TakeoverRequester& requester, tw::relay::Options options,
                const std::vector<ConfiguredServer>& servers);
 
-/// Returns a requester, after the previous one's connection has ended.
+/// Returns a requester as soon as the connection of the previous requester has ended.
 [[nodiscard]] std::unique_ptr<TakeoverRequester> make_requester(const std::filesystem::path& file);
 
 } // namespace tw::process::peers

@@ -28,7 +28,7 @@ using tw::relay::ServerIndex;
 using tw::relay::ServerOptions;
 using tw::relay::TakeoverError;
 
-std::size_t num_sessions(const TakeoverState& state) {
+std::size_t count_sessions(const TakeoverState& state) {
     std::size_t sum = 0;
     for (const tw::relay::HandedOverServer& server : state.relay.servers) {
         sum += server.sessions.size();
@@ -39,20 +39,20 @@ std::size_t num_sessions(const TakeoverState& state) {
 TEST_CASE("a relay takes over from another, and a third one from that relay") {
     RunningRelay running;
     Peer client;
-    REQUIRE(running.echoes(client));
+    REQUIRE(running.echoes_datagram(client));
     TakeoverRequester requester{running.file};
     CHECK(requester.offer().observer == 5);
-    auto any_port = running.configured();
+    auto any_port = running.configured_servers();
     any_port[0].options.listen[0].port(0);
     const auto next = make_new_relay(requester, running.options, any_port);
     CHECK(next->listen_endpoints() == running.relay->listen_endpoints());
     const TakeoverState state = requester.take_sessions(*next);
-    CHECK(num_sessions(state) == 1);
+    CHECK(count_sessions(state) == 1);
     CHECK(state.last_recorded_session == 9);
     next->start();
     requester.confirm_forwarding();
     running.finish_after_takeover();
-    CHECK(running.echoes(client));
+    CHECK(running.echoes_datagram(client));
     CHECK(next->counters().sessions_opened == 1);
     CHECK_FALSE(requester.receive_end_report());
     boost::asio::post(running.io, [&] { running.responder->report_end(11); });
@@ -67,14 +67,14 @@ TEST_CASE("a relay takes over from another, and a third one from that relay") {
 TEST_CASE("if a host name has a new address, players stay at the old server while it answers") {
     RunningRelay running;
     Peer client;
-    REQUIRE(running.echoes(client));
+    REQUIRE(running.echoes_datagram(client));
     EchoServer elsewhere;
     std::unique_ptr<TakeoverRequester> requester;
     std::unique_ptr<Relay> next;
-    const auto take = [&](const std::string& host) {
+    const auto take_sessions_at = [&](const std::string& host) {
         requester.reset();
         requester = make_requester(running.file);
-        auto servers = running.configured();
+        auto servers = running.configured_servers();
         servers[0].options.host = host;
         auto begun = requester->prepare_server(servers[0], 0);
         Options options = running.options;
@@ -84,25 +84,27 @@ TEST_CASE("if a host name has a new address, players stay at the old server whil
                                        std::move(begun.listening));
         return requester->take_sessions(*next);
     };
-    CHECK_THROWS_AS(std::ignore = take("other.test"), TakeoverError);
-    CHECK_THROWS_AS(std::ignore = take("127.0.0.1"), TakeoverError);
-    CHECK(running.echoes(client));
+    CHECK_THROWS_AS(std::ignore = take_sessions_at("other.test"), TakeoverError);
+    CHECK_THROWS_AS(std::ignore = take_sessions_at("127.0.0.1"), TakeoverError);
+    CHECK(running.echoes_datagram(client));
     running.run_on_io_thread([&] {
-        running.takeover_servers[0].host_name = host_and_port(
-            {.host = "game.test", .port = running.configured()[0].options.port, .listen = {}});
+        running.takeover_servers[0].host_name =
+            host_and_port({.host = "game.test",
+                           .port = running.configured_servers()[0].options.port,
+                           .listen = {}});
     });
-    CHECK(num_sessions(take("game.test")) == 1);
+    CHECK(count_sessions(take_sessions_at("game.test")) == 1);
     next->start();
     requester->confirm_forwarding();
     running.finish_after_takeover();
-    CHECK(running.echoes(client)); // the old server still answers
+    CHECK(running.echoes_datagram(client)); // the old server still answers
     CHECK(next->server_endpoint() != running.relay->server_endpoint());
 }
 
 TEST_CASE("other listening addresses, another server or another address mode prevent a takeover") {
     RunningRelay running;
     Peer client;
-    const ConfiguredServer own = running.configured()[0];
+    const ConfiguredServer own = running.configured_servers()[0];
     const std::function<void(ServerOptions&)> elsewheres[]{
         [](ServerOptions& where) { where.listen.push_back(where.listen[0]); },
         [](ServerOptions& where) { where.listen.clear(); },
@@ -135,7 +137,7 @@ TEST_CASE("other listening addresses, another server or another address mode pre
         change(options, takeover_servers);
         const auto next = make_new_relay(*requester, options, {takeover_servers});
         CHECK_THROWS_AS(std::ignore = requester->take_sessions(*next), TakeoverError);
-        CHECK(running.echoes(client));
+        CHECK(running.echoes_datagram(client));
     }
 }
 
@@ -143,32 +145,32 @@ TEST_CASE("servers continue by name; a removed server ends, and a new server sta
     RunningRelay running{{"ctf", "race", "dm"}};
     Peer client;
     for (const ServerIndex server : {ServerIndex{0}, ServerIndex{1}, ServerIndex{2}}) {
-        REQUIRE(running.echoes(client, server));
+        REQUIRE(running.echoes_datagram(client, server));
     }
     EchoServer late;
-    auto servers = running.configured();
-    servers[2] = {.name = "late", .options = server_options_for(late.endpoint())};
+    auto servers = running.configured_servers();
+    servers[2] = {.name = "late", .options = server_options_on_any_port(late.endpoint())};
     std::swap(servers[0], servers[1]);
     TakeoverRequester requester{running.file};
     const auto next = make_new_relay(requester, running.options, servers);
     CHECK(requester.find_server("dm") != nullptr);
     CHECK(requester.find_server("late") == nullptr);
-    CHECK(num_sessions(requester.take_sessions(*next)) == 2);
+    CHECK(count_sessions(requester.take_sessions(*next)) == 2);
     next->start();
     requester.confirm_forwarding();
     running.finish_after_takeover();
     CHECK(running.responder->servers_not_continued() == std::vector<ServerIndex>{2});
-    CHECK(running.echoes(client, 0));
-    CHECK(running.echoes(client, 1));
+    CHECK(running.echoes_datagram(client, 0));
+    CHECK(running.echoes_datagram(client, 1));
     Peer other;
-    const Bytes sent = payload(40, 7);
+    const Bytes sent = make_payload(40, 7);
     other.send(sent, next->listen_endpoints(2)[0]);
     CHECK(other.receive() == sent);
     CHECK(next->num_sessions() == 3);
     CHECK(next->server_endpoint(0) == running.relay->server_endpoint(1));
     CHECK(next->server_endpoint(1) == running.relay->server_endpoint(0));
     // After the takeover, the old relay's servers are ignored: the server starts anew.
-    auto again = running.configured()[2];
+    auto again = running.configured_servers()[2];
     again.options.listen[0].port(0);
     CHECK(requester.prepare_server(again, 3).listening.empty());
 }
@@ -176,7 +178,7 @@ TEST_CASE("servers continue by name; a removed server ends, and a new server sta
 TEST_CASE("relays without a common server, or with swapped names, reject a takeover") {
     const RunningRelay running{{"ctf", "race"}};
     TakeoverRequester requester{running.file};
-    const auto own = running.configured();
+    const auto own = running.configured_servers();
     CHECK_NOTHROW(requester.check_servers(own));
     CHECK_NOTHROW(requester.check_servers({own[1]}));
     CHECK_THROWS_AS(requester.check_servers({{.name = "", .options = own[0].options}}),
@@ -193,30 +195,30 @@ TEST_CASE("relays without a common server, or with swapped names, reject a takeo
 TEST_CASE("a change of servers during the preparation aborts the takeover") {
     RunningRelay running{{"ctf", "race"}};
     Peer client;
-    REQUIRE(running.echoes(client));
+    REQUIRE(running.echoes_datagram(client));
     TakeoverRequester requester{running.file};
-    const auto next = make_new_relay(requester, running.options, running.configured());
+    const auto next = make_new_relay(requester, running.options, running.configured_servers());
     running.run_on_io_thread([&] { running.takeover_servers.pop_back(); });
     CHECK_THROWS_WITH_AS(std::ignore = requester.take_sessions(*next),
                          doctest::Contains("have changed"), TakeoverError);
-    CHECK(running.echoes(client));
+    CHECK(running.echoes_datagram(client));
     CHECK_FALSE(running.is_handed_over);
 }
 
 TEST_CASE("an invalid offer or state of the old relay is rejected") {
-    const RunningRelay running; // whose offer is true
+    const RunningRelay running; // supplies a valid offer
     const auto file = TakeoverSocket::path_of(running.folder.path(), "false-relay");
     const auto takeover_socket = TakeoverSocket::open(file);
     REQUIRE(takeover_socket);
     const int own = running.relay->listening_sockets()[0];
 
-    struct Said {
+    struct OldRelayMessages {
         TakeoverMessage kind = TakeoverMessage::offer;
         TakeoverOffer offer;
         std::size_t sockets = 2;
         std::optional<TakeoverState> state{};
-        std::size_t cut = 0;       ///< bytes that are missing at the end of the last message
-        std::size_t upstreams = 0; ///< sockets of sessions
+        std::size_t missing_bytes = 0; ///< bytes that are missing at the end of the last message
+        std::size_t upstreams = 0;     ///< sockets of sessions
     };
 
     const TakeoverServer server{
@@ -224,7 +226,7 @@ TEST_CASE("an invalid offer or state of the old relay is rejected") {
         .listening_sockets = 1,
         .server = running.relay->server_endpoint(),
         .mode = running.relay->client_address_mode()};
-    const Said truth{
+    const OldRelayMessages valid_messages{
         .offer = {.network = own_network_namespace(), .observer = 1, .servers = {server}}};
     TakeoverState empty;
     empty.relay.impairment = "none";
@@ -232,80 +234,88 @@ TEST_CASE("an invalid offer or state of the old relay is rejected") {
 
     struct Row {
         const char* name;
-        std::function<void(Said&)> change;
+        std::function<void(OldRelayMessages&)> change;
     };
 
     const Row rows[]{
-        {"a refusal", [](Said& said) { said.kind = TakeoverMessage::refusal; }},
-        {"another word", [](Said& said) { said.kind = TakeoverMessage::state; }},
-        {"a damaged offer", [](Said& said) { said.cut = 1; }},
-        {"no server", [](Said& said) { said.offer.servers.clear(); }},
-        {"no listening sockets", [](Said& said) { said.sockets = 1; }},
-        {"nothing but words", [](Said& said) { said.sockets = 0; }},
+        {"a refusal", [](OldRelayMessages& messages) { messages.kind = TakeoverMessage::refusal; }},
+        {"another word",
+         [](OldRelayMessages& messages) { messages.kind = TakeoverMessage::state; }},
+        {"a damaged offer", [](OldRelayMessages& messages) { messages.missing_bytes = 1; }},
+        {"no server", [](OldRelayMessages& messages) { messages.offer.servers.clear(); }},
+        {"no listening sockets", [](OldRelayMessages& messages) { messages.sockets = 1; }},
+        {"nothing but words", [](OldRelayMessages& messages) { messages.sockets = 0; }},
         {"a server without sockets",
-         [](Said& said) {
-             said.offer.servers[0].listening_sockets = 0;
-             said.sockets = 1;
+         [](OldRelayMessages& messages) {
+             messages.offer.servers[0].listening_sockets = 0;
+             messages.sockets = 1;
          }},
         {"more sockets than can be",
-         [](Said& said) { said.offer.servers[0].listening_sockets = 0xffffffff; }},
-        {"a server without an address", [](Said& said) { said.offer.servers[0].listen.clear(); }},
+         [](OldRelayMessages& messages) {
+             messages.offer.servers[0].listening_sockets = 0xffffffff;
+         }},
+        {"a server without an address",
+         [](OldRelayMessages& messages) { messages.offer.servers[0].listen.clear(); }},
         {"a mode that there is not",
-         [](Said& said) {
-             said.offer.servers[0].mode = static_cast<tw::relay::ClientAddressMode>(200);
+         [](OldRelayMessages& messages) {
+             messages.offer.servers[0].mode = static_cast<tw::relay::ClientAddressMode>(200);
          }},
         {"a name that a terminal obeys",
-         [](Said& said) { said.offer.servers[0].name = "ctf\x1b[2J"; }},
+         [](OldRelayMessages& messages) { messages.offer.servers[0].name = "ctf\x1b[2J"; }},
         {"a server twice",
-         [](Said& said) {
-             said.offer.servers.push_back(said.offer.servers[0]);
-             said.sockets = 3;
+         [](OldRelayMessages& messages) {
+             messages.offer.servers.push_back(messages.offer.servers[0]);
+             messages.sockets = 3;
          }},
-        {"another network", [](Said& said) { ++said.offer.network; }},
-        {"an end where it was to hand over", [](Said& /*said*/) {}},
+        {"another network", [](OldRelayMessages& messages) { ++messages.offer.network; }},
+        {"an end where it was to hand over", [](OldRelayMessages& /*messages*/) {}},
         {"a damaged state",
-         [&](Said& said) {
-             said.state = empty;
-             said.cut = 1;
+         [&](OldRelayMessages& messages) {
+             messages.state = empty;
+             messages.missing_bytes = 1;
          }},
         {"no totals of the server",
-         [&](Said& said) { said.state.emplace(empty).relay.servers.clear(); }},
+         [&](OldRelayMessages& messages) { messages.state.emplace(empty).relay.servers.clear(); }},
         {"another server, too",
-         [&](Said& said) { said.state.emplace(empty).relay.servers.emplace_back(); }},
+         [&](OldRelayMessages& messages) {
+             messages.state.emplace(empty).relay.servers.emplace_back();
+         }},
         {"fewer sessions than sockets",
-         [&](Said& said) {
-             said.state = empty;
-             said.upstreams = 1;
+         [&](OldRelayMessages& messages) {
+             messages.state = empty;
+             messages.upstreams = 1;
          }},
         {"a session that is damaged",
-         [&](Said& said) {
-             said.state.emplace(empty).relay.servers[0].sessions.emplace_back();
-             said.upstreams = 1;
+         [&](OldRelayMessages& messages) {
+             messages.state.emplace(empty).relay.servers[0].sessions.emplace_back();
+             messages.upstreams = 1;
          }},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Said said = truth;
-        row.change(said);
+        OldRelayMessages messages = valid_messages;
+        row.change(messages);
         std::thread old{[&] {
             std::optional<TakeoverLink> link;
             REQUIRE(eventually([&] { return (link = takeover_socket->accept()).has_value(); }));
-            std::ignore = link->receive(short_deadline());
-            Bytes offer = tw::base::to_archive(said.offer);
-            offer.resize(offer.size() - (said.state ? 0 : said.cut));
-            std::ignore =
-                link->send(said.kind, offer, std::vector<int>(said.sockets, own), short_deadline());
-            if (said.state) {
-                std::ignore = link->receive(short_deadline());
-                Bytes state = tw::base::to_archive(*said.state);
-                state.resize(state.size() - said.cut);
-                std::ignore = link->send(TakeoverMessage::state, state,
-                                         std::vector<int>(said.upstreams, own), short_deadline());
+            std::ignore = link->receive(message_deadline());
+            Bytes offer = tw::base::to_archive(messages.offer);
+            offer.resize(offer.size() - (messages.state ? 0 : messages.missing_bytes));
+            std::ignore = link->send(messages.kind, offer, std::vector<int>(messages.sockets, own),
+                                     message_deadline());
+            if (messages.state) {
+                std::ignore = link->receive(message_deadline());
+                Bytes state = tw::base::to_archive(*messages.state);
+                state.resize(state.size() - messages.missing_bytes);
+                std::ignore =
+                    link->send(TakeoverMessage::state, state,
+                               std::vector<int>(messages.upstreams, own), message_deadline());
             }
         }};
         const auto take = [&] {
             TakeoverRequester requester{file};
-            const auto next = make_new_relay(requester, running.options, running.configured());
+            const auto next =
+                make_new_relay(requester, running.options, running.configured_servers());
             std::ignore = requester.take_sessions(*next);
         };
         CHECK_THROWS_AS(take(), TakeoverError);
@@ -318,13 +328,13 @@ using tw::base::to_archive;
 
 void send_hello(const TakeoverLink& link, std::uint32_t version = TakeoverHello::kVersion) {
     REQUIRE(link.send(TakeoverMessage::hello, to_archive(TakeoverHello{.version = version}), {},
-                      short_deadline()));
+                      message_deadline()));
 }
 
 /// Sends `hello` and receives the offer with its sockets.
 void receive_offer(TakeoverLink& link) {
     send_hello(link);
-    const auto offered = link.receive(short_deadline());
+    const auto offered = link.receive(message_deadline());
     REQUIRE(offered);
     REQUIRE(offered->kind == TakeoverMessage::offer);
     const auto offer = from_archive<TakeoverOffer>(offered->body);
@@ -337,7 +347,7 @@ void receive_offer(TakeoverLink& link) {
 }
 
 void send_message(const TakeoverLink& link, TakeoverMessage kind, const Bytes& body = {}) {
-    std::ignore = link.send(kind, body, {}, short_deadline());
+    std::ignore = link.send(kind, body, {}, message_deadline());
 }
 
 void send_ready(TakeoverLink& link, const std::vector<ServerIndex>& servers) {
@@ -349,7 +359,7 @@ void send_ready(TakeoverLink& link, const std::vector<ServerIndex>& servers) {
 TakeoverLink::Message receive_state(TakeoverLink& link,
                                     const std::vector<ServerIndex>& servers = {0}) {
     send_ready(link, servers);
-    auto state = link.receive(short_deadline());
+    auto state = link.receive(message_deadline());
     REQUIRE(state);
     CHECK(state->kind == TakeoverMessage::state);
     return std::move(*state);
@@ -372,7 +382,7 @@ TEST_CASE("if the new relay misbehaves, the old relay resumes forwarding") {
          [](TakeoverLink& link) {
              const std::vector<int> descriptors(50, link.descriptor());
              std::ignore =
-                 link.send(TakeoverMessage::hello, Bytes(3), descriptors, short_deadline());
+                 link.send(TakeoverMessage::hello, Bytes(3), descriptors, message_deadline());
          }},
         {"talks without an end",
          [](TakeoverLink& link) { send_message(link, TakeoverMessage::hello, Bytes(5'000'000)); }},
@@ -401,27 +411,27 @@ TEST_CASE("if the new relay misbehaves, the old relay resumes forwarding") {
          [](TakeoverLink& link) {
              std::ignore = receive_state(link);
              send_message(link, TakeoverMessage::ready, to_archive(std::vector<ServerIndex>{0}));
-             CHECK_FALSE(link.receive(short_deadline()));
+             CHECK_FALSE(link.receive(message_deadline()));
          }},
         {"falls silent when it has all",
          [](TakeoverLink& link) {
              std::ignore = receive_state(link);
-             CHECK_FALSE(link.receive(short_deadline()));
+             CHECK_FALSE(link.receive(message_deadline()));
              CHECK(link.is_closed());
              CHECK_FALSE(link.send(TakeoverMessage::forwarding,
-                                   short_deadline())); // so that it does not forward
+                                   message_deadline())); // the new relay does not forward
          }},
     };
     RunningRelay running;
     Peer client;
-    REQUIRE(running.echoes(client));
+    REQUIRE(running.echoes_datagram(client));
     for (const Row& row : rows) {
         CAPTURE(row.name);
         {
             TakeoverLink link = running.connect_when_free();
             row.act(link);
         }
-        CHECK(running.echoes(client));
+        CHECK(running.echoes_datagram(client));
         CHECK_FALSE(running.is_handed_over);
     }
     CHECK(running.relay->counters().sessions_opened == 1);
@@ -432,8 +442,8 @@ TEST_CASE(
     RunningRelay running{{"ctf", "race"}};
     Peer client;
     Peer other;
-    REQUIRE(running.echoes(client));
-    REQUIRE(running.echoes(other, 1));
+    REQUIRE(running.echoes_datagram(client));
+    REQUIRE(running.echoes_datagram(other, 1));
     TakeoverLink link = running.connect_when_free();
     const auto kept = receive_state(link, {0, 1});
     int held = -1; // the upstream socket of the session with the second server
@@ -444,25 +454,25 @@ TEST_CASE(
         held = connected && peer == running.other_servers[0]->endpoint() ? descriptor.get() : held;
     }
     REQUIRE(held >= 0);
-    CHECK_FALSE(link.receive(short_deadline())); // it is is_handed_over up
-    REQUIRE(running.echoes(client));
+    CHECK_FALSE(link.receive(message_deadline())); // the old relay gives up
+    REQUIRE(running.echoes_datagram(client));
     running.run_on_io_thread([&] { running.relay->remove_server(1); });
     // The second server still sends to the kept socket: it echoes what the socket sends.
-    const Bytes late = payload(40, 2);
+    const Bytes late = make_payload(40, 2);
     REQUIRE(::send(held, late.data(), late.size(), 0) == static_cast<ssize_t>(late.size()));
     REQUIRE(eventually([&] {
         std::array<std::byte, 64> room{};
         return ::recv(held, room.data(), room.size(), MSG_PEEK | MSG_DONTWAIT) > 0;
     }));
-    CHECK(running.echoes(client));
-    CHECK(running.echoes(client));
+    CHECK(running.echoes_datagram(client));
+    CHECK(running.echoes_datagram(client));
 }
 
 TEST_CASE("the observer process cannot take over") {
     RunningRelay running;
     running.observer_process = ::getpid();
     TakeoverLink link = running.connect();
-    CHECK_FALSE(link.receive(short_deadline()));
+    CHECK_FALSE(link.receive(message_deadline()));
     CHECK(link.is_closed());
     running.observer_process = 0;
     TakeoverLink another = running.connect_when_free();
@@ -476,23 +486,23 @@ TEST_CASE("another version, and a second relay during a takeover, are rejected w
         TakeoverLink other = running.connect_when_free();
         Bytes greeting = to_archive(TakeoverHello{.version = version});
         greeting.resize(greeting.size() + 20); // a later version may add members
-        REQUIRE(other.send(TakeoverMessage::hello, greeting, {}, short_deadline()));
-        const auto refusal = other.receive(short_deadline());
+        REQUIRE(other.send(TakeoverMessage::hello, greeting, {}, message_deadline()));
+        const auto refusal = other.receive(message_deadline());
         REQUIRE(refusal);
         CHECK(refusal->kind == TakeoverMessage::refusal);
         const std::string why{reinterpret_cast<const char*>(refusal->body.data()),
                               refusal->body.size()};
         CHECK_MESSAGE(why.find("restart it once") != why.npos, why);
-        CHECK_FALSE(other.receive(short_deadline()));
+        CHECK_FALSE(other.receive(message_deadline()));
     }
     TakeoverLink first = running.connect_when_free();
     receive_offer(first);
     TakeoverLink second = running.connect();
-    const auto busy = second.receive(short_deadline());
+    const auto busy = second.receive(message_deadline());
     REQUIRE(busy);
     CHECK(busy->kind == TakeoverMessage::busy);
     CHECK_THROWS_AS(TakeoverRequester{running.file}, NoTakeoverPeerError);
-    CHECK(running.echoes(client));
+    CHECK(running.echoes_datagram(client));
 }
 
 TEST_CASE("a relay that would show clients' addresses in another way is rejected") {
@@ -529,14 +539,14 @@ TEST_CASE("a relay that would show clients' addresses in another way is rejected
         } else {
             CHECK_MESSAGE(refusal.find(row.refusal) != refusal.npos, refusal);
         }
-        CHECK(running.echoes(client));
+        CHECK(running.echoes_datagram(client));
     }
     RunningRelay running{{""}, "client-1:8303"};
     TakeoverLink older = running.connect();
     Bytes greeting = to_archive(TakeoverHello{});
     greeting.resize(greeting.size() - sizeof(std::uint32_t)); // without the example
-    REQUIRE(older.send(TakeoverMessage::hello, greeting, {}, short_deadline()));
-    const auto offered = older.receive(short_deadline());
+    REQUIRE(older.send(TakeoverMessage::hello, greeting, {}, message_deadline()));
+    const auto offered = older.receive(message_deadline());
     REQUIRE(offered);
     CHECK(offered->kind == TakeoverMessage::offer);
 }

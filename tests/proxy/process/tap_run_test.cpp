@@ -29,18 +29,18 @@ const capture::CaptureEndpoint kBob{make_address("2001:db8::1"), 50001};
 const capture::CaptureEndpoint kServer{make_address("192.0.2.1"), 8303};
 const capture::CaptureEndpoint kServerSix{make_address("2001:db8::2"), 8303};
 
-capture::ServerDetector recognised() {
+capture::ServerDetector make_server_detector() {
     capture::ServerDetector guess;
     guess.select_traffic(capture::ServerDetector::TrafficSelection::recognised);
     return guess;
 }
 
-/// Feeds captured datagrams to a TapFeed and lists the events in the observer's ring, such as
-/// "open1 c2s1 gap0:3 close1".
+/// Feeds captured datagrams to a TapFeed. The events in the observer's ring are read as text, such
+/// as "open1 c2s1 gap0:3 close1".
 struct TapBench {
     explicit TapBench(capture::CaptureSessions::Limits limits = {}) {
         observation->observer = 1;
-        feed.emplace(ring, *observation, recognised(), limits, 0);
+        feed.emplace(ring, *observation, make_server_detector(), limits, 0);
     }
 
     void capture_datagram(std::int64_t time, const capture::CaptureEndpoint& source,
@@ -49,7 +49,7 @@ struct TapBench {
             {.time = time, .source = source, .destination = destination, .payload = payload});
     }
 
-    std::string events() {
+    std::string take_event_text() {
         std::string text;
         ring.consume_events([&](const relay::RelayEvent& event) {
             const std::string number = std::to_string(event.session);
@@ -95,9 +95,9 @@ TEST_CASE("the sessions of a tap give the same events and counts as those of a r
     bench.capture_datagram(3, kBob, kServerSix, kConnect);
     bench.capture_datagram(4, kAnn, kServer, kNonsense);
     bench.feed->on_frames_read(5, 0, false);
-    CHECK(bench.events() == "open1 c2s1 s2c1 open2 c2s2 c2s1 ");
+    CHECK(bench.take_event_text() == "open1 c2s1 s2c1 open2 c2s2 c2s1 ");
     CHECK(bench.feed->close_all_sessions(6));
-    CHECK(bench.events() == "close1 close2 ");
+    CHECK(bench.take_event_text() == "close1 close2 ");
     const relay::Counters counters = relay::totals(*bench.observation);
     CHECK(counters.sessions_opened == 2);
     CHECK(counters.sessions_closed == 2);
@@ -111,11 +111,11 @@ TEST_CASE("an idle session is closed even if no frames arrive") {
     TapBench bench{{.idle_timeout = 10 * kSecond}};
     bench.capture_datagram(kSecond, kAnn, kServer, kConnect);
     bench.feed->on_frames_read(2 * kSecond, 0, false);
-    CHECK(bench.events() == "open1 c2s1 ");
+    CHECK(bench.take_event_text() == "open1 c2s1 ");
     bench.feed->on_frames_read(5 * kSecond, 0, true);
-    CHECK(bench.events().empty());
+    CHECK(bench.take_event_text().empty());
     bench.feed->on_frames_read(12 * kSecond, 0, true);
-    CHECK(bench.events() == "close1 ");
+    CHECK(bench.take_event_text() == "close1 ");
 }
 
 TEST_CASE("datagrams that the kernel dropped are reported once, as a gap at their position") {
@@ -128,7 +128,7 @@ TEST_CASE("datagrams that the kernel dropped are reported once, as a gap at thei
     bench.capture_datagram(16, kServer, kAnn, kNonsense);
     bench.capture_datagram(21, kServer, kAnn, kNonsense);
     bench.feed->on_frames_read(30, 42, false);
-    CHECK(bench.events() == "open1 c2s1 c2s1 gap0:42 c2s1 s2c1 gap0:0 s2c1 ");
+    CHECK(bench.take_event_text() == "open1 c2s1 c2s1 gap0:42 c2s1 s2c1 gap0:0 s2c1 ");
     CHECK(relay::totals(*bench.observation).kernel_dropped == 42);
 }
 
@@ -137,14 +137,14 @@ TEST_CASE(
     TapBench bench;
     bench.capture_datagram(1, kAnn, kServer, kConnect);
     bench.feed->on_frames_read(10, 5, false);
-    CHECK(bench.events() == "open1 c2s1 ");
+    CHECK(bench.take_event_text() == "open1 c2s1 ");
     bench.feed->on_frames_read(20, 5, true);
-    CHECK(bench.events().empty());
+    CHECK(bench.take_event_text().empty());
     bench.feed->on_frames_read(20 + 2 * kSecond, 5, true);
-    CHECK(bench.events() == "gap0:5 ");
+    CHECK(bench.take_event_text() == "gap0:5 ");
     bench.feed->on_frames_read(30 + 2 * kSecond, 6, true);
     CHECK(bench.feed->close_all_sessions(40 + 2 * kSecond));
-    CHECK(bench.events() == "gap0:1 close1 ");
+    CHECK(bench.take_event_text() == "gap0:1 close1 ");
 }
 
 TEST_CASE("sessions beyond the limit are rejected and counted, and open ones continue") {
@@ -153,7 +153,7 @@ TEST_CASE("sessions beyond the limit are rejected and counted, and open ones con
     bench.capture_datagram(2, kBob, kServerSix, kConnect);
     bench.capture_datagram(3, kAnn, kServer, kNonsense);
     bench.feed->on_frames_read(4, 0, false);
-    CHECK(bench.events() == "open1 c2s1 c2s1 ");
+    CHECK(bench.take_event_text() == "open1 c2s1 c2s1 ");
     CHECK(relay::totals(*bench.observation).sessions_refused == 1);
 }
 

@@ -18,8 +18,8 @@ constexpr record::Timestamp kTick = 20'000'000;
 
 using Kind = world::MergerInput::Kind;
 
-world::MergerInput make_input(Kind kind, record::Timestamp time, std::uint32_t session = 1,
-                              const snapshot::SnapshotView& items = {}) {
+world::MergerInput make_merger_input(Kind kind, record::Timestamp time, std::uint32_t session = 1,
+                                     const snapshot::SnapshotView& items = {}) {
     return {.kind = kind,
             .time = time,
             .session = session,
@@ -31,16 +31,17 @@ world::MergerInput make_input(Kind kind, record::Timestamp time, std::uint32_t s
 /// Sends the inputs of a session from the tick `first` to the tick `last`.
 void send_game_inputs(world::WorldInputSink& to, std::uint32_t session, snapshot::Tick first,
                       snapshot::Tick last) {
-    to.on_input(make_input(Kind::open, first * kTick, session));
+    to.on_input(make_merger_input(Kind::open, first * kTick, session));
     for (snapshot::Tick tick = first; tick < last; tick += 2) {
         const auto x = static_cast<std::int32_t>(session) * 100 + tick;
         std::vector<std::int32_t> tee(22);
         tee[1] = x;
         const auto items = test::to_snapshot(
             {{{9, static_cast<std::uint16_t>(session)}, tee}, {{4, 1}, {1, 2, 0, 0}}});
-        to.on_input(make_input(Kind::snapshot, tick * kTick + session, session, items.view()));
+        to.on_input(
+            make_merger_input(Kind::snapshot, tick * kTick + session, session, items.view()));
     }
-    to.on_input(make_input(Kind::close, last * kTick, session));
+    to.on_input(make_merger_input(Kind::close, last * kTick, session));
 }
 
 std::string merge_with_workers(unsigned workers) {
@@ -87,7 +88,7 @@ TEST_CASE("all repeated findings of merged snapshots are counted, also the last 
     const pipeline::Config config{.limits_findings = true, .views = pipeline::ViewChoice::world};
     pipeline::WorldThread worlds{config, {.records = &lines}};
     for (const std::uint32_t session : {1U, 2U}) {
-        worlds.queue(0).on_input(make_input(Kind::open, 100 * kTick, session));
+        worlds.queue(0).on_input(make_merger_input(Kind::open, 100 * kTick, session));
     }
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (const std::uint32_t session : {1U, 2U}) {
@@ -96,11 +97,11 @@ TEST_CASE("all repeated findings of merged snapshots are counted, also the last 
                                                   {{4, static_cast<std::uint16_t>(tick)},
                                                    {static_cast<std::int32_t>(session), 2, 0, 0}}});
             worlds.queue(0).on_input(
-                make_input(Kind::snapshot, tick * kTick, session, items.view()));
+                make_merger_input(Kind::snapshot, tick * kTick, session, items.view()));
         }
     }
     for (const std::uint32_t session : {1U, 2U}) {
-        worlds.queue(0).on_input(make_input(Kind::close, 160 * kTick, session));
+        worlds.queue(0).on_input(make_merger_input(Kind::close, 160 * kTick, session));
     }
     worlds.finish_and_join();
     std::uint64_t told = 0;
@@ -146,7 +147,8 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     feed.interest.set_interest(all, tw::web::ViewerTopic::none);
     pipeline::PageWorldFeed page{feed, snapshot::ObjectSet::standard()};
     const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
-    const auto make = [&](std::string_view server, std::uint32_t views, snapshot::Tick tick) {
+    const auto add_merged_snapshot = [&](std::string_view server, std::uint32_t views,
+                                         snapshot::Tick tick) {
         record::WorldRecord world{.head = {.time = tick * kTick, .server_name = server},
                                   .tick = tick,
                                   .server = server,
@@ -154,18 +156,18 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
         world.merged.items = items.view();
         page.on_record(&world);
     };
-    make("a", 2, 10);
-    make("b", 1, 11);
-    make("a", 2, 12);
-    make("b", 3, 13); // one view more is not enough to change the server
-    make("b", 4, 14);
-    make("a", 2, 15);
-    make("a", 5, 16); // one view more than b
+    add_merged_snapshot("a", 2, 10);
+    add_merged_snapshot("b", 1, 11);
+    add_merged_snapshot("a", 2, 12);
+    add_merged_snapshot("b", 3, 13); // one view more is not enough to change the server
+    add_merged_snapshot("b", 4, 14);
+    add_merged_snapshot("a", 2, 15);
+    add_merged_snapshot("a", 5, 16); // one view more than b
     page.flush_to_page();
     web::ViewerBatch before;
     REQUIRE(feed.mailboxes.back().take_batch(before));
     CHECK(before.world_server == "b");
-    make("a", 2, 100); // b is silent
+    add_merged_snapshot("a", 2, 100); // b is silent
     page.flush_to_page();
     web::ViewerBatch batch;
     REQUIRE(feed.mailboxes.back().take_batch(batch));
@@ -180,7 +182,7 @@ TEST_CASE("the page shows the server with the most sessions, or another if that 
     CHECK(batch.snapshots[0].tick == 100);
     CHECK(batch.world_server == "a");
     batch.clear();
-    make("b", 2, 20); // the clock was set back
+    add_merged_snapshot("b", 2, 20); // the clock was set back
     page.flush_to_page();
     REQUIRE(feed.mailboxes.back().take_batch(batch));
     CHECK(batch.world_server == "b");
@@ -222,13 +224,13 @@ TEST_CASE("a queue that is not emptied drops and counts snapshots within its bou
     const auto items = test::to_snapshot(large);
     const std::size_t fit = pipeline::WorldQueue::kMaxBytes / (items.view().block_ints() * 4);
     for (std::size_t i = 0; i < fit + 10; ++i) {
-        queue.on_input(make_input(Kind::snapshot, 5, 1, items.view()));
+        queue.on_input(make_merger_input(Kind::snapshot, 5, 1, items.view()));
     }
     CHECK(queue.dropped_input_count() == 10);
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == 5);
     CHECK_FALSE(batch.empty());
-    queue.on_input(make_input(Kind::snapshot, 7, 1, items.view()));
+    queue.on_input(make_merger_input(Kind::snapshot, 7, 1, items.view()));
     CHECK(queue.dropped_input_count() == 10); // the emptied queue has room again
 }
 
@@ -238,13 +240,13 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
     const std::vector<std::string> texts{"a", "four", "fives", ""};
     record::Timestamp time = 0;
     for (const std::string& text : texts) {
-        queue.on_input(make_input(Kind::snapshot, ++time, 1, items.view()));
-        world::MergerInput message = make_input(Kind::message, ++time);
+        queue.on_input(make_merger_input(Kind::snapshot, ++time, 1, items.view()));
+        world::MergerInput message = make_merger_input(Kind::message, ++time);
         message.payload = std::as_bytes(std::span{text.data(), text.size()});
         queue.on_input(message);
     }
 
-    struct InputLog final : world::WorldInputSink {
+    struct MergerInputLog final : world::WorldInputSink {
         void on_input(const world::MergerInput& input) override {
             if (input.kind == Kind::snapshot) {
                 lines.push_back("snapshot " + std::to_string(input.items.size()));

@@ -17,7 +17,7 @@ using namespace tw::relay::test;
 using tw::test::allocation_count;
 
 /// Sends a datagram to the server and back with system calls, which do not allocate.
-bool round_trip(int client, int server, std::span<std::byte> buffer) {
+bool send_round_trip(int client, int server, std::span<std::byte> buffer) {
     SocketAddress from{};
     socklen_t length = sizeof from;
     if (::send(client, buffer.data(), buffer.size(), 0) < 0 ||
@@ -40,10 +40,10 @@ TEST_CASE("forwarding for an open session allocates nothing, also with an impair
         CAPTURE(row.busy_poll);
         CAPTURE(row.impairment);
         Peer server;
-        Options options = options_for(server.endpoint());
+        Options options = make_relay_options(server.endpoint());
         options.busy_poll = row.busy_poll;
         options.impairment = parse_impairment(row.impairment).value();
-        // Becomes full during the test: to stop copying sessions must not allocate either.
+        // The ring becomes full. Also while it is full, the relay must not allocate memory.
         tw::test::LocalRing ring{Ring::kMinBytes};
         Ring* const rings[] = {&ring};
         Relay relay{options, rings};
@@ -54,13 +54,13 @@ TEST_CASE("forwarding for an open session allocates nothing, also with an impair
         const int c = client.socket().native_handle();
         const int s = server.socket().native_handle();
         for (int i = 0; i < 100; ++i) {
-            REQUIRE(round_trip(c, s, buffer));
+            REQUIRE(send_round_trip(c, s, buffer));
         }
         const auto before = allocation_count();
         bool passed = true;
         std::uint64_t observed = 0;
         for (int i = 1; i <= row.round_trips; ++i) {
-            passed = passed && round_trip(c, s, buffer);
+            passed = passed && send_round_trip(c, s, buffer);
             if (i % 500 == 0) {
                 observed += ring.consume_events([](const RelayEvent&) {});
             }
@@ -74,8 +74,8 @@ TEST_CASE("forwarding for an open session allocates nothing, also with an impair
 }
 
 /// Treats a client as a player once the server has answered.
-DatagramVerdict prove_by_answer(HandshakeMemory& /*memory*/, Direction direction,
-                                std::span<const std::byte> /*datagram*/) {
+DatagramVerdict judge_by_server_answer(HandshakeMemory& /*memory*/, Direction direction,
+                                       std::span<const std::byte> /*datagram*/) {
     return {.standing =
                 direction == Direction::s2c ? ClientStanding::player : ClientStanding::unverified,
             .shows_player = true};
@@ -88,20 +88,20 @@ TEST_CASE("if memory for a new session is missing, only that session is lost") {
 
     struct Row {
         const char* name;
-        JudgeDatagram prove;
+        JudgeDatagram judge;
         ClientAddressMode mode;
         std::string_view impairment;
     };
 
     const Row rows[] = {
         {"let in at once", nullptr, ClientAddressMode::loopback, "none"},
-        {"to be proven", prove_by_answer, ClientAddressMode::loopback, "none"},
-        {"on a bad line", prove_by_answer, ClientAddressMode::shared, "delay=1ms,dup=50%"}};
+        {"to be proven", judge_by_server_answer, ClientAddressMode::loopback, "none"},
+        {"on a bad line", judge_by_server_answer, ClientAddressMode::shared, "delay=1ms,dup=50%"}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Peer server;
-        Options options = options_for(server.endpoint());
-        options.judge_datagram = row.prove;
+        Options options = make_relay_options(server.endpoint());
+        options.judge_datagram = row.judge;
         options.client_address = row.mode;
         options.max_sessions = 600;
         options.impairment = *parse_impairment(row.impairment, 1);
@@ -116,7 +116,7 @@ TEST_CASE("if memory for a new session is missing, only that session is lost") {
         Peer player;
         player.socket().connect(relay.listen_endpoints()[0]);
         for (int i = 0; i < 20; ++i) {
-            REQUIRE(round_trip(player.socket().native_handle(), s, buffer));
+            REQUIRE(send_round_trip(player.socket().native_handle(), s, buffer));
         }
         for (int n = 0; n < 40; ++n) {
             CAPTURE(n);
@@ -125,7 +125,7 @@ TEST_CASE("if memory for a new session is missing, only that session is lost") {
             const std::uint64_t failed = relay.counters().sessions_failed;
             tw::test::fail_allocation_after(n);
             REQUIRE(::send(late.socket().native_handle(), buffer.data(), 1, 0) == 1);
-            // The player's next datagram comes later, so the relay has handled the newcomer by then.
+            // The player's datagram comes later, so the relay has handled the newcomer by then.
             bool played = true;
             for (int i = 0; i < 3; ++i) {
                 SocketAddress from{};
@@ -133,14 +133,14 @@ TEST_CASE("if memory for a new session is missing, only that session is lost") {
                 played = played && ::send(player.socket().native_handle(), buffer.data(),
                                           buffer.size(), 0) > 0;
                 ssize_t size = 0;
-                do { // receives the newcomer's one byte, if it was admitted, and the player's datagram
+                do { // skips the newcomer's datagram of one byte
                     length = sizeof from;
                     size = ::recvfrom(s, buffer.data(), buffer.size(), 0, &from.base, &length);
                 } while (size == 1);
                 played = played && size == static_cast<ssize_t>(buffer.size());
             }
             tw::test::fail_allocation_after(-1);
-            // With an impairment, each waiting datagram takes memory, so one may be lost if memory is short.
+            // With an impairment, a datagram may be lost if there is no memory to let it wait.
             CHECK((played || row.impairment != "none"));
             CHECK(relay.counters().sessions_failed - failed <= 1);
         }

@@ -31,7 +31,7 @@ namespace {
 
 using namespace tw::base;
 using boost::asio::ip::make_address;
-using tw::relay::test::copy_of;
+using tw::relay::test::duplicate_descriptor;
 using tw::relay::test::Udp;
 using tw::test::TemporaryFolder;
 
@@ -127,7 +127,7 @@ TEST_CASE("SipHash-2-4 gives the hashes that its authors published") {
 
 TEST_CASE("both processes see the same shared memory, which is zeroed at first") {
     const SharedMemory one = SharedMemory::create(8192);
-    const SharedMemory other = SharedMemory::attach(copy_of(one.descriptor()));
+    const SharedMemory other = SharedMemory::attach(duplicate_descriptor(one.descriptor()));
     CHECK(one.bytes().size() == 8192);
     REQUIRE(other.bytes().size() == 8192);
     CHECK(other.bytes()[8191] == std::byte{0});

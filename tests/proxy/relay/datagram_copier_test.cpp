@@ -22,7 +22,7 @@ using namespace tw::relay::test;
 /// An observer that is always present.
 const std::atomic<std::uint32_t> kObserver{1};
 
-ObservedSession session(std::uint32_t id) {
+ObservedSession make_observed_session(std::uint32_t id) {
     ObservedSession made;
     made.id = id;
     made.client.port = static_cast<std::uint16_t>(id);
@@ -35,7 +35,7 @@ void push_new_observer_event(DatagramCopier& copier) {
 }
 
 /// Fills the ring so that not even the smallest event fits.
-void fill(Ring& ring) {
+void fill_ring(Ring& ring) {
     RelayEvent event;
     while (ring.try_push(event)) {
     }
@@ -43,7 +43,7 @@ void fill(Ring& ring) {
 }
 
 /// Returns an event as text: "1 open at 5", "1 c2s at 7", "1 s2c gap of 2".
-std::string text_of(const RelayEvent& event) {
+std::string event_text(const RelayEvent& event) {
     const std::string session = std::to_string(event.session);
     const std::string side = event.direction == Direction::c2s ? " c2s" : " s2c";
     const std::string time = " at " + std::to_string(event.time);
@@ -64,11 +64,11 @@ std::string text_of(const RelayEvent& event) {
     }
 }
 
-using Texts = std::vector<std::string>;
+using EventTexts = std::vector<std::string>;
 
-Texts take_texts(Ring& ring) {
-    Texts texts;
-    ring.consume_events([&](const RelayEvent& event) { texts.push_back(text_of(event)); });
+EventTexts take_event_texts(Ring& ring) {
+    EventTexts texts;
+    ring.consume_events([&](const RelayEvent& event) { texts.push_back(event_text(event)); });
     return texts;
 }
 
@@ -77,38 +77,38 @@ TEST_CASE(
     tw::test::LocalRing ring{Ring::kMinBytes};
     DatagramCopier copier{&ring, kObserver};
     push_new_observer_event(copier);
-    fill(ring);
-    ObservedSession one = session(1);
-    const Bytes bytes = payload(50, 1);
+    fill_ring(ring);
+    ObservedSession one = make_observed_session(1);
+    const Bytes bytes = make_payload(50, 1);
     copier.open_session(one, 100);
     copier.copy_datagram(one, 101, Direction::c2s, bytes);
     copier.copy_datagram(one, 102, Direction::s2c, bytes);
     copier.copy_datagram(one, 103, Direction::s2c, bytes);
     copier.commit_events();
     CHECK(copier.num_lost_datagrams() == 3);
-    take_all(ring);
+    take_all_events(ring);
     REQUIRE(copier.retry_events(103));
     copier.copy_datagram(one, 104, Direction::c2s, bytes);
     copier.commit_events();
-    CHECK(take_texts(ring) ==
-          Texts{"1 open at 100", "1 c2s gap of 1", "1 s2c gap of 2", "1 c2s at 104"});
+    CHECK(take_event_texts(ring) ==
+          EventTexts{"1 open at 100", "1 c2s gap of 1", "1 s2c gap of 2", "1 c2s at 104"});
 }
 
 TEST_CASE(
     "a `close` that did not fit is reported before other events, with the missing datagrams") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     DatagramCopier copier{&ring, kObserver};
-    ObservedSession one = session(1);
+    ObservedSession one = make_observed_session(1);
     copier.open_session(one, 1);
-    fill(ring);
+    fill_ring(ring);
     copier.copy_datagram(one, 2, Direction::s2c, {});
     copier.close_session(one, 3, CloseReason::idle);
     CHECK_FALSE(copier.retry_events(4));
-    take_all(ring);
-    ObservedSession two = session(2);
+    take_all_events(ring);
+    ObservedSession two = make_observed_session(2);
     copier.open_session(two, 5);
     copier.commit_events();
-    CHECK(take_texts(ring) == Texts{"1 s2c gap of 1", "1 close at 3", "2 open at 5"});
+    CHECK(take_event_texts(ring) == EventTexts{"1 s2c gap of 1", "1 close at 3", "2 open at 5"});
     CHECK(copier.retry_events(6));
 }
 
@@ -116,21 +116,21 @@ TEST_CASE("sessions that began and ended while the ring was full are one gap of 
     tw::test::LocalRing ring{Ring::kMinBytes};
     DatagramCopier copier{&ring, kObserver};
     push_new_observer_event(copier);
-    fill(ring);
+    fill_ring(ring);
     for (std::uint32_t id = 1; id <= 100; ++id) {
-        ObservedSession gone = session(id);
+        ObservedSession gone = make_observed_session(id);
         copier.open_session(gone, 1);
         copier.copy_datagram(gone, 2, Direction::c2s, {});
         copier.close_session(gone, 3, CloseReason::idle);
     }
-    take_all(ring);
+    take_all_events(ring);
     CHECK(copier.retry_events(4));
-    CHECK(take_texts(ring) == Texts{"0 c2s gap of 100"});
+    CHECK(take_event_texts(ring) == EventTexts{"0 c2s gap of 100"});
 }
 
 TEST_CASE("without a ring, a copier does nothing") {
     DatagramCopier copier{nullptr, kObserver};
-    ObservedSession one = session(1);
+    ObservedSession one = make_observed_session(1);
     copier.open_session(one, 1);
     copier.copy_datagram(one, 2, Direction::c2s, {});
     copier.close_session(one, 3, CloseReason::idle);
@@ -142,9 +142,9 @@ TEST_CASE("a later observer gets running sessions with the number of datagrams t
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     DatagramCopier copier{&ring, observer};
-    const Bytes bytes = payload(50, 1);
-    ObservedSession one = session(1);
-    ObservedSession two = session(2);
+    const Bytes bytes = make_payload(50, 1);
+    ObservedSession one = make_observed_session(1);
+    ObservedSession two = make_observed_session(2);
     copier.open_session(one, 1);
     copier.copy_datagram(one, 2, Direction::c2s, bytes);
     copier.commit_events();
@@ -153,7 +153,7 @@ TEST_CASE("a later observer gets running sessions with the number of datagrams t
     copier.copy_datagram(one, 3, Direction::c2s, bytes);
     copier.copy_datagram(one, 4, Direction::s2c, bytes);
     copier.open_session(two, 5);
-    ObservedSession gone = session(3);
+    ObservedSession gone = make_observed_session(3);
     copier.open_session(gone, 5);
     copier.close_session(gone, 6, CloseReason::idle);
     observer = 2;
@@ -162,11 +162,11 @@ TEST_CASE("a later observer gets running sessions with the number of datagrams t
     copier.close_session(two, 9, CloseReason::idle);
     copier.commit_events();
 
-    Texts events = take_texts(ring);
+    EventTexts events = take_event_texts(ring);
     events.erase(events.begin(), std::ranges::find(events, "observer 2"));
-    CHECK(events == Texts{"observer 2", "1 open at 7", "1 c2s gap of 2 for a new observer",
-                          "1 s2c at 7", "2 open at 8", "2 c2s gap of 0 for a new observer",
-                          "2 c2s at 8", "2 close at 9"});
+    CHECK(events == EventTexts{"observer 2", "1 open at 7", "1 c2s gap of 2 for a new observer",
+                               "1 s2c at 7", "2 open at 8", "2 c2s gap of 0 for a new observer",
+                               "2 c2s at 8", "2 close at 9"});
     CHECK(copier.num_lost_datagrams() == 2);
 }
 
@@ -175,17 +175,17 @@ TEST_CASE(
     tw::test::LocalRing ring{Ring::kMinBytes};
     std::atomic<std::uint32_t> observer{1};
     DatagramCopier copier{&ring, observer};
-    ObservedSession one = session(1);
+    ObservedSession one = make_observed_session(1);
     copier.open_session(one, 1);
-    fill(ring);
+    fill_ring(ring);
     observer = 2;
     copier.copy_datagram(one, 2, Direction::c2s, {});
     copier.commit_events();
     ring.consume_events([](const RelayEvent& event) { CHECK(event.session != 2); });
     copier.copy_datagram(one, 3, Direction::c2s, {});
     copier.commit_events();
-    CHECK(take_texts(ring) ==
-          Texts{"observer 2", "1 open at 3", "1 c2s gap of 1 for a new observer", "1 c2s at 3"});
+    CHECK(take_event_texts(ring) == EventTexts{"observer 2", "1 open at 3",
+                                               "1 c2s gap of 1 for a new observer", "1 c2s at 3"});
 }
 
 /// Reads the events like an observer and checks the order that the copier guarantees.
@@ -195,7 +195,7 @@ struct EventChecker {
     std::uint64_t lost = 0;
     std::uint32_t violations = 0;
 
-    void check(const RelayEvent& event) {
+    void check_event(const RelayEvent& event) {
         if (event.kind == EventKind::new_observer) {
             return;
         }
@@ -225,14 +225,14 @@ TEST_CASE(
         DatagramCopier copier{&ring, kObserver};
         std::list<ObservedSession> live; // a list, because a session must not be moved
         EventChecker checker;
-        const Bytes bytes = payload(2000, seed);
+        const Bytes bytes = make_payload(2000, seed);
         std::uint32_t next_id = 0;
         std::uint64_t offered = 0;
         for (int step = 0; step < 20'000; ++step) {
             const auto dice = random() % 1000;
             const auto at = live.empty() ? 0 : random() % live.size();
             if (dice < 50 && live.size() < kSessions) {
-                live.push_back(session(++next_id));
+                live.push_back(make_observed_session(++next_id));
                 copier.open_session(live.back(), step);
             } else if (dice < 80 && !live.empty()) {
                 const auto gone = std::next(live.begin(), static_cast<std::ptrdiff_t>(at));
@@ -240,7 +240,7 @@ TEST_CASE(
                 live.erase(gone);
             } else if (dice < 85) {
                 static_cast<void>(copier.retry_events(step));
-                ring.consume_events([&](const RelayEvent& event) { checker.check(event); },
+                ring.consume_events([&](const RelayEvent& event) { checker.check_event(event); },
                                     random() % 200);
             } else if (!live.empty()) {
                 ++offered;
@@ -253,10 +253,10 @@ TEST_CASE(
             copier.close_session(left, 0, CloseReason::shutdown);
         }
         for (int tries = 0; tries < 2; ++tries) {
-            ring.consume_events([&](const RelayEvent& event) { checker.check(event); });
+            ring.consume_events([&](const RelayEvent& event) { checker.check_event(event); });
             static_cast<void>(copier.retry_events(0));
         }
-        ring.consume_events([&](const RelayEvent& event) { checker.check(event); });
+        ring.consume_events([&](const RelayEvent& event) { checker.check_event(event); });
         CHECK(copier.retry_events(0));
         CHECK(checker.violations == 0);
         CHECK(checker.datagrams + checker.lost == offered);
@@ -268,8 +268,8 @@ TEST_CASE(
     }
 }
 
-/// The observer's knowledge of one session: the times of its datagrams, and its gaps.
-struct SeenSession {
+/// What the observer received of one session: the times of its datagrams, and its gaps.
+struct ReceivedCopies {
     std::vector<Timestamp> times;
     std::uint64_t lost = 0;
     std::size_t gaps = 0;
@@ -281,26 +281,26 @@ class OverloadBench {
   public:
     explicit OverloadBench(std::uint32_t sessions) : copier_{&ring_, kObserver} {
         for (std::uint32_t id = 1; id <= sessions; ++id) {
-            copier_.open_session(sessions_.emplace_back(session(id)), 0);
+            copier_.open_session(sessions_.emplace_back(make_observed_session(id)), 0);
         }
     }
 
-    /// One round: each session sends a datagram, the observer reads `takes` events, and pending events are
-    /// retried.
-    void run_round(std::size_t takes) {
+    /// Each session sends a datagram, the observer reads `num_consumed` events, and pending events
+    /// are retried.
+    void run_round(std::size_t num_consumed) {
         ++round_;
         for (ObservedSession& each : sessions_) {
             copier_.copy_datagram(each, round_, Direction::s2c, bytes_);
         }
         copier_.commit_events();
-        consume(takes);
+        consume_events(num_consumed);
         static_cast<void>(copier_.retry_events(round_));
     }
 
-    void consume(std::size_t events) {
+    void consume_events(std::size_t events) {
         ring_.consume_events(
             [&](const RelayEvent& event) {
-                SeenSession& seen = seen_[event.session];
+                ReceivedCopies& seen = copies_[event.session];
                 if (event.kind == EventKind::datagram) {
                     seen.times.push_back(event.time);
                 } else if (event.kind == EventKind::gap) {
@@ -311,26 +311,26 @@ class OverloadBench {
             events);
     }
 
-    void close_all() {
+    void close_all_sessions() {
         for (ObservedSession& each : sessions_) {
             copier_.close_session(each, round_, CloseReason::idle);
         }
         while (!copier_.retry_events(round_)) {
-            consume(10'000);
+            consume_events(10'000);
         }
-        consume(1'000'000);
+        consume_events(1'000'000);
     }
 
-    [[nodiscard]] std::size_t num_uncopied() const {
+    [[nodiscard]] std::size_t num_uncopied_sessions() const {
         return static_cast<std::size_t>(std::ranges::count_if(
             sessions_, [](const ObservedSession& each) { return each.is_copying_stopped; }));
     }
 
-    [[nodiscard]] const SeenSession& seen(std::uint32_t id) { return seen_[id]; }
+    [[nodiscard]] const ReceivedCopies& received_copies(std::uint32_t id) { return copies_[id]; }
 
     [[nodiscard]] const std::list<ObservedSession>& sessions() const { return sessions_; }
 
-    [[nodiscard]] Timestamp rounds() const { return round_; }
+    [[nodiscard]] Timestamp num_rounds() const { return round_; }
 
     DatagramCopier& copier() { return copier_; }
 
@@ -338,8 +338,8 @@ class OverloadBench {
     tw::test::LocalRing ring_{Ring::kMinBytes};
     DatagramCopier copier_;
     std::list<ObservedSession> sessions_;
-    std::map<std::uint32_t, SeenSession> seen_;
-    const Bytes bytes_ = payload(480, 1); // takes 512 bytes of the ring
+    std::map<std::uint32_t, ReceivedCopies> copies_;
+    const Bytes bytes_ = make_payload(480, 1); // takes 512 bytes of the ring
     Timestamp round_ = 0;
 };
 
@@ -351,15 +351,15 @@ TEST_CASE("a slow observer gets the oldest sessions, and all datagrams of each")
         for (int i = 0; i < 2000; ++i) {
             bench.run_round(sees);
         }
-        const std::size_t shown = kSessions - bench.num_uncopied();
+        const std::size_t shown = kSessions - bench.num_uncopied_sessions();
         CHECK(shown <= sees);
-        bench.close_all();
+        bench.close_all_sessions();
         std::uint64_t lost = 0;
         std::size_t whole = 0;
         for (std::uint32_t id = 1; id <= kSessions; ++id) {
             CAPTURE(id);
-            const SeenSession& seen = bench.seen(id);
-            CHECK(seen.times.size() + seen.lost == static_cast<std::size_t>(bench.rounds()));
+            const ReceivedCopies& seen = bench.received_copies(id);
+            CHECK(seen.times.size() + seen.lost == static_cast<std::size_t>(bench.num_rounds()));
             CHECK((seen.lost == 0) == (seen.gaps == 0));
             lost += seen.lost;
             const bool is_whole = seen.lost == 0 && whole + 1 == id; // as all older sessions
@@ -377,15 +377,15 @@ TEST_CASE("no datagram is missing while a session is copied") {
         // The observer falls behind and catches up repeatedly.
         bench.run_round(i % 100 < 50 ? 5 : 60);
     }
-    bench.close_all();
+    bench.close_all_sessions();
     for (std::uint32_t id = 1; id <= 40; ++id) {
         CAPTURE(id);
-        const SeenSession& seen = bench.seen(id);
+        const ReceivedCopies& seen = bench.received_copies(id);
         std::size_t holes = seen.times.front() == 1 ? 0 : 1;
         for (std::size_t i = 1; i < seen.times.size(); ++i) {
             holes += seen.times[i] != seen.times[i - 1] + 1 ? 1U : 0U;
         }
-        // Each time the session was not copied, there is a gap at its beginning and another at its end.
+        // Each time the session is not copied, there is a gap at the start and one at the end.
         CHECK(seen.gaps >= holes);
         CHECK(seen.gaps <= 2 * holes + 2);
     }
@@ -396,9 +396,9 @@ TEST_CASE("when the observer keeps up, all sessions are copied again, the oldest
     for (int i = 0; i < 200; ++i) {
         bench.run_round(4);
     }
-    const std::size_t num_uncopied = bench.num_uncopied();
-    CHECK(num_uncopied >= 30);
-    bench.consume(1'000'000);
+    const std::size_t num_uncopied_sessions = bench.num_uncopied_sessions();
+    CHECK(num_uncopied_sessions >= 30);
+    bench.consume_events(1'000'000);
     for (int i = 0; i < 100; ++i) {
         bench.run_round(1000);
         bool before = false;
@@ -407,7 +407,7 @@ TEST_CASE("when the observer keeps up, all sessions are copied again, the oldest
             before = each.is_copying_stopped;
         }
     }
-    CHECK(bench.num_uncopied() == 0);
+    CHECK(bench.num_uncopied_sessions() == 0);
 }
 
 TEST_CASE("an observer that pauses gets a gap of each session when it continues") {
@@ -415,10 +415,10 @@ TEST_CASE("an observer that pauses gets a gap of each session when it continues"
     for (int i = 0; i < 1000; ++i) {
         bench.run_round(0);
     }
-    CHECK(bench.num_uncopied() == 10);
-    bench.close_all();
+    CHECK(bench.num_uncopied_sessions() == 10);
+    bench.close_all_sessions();
     for (std::uint32_t id = 1; id <= 10; ++id) {
-        const SeenSession& seen = bench.seen(id);
+        const ReceivedCopies& seen = bench.received_copies(id);
         CHECK(seen.times.size() + seen.lost == 1000);
         CHECK(seen.gaps >= 1);
     }
@@ -429,9 +429,9 @@ TEST_CASE("a new observer gets the sessions for which the previous observer was 
     std::atomic<std::uint32_t> observer{1};
     DatagramCopier copier{&ring, observer};
     std::list<ObservedSession> sessions;
-    const Bytes bytes = payload(1000, 1);
+    const Bytes bytes = make_payload(1000, 1);
     for (std::uint32_t id = 1; id <= 4; ++id) {
-        copier.open_session(sessions.emplace_back(session(id)), 1);
+        copier.open_session(sessions.emplace_back(make_observed_session(id)), 1);
     }
     for (int i = 0; i < 1000; ++i) {
         copier.copy_datagram(sessions.front(), 2, Direction::s2c, bytes);
@@ -442,7 +442,7 @@ TEST_CASE("a new observer gets the sessions for which the previous observer was 
     // The ring is full of events for an earlier observer.
     copier.copy_datagram(sessions.back(), 3, Direction::s2c, bytes);
     copier.commit_events();
-    take_all(ring);
+    take_all_events(ring);
     for (ObservedSession& each : sessions) {
         copier.copy_datagram(each, 4, Direction::s2c, bytes);
         CHECK_FALSE(each.is_copying_stopped);

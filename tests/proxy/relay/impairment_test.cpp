@@ -19,10 +19,10 @@ using namespace std::chrono_literals;
 
 constexpr std::uint32_t kPercent = DirectionImpairment::kCertainPpm / 100;
 
-DirectionImpairment impaired_direction(std::chrono::microseconds delay,
-                                       std::chrono::microseconds jitter = {},
-                                       std::uint64_t loss = 0, std::uint64_t duplicate = 0,
-                                       std::uint64_t reorder = 0) {
+DirectionImpairment make_direction_impairment(std::chrono::microseconds delay,
+                                              std::chrono::microseconds jitter = {},
+                                              std::uint64_t loss = 0, std::uint64_t duplicate = 0,
+                                              std::uint64_t reorder = 0) {
     return {.delay_us = static_cast<std::uint64_t>(delay.count()),
             .jitter_us = static_cast<std::uint64_t>(jitter.count()),
             .loss_ppm = loss,
@@ -38,7 +38,7 @@ TEST_CASE("an impairment is parsed from text, and written as text that gives the
         std::string_view written;
     };
 
-    DirectionImpairment bursts = impaired_direction({}, {}, 5 * kPercent);
+    DirectionImpairment bursts = make_direction_impairment({}, {}, 5 * kPercent);
     bursts.burst_thousandths = 2500;
     DirectionImpairment slow;
     slow.bits_per_second = 1'500'000;
@@ -48,28 +48,31 @@ TEST_CASE("an impairment is parsed from text, and written as text that gives the
         {"none", {}, {}, "none"},
         {" none ", {}, {}, "none"},
         {"s2c:delay=0ms", {}, {}, "none"},
-        {"delay=40ms", impaired_direction(40ms), impaired_direction(40ms), "delay=40ms"},
-        {"delay=10s", impaired_direction(10s), impaired_direction(10s), "delay=10s"},
-        {"delay=0.25s", impaired_direction(250ms), impaired_direction(250ms), "delay=250ms"},
-        {"delay=1.5ms", impaired_direction(1500us), impaired_direction(1500us), "delay=1500us"},
+        {"delay=40ms", make_direction_impairment(40ms), make_direction_impairment(40ms),
+         "delay=40ms"},
+        {"delay=10s", make_direction_impairment(10s), make_direction_impairment(10s), "delay=10s"},
+        {"delay=0.25s", make_direction_impairment(250ms), make_direction_impairment(250ms),
+         "delay=250ms"},
+        {"delay=1.5ms", make_direction_impairment(1500us), make_direction_impairment(1500us),
+         "delay=1500us"},
         {"s2c:delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=0.5%",
          {},
-         impaired_direction(40ms, 10ms, 2 * kPercent, kPercent, kPercent / 2),
+         make_direction_impairment(40ms, 10ms, 2 * kPercent, kPercent, kPercent / 2),
          "s2c:delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=0.5%"},
         {"c2s:loss=100%",
-         impaired_direction({}, {}, DirectionImpairment::kCertainPpm),
+         make_direction_impairment({}, {}, DirectionImpairment::kCertainPpm),
          {},
          "c2s:loss=100%"},
-        {"loss=0.0001%", impaired_direction({}, {}, 1), impaired_direction({}, {}, 1),
+        {"loss=0.0001%", make_direction_impairment({}, {}, 1), make_direction_impairment({}, {}, 1),
          "loss=0.0001%"},
-        {"c2s:delay=1ms;s2c:delay=2ms", impaired_direction(1ms), impaired_direction(2ms),
-         "c2s:delay=1ms;s2c:delay=2ms"},
+        {"c2s:delay=1ms;s2c:delay=2ms", make_direction_impairment(1ms),
+         make_direction_impairment(2ms), "c2s:delay=1ms;s2c:delay=2ms"},
         {" c2s : delay = 1 ms , loss = 1 % ; ",
-         impaired_direction(1ms, {}, kPercent),
+         make_direction_impairment(1ms, {}, kPercent),
          {},
          "c2s:delay=1ms,loss=1%"},
-        {"delay=5ms;s2c:loss=1%", impaired_direction(5ms), impaired_direction(5ms, {}, kPercent),
-         "c2s:delay=5ms;s2c:delay=5ms,loss=1%"},
+        {"delay=5ms;s2c:loss=1%", make_direction_impairment(5ms),
+         make_direction_impairment(5ms, {}, kPercent), "c2s:delay=5ms;s2c:delay=5ms,loss=1%"},
         {"s2c:loss=5%,burst=2.5", {}, bursts, "s2c:loss=5%,burst=2.5"},
         {"c2s:rate=1.5mbit", slow, {}, "c2s:rate=1500kbit"},
         {"c2s:rate=64.5kbit", slower, {}, "c2s:rate=64.5kbit"},
@@ -187,32 +190,32 @@ using ImpairmentTotalsPair = std::array<ImpairmentTotals<Counter>, 2>;
 
 constexpr std::uint32_t kDatagrams = 20'000;
 
-struct Arrival {
+struct DatagramArrival {
     std::uint32_t number;
     std::chrono::nanoseconds time; ///< time since the start
 
-    friend bool operator==(const Arrival&, const Arrival&) = default;
+    friend bool operator==(const DatagramArrival&, const DatagramArrival&) = default;
 };
 
 /// Sends numbered datagrams through an ImpairmentQueue at given times, and records when they leave.
-class QueueBench {
+class ImpairmentQueueBench {
   public:
-    explicit QueueBench(const Impairment& impairment, std::uint32_t session = 1,
-                        Direction direction = Direction::s2c)
+    explicit ImpairmentQueueBench(const Impairment& impairment, std::uint32_t session = 1,
+                                  Direction direction = Direction::s2c)
         : queue_{impairment, totals_}, direction_{direction} {
         session_.restart(impairment, session);
     }
 
-    void send(std::chrono::nanoseconds at, std::size_t size = sizeof(std::uint32_t)) {
-        run_until(at);
+    void send_datagram(std::chrono::nanoseconds at, std::size_t size = sizeof(std::uint32_t)) {
+        release_until(at);
         std::vector<std::byte> bytes(std::max(size, sizeof number_));
         std::memcpy(bytes.data(), &number_, sizeof number_);
         ++number_;
         queue_.enqueue_datagram(this, session_, direction_, bytes, start_ + at);
     }
 
-    /// Releases all datagrams that leave until `end`, each at exactly its due time.
-    void run_until(std::chrono::nanoseconds end) {
+    /// Releases all datagrams that are due until `end`, each at exactly its due time.
+    void release_until(std::chrono::nanoseconds end) {
         for (auto next = queue_.next_due_time(); next && *next <= start_ + end;
              next = queue_.next_due_time()) {
             queue_.release_due_datagrams(
@@ -226,8 +229,8 @@ class QueueBench {
         }
     }
 
-    const std::vector<Arrival>& finish() {
-        run_until(24h);
+    const std::vector<DatagramArrival>& finish_and_get_arrivals() {
+        release_until(24h);
         CHECK(queue_.num_waiting() == 0);
         CHECK(session_.num_waiting == 0);
         return arrivals_;
@@ -246,22 +249,22 @@ class QueueBench {
     Direction direction_;
     Time start_{1h};
     std::uint32_t number_ = 0;
-    std::vector<Arrival> arrivals_;
+    std::vector<DatagramArrival> arrivals_;
 };
 
 /// Sends `count` datagrams at a constant rate. Returns the arrivals.
-std::vector<Arrival> send_paced(QueueBench& bench, std::uint32_t count,
-                                std::chrono::nanoseconds step,
-                                std::size_t size = sizeof(std::uint32_t)) {
+std::vector<DatagramArrival> send_at_constant_rate(ImpairmentQueueBench& bench, std::uint32_t count,
+                                                   std::chrono::nanoseconds step,
+                                                   std::size_t size = sizeof(std::uint32_t)) {
     for (std::uint32_t i = 0; i < count; ++i) {
-        bench.send(i * step, size);
+        bench.send_datagram(i * step, size);
     }
-    return bench.finish();
+    return bench.finish_and_get_arrivals();
 }
 
-std::set<std::uint32_t> numbers(const std::vector<Arrival>& arrivals) {
+std::set<std::uint32_t> arrived_numbers(const std::vector<DatagramArrival>& arrivals) {
     std::set<std::uint32_t> found;
-    for (const Arrival& arrival : arrivals) {
+    for (const DatagramArrival& arrival : arrivals) {
         found.insert(arrival.number);
     }
     return found;
@@ -288,8 +291,8 @@ TEST_CASE("the shares of lost and duplicated datagrams are those of the settings
         for (const std::uint64_t seed : {1U, 2U, 3U}) {
             CAPTURE(row.text);
             CAPTURE(seed);
-            QueueBench bench{impairment_of(row.text, seed)};
-            const auto arrivals = send_paced(bench, kDatagrams, 20ms);
+            ImpairmentQueueBench bench{parse_impairment_text(row.text, seed)};
+            const auto arrivals = send_at_constant_rate(bench, kDatagrams, 20ms);
             const auto share = [](std::uint64_t count) {
                 return static_cast<double>(count) / kDatagrams;
             };
@@ -299,7 +302,7 @@ TEST_CASE("the shares of lost and duplicated datagrams are those of the settings
             CHECK(bench.totals().datagrams.value() == kDatagrams);
             CHECK(arrivals.size() == kDatagrams - bench.totals().dropped_by_chance.value() +
                                          bench.totals().duplicated.value());
-            CHECK(numbers(arrivals).size() ==
+            CHECK(arrived_numbers(arrivals).size() ==
                   kDatagrams - bench.totals().dropped_by_chance.value());
         }
     }
@@ -317,8 +320,8 @@ TEST_CASE("the mean length of loss bursts is that of the setting") {
                         {"loss=10%,burst=8", 8}};
     for (const Row& row : rows) {
         CAPTURE(row.text);
-        QueueBench bench{impairment_of(row.text)};
-        const auto passed = numbers(send_paced(bench, 5 * kDatagrams, 20ms));
+        ImpairmentQueueBench bench{parse_impairment_text(row.text)};
+        const auto passed = arrived_numbers(send_at_constant_rate(bench, 5 * kDatagrams, 20ms));
         std::uint32_t bursts = 0;
         for (std::uint32_t i = 1; i < 5 * kDatagrams; ++i) {
             bursts += !passed.contains(i) && passed.contains(i - 1) ? 1U : 0U;
@@ -331,8 +334,8 @@ TEST_CASE("the mean length of loss bursts is that of the setting") {
 TEST_CASE("results depend on seed, session, direction and traffic only") {
     const std::string_view text = "delay=40ms,jitter=10ms,loss=2%,dup=1%,reorder=1%,rate=1mbit";
     const auto run = [&](std::uint64_t seed, std::uint32_t session, Direction direction) {
-        QueueBench bench{impairment_of(text, seed), session, direction};
-        return send_paced(bench, 5000, 7ms, 500);
+        ImpairmentQueueBench bench{parse_impairment_text(text, seed), session, direction};
+        return send_at_constant_rate(bench, 5000, 7ms, 500);
     };
     const auto first = run(1, 1, Direction::s2c);
     CHECK((run(1, 1, Direction::s2c) == first));
@@ -343,8 +346,8 @@ TEST_CASE("results depend on seed, session, direction and traffic only") {
 
 TEST_CASE("random decisions depend neither on time nor on other settings") {
     const auto passed = [](std::string_view text, std::chrono::nanoseconds step) {
-        QueueBench bench{impairment_of(text)};
-        return numbers(send_paced(bench, 5000, step));
+        ImpairmentQueueBench bench{parse_impairment_text(text)};
+        return arrived_numbers(send_at_constant_rate(bench, 5000, step));
     };
     const auto wanted = passed("loss=10%", 20ms);
     CHECK((passed("loss=10%", 1us) == wanted));
@@ -353,8 +356,8 @@ TEST_CASE("random decisions depend neither on time nor on other settings") {
 }
 
 TEST_CASE("delays are evenly distributed within the jitter, and no datagram overtakes another") {
-    QueueBench bench{impairment_of("delay=40ms,jitter=10ms")};
-    const auto arrivals = send_paced(bench, kDatagrams, 25ms);
+    ImpairmentQueueBench bench{parse_impairment_text("delay=40ms,jitter=10ms")};
+    const auto arrivals = send_at_constant_rate(bench, kDatagrams, 25ms);
     REQUIRE(arrivals.size() == kDatagrams);
     std::vector<std::chrono::nanoseconds> delays;
     for (std::uint32_t i = 0; i < kDatagrams; ++i) {
@@ -371,36 +374,37 @@ TEST_CASE("delays are evenly distributed within the jitter, and no datagram over
     CHECK(std::chrono::abs(quantile(50) - 40ms) < 1ms);
     CHECK(std::chrono::abs(quantile(75) - 45ms) < 1ms);
 
-    QueueBench dense{impairment_of("delay=40ms,jitter=40ms")};
-    const auto in_order = send_paced(dense, 1000, 1ms);
+    ImpairmentQueueBench dense{parse_impairment_text("delay=40ms,jitter=40ms")};
+    const auto in_order = send_at_constant_rate(dense, 1000, 1ms);
     CHECK(std::is_sorted(in_order.begin(), in_order.end(), [](const auto& left, const auto& right) {
         return left.number < right.number;
     }));
 }
 
 TEST_CASE("a duplicate arrives directly after its original") {
-    QueueBench bench{impairment_of("delay=5ms,dup=100%")};
-    const auto arrivals = send_paced(bench, 3, 1ms);
-    const std::vector<Arrival> wanted{{0, 5ms}, {0, 5ms}, {1, 6ms}, {1, 6ms}, {2, 7ms}, {2, 7ms}};
+    ImpairmentQueueBench bench{parse_impairment_text("delay=5ms,dup=100%")};
+    const auto arrivals = send_at_constant_rate(bench, 3, 1ms);
+    const std::vector<DatagramArrival> wanted{{0, 5ms}, {0, 5ms}, {1, 6ms},
+                                              {1, 6ms}, {2, 7ms}, {2, 7ms}};
     CHECK((arrivals == wanted));
 }
 
 TEST_CASE("a reordered datagram is sent directly after the next one, or late if none follows") {
-    QueueBench swapped{impairment_of("delay=5ms,reorder=100%")};
-    const std::vector<Arrival> pairs{{1, 15ms}, {0, 15ms}, {3, 35ms}, {2, 35ms}};
-    CHECK((send_paced(swapped, 4, 10ms) == pairs));
+    ImpairmentQueueBench swapped{parse_impairment_text("delay=5ms,reorder=100%")};
+    const std::vector<DatagramArrival> pairs{{1, 15ms}, {0, 15ms}, {3, 35ms}, {2, 35ms}};
+    CHECK((send_at_constant_rate(swapped, 4, 10ms) == pairs));
     CHECK(swapped.totals().reordered.value() == 2);
 
-    QueueBench alone{impairment_of("delay=5ms,reorder=100%")};
-    const std::vector<Arrival> late{{0, 5ms + ImpairmentQueue::kMaxReorderHold}};
-    CHECK((send_paced(alone, 1, 10ms) == late));
+    ImpairmentQueueBench alone{parse_impairment_text("delay=5ms,reorder=100%")};
+    const std::vector<DatagramArrival> late{{0, 5ms + ImpairmentQueue::kMaxReorderHold}};
+    CHECK((send_at_constant_rate(alone, 1, 10ms) == late));
 
-    QueueBench slow{impairment_of("delay=5ms,reorder=100%")};
-    const std::vector<Arrival> apart{{0, 85ms}, {1, 585ms}};
-    CHECK((send_paced(slow, 2, 500ms) == apart));
+    ImpairmentQueueBench slow{parse_impairment_text("delay=5ms,reorder=100%")};
+    const std::vector<DatagramArrival> apart{{0, 85ms}, {1, 585ms}};
+    CHECK((send_at_constant_rate(slow, 2, 500ms) == apart));
 
-    QueueBench some{impairment_of("reorder=1%")};
-    const auto arrivals = send_paced(some, kDatagrams, 20ms);
+    ImpairmentQueueBench some{parse_impairment_text("reorder=1%")};
+    const auto arrivals = send_at_constant_rate(some, kDatagrams, 20ms);
     std::uint32_t behind = 0;
     for (std::size_t i = 1; i < arrivals.size(); ++i) {
         behind += arrivals[i].number < arrivals[i - 1].number ? 1U : 0U;
@@ -412,11 +416,12 @@ TEST_CASE("a reordered datagram is sent directly after the next one, or late if 
 TEST_CASE("a rate limit forwards its rate, and drops datagrams that would wait too long") {
     // At 1 Mbit/s, 121.6 datagrams of 1000 bytes and headers pass per second.
     constexpr double kWanted = 1e6 / 8 / 1028;
-    QueueBench bench{impairment_of("rate=1mbit")};
-    const auto arrivals = send_paced(bench, 10'000, 1ms, 1000); // 1000 a second for ten seconds
+    ImpairmentQueueBench bench{parse_impairment_text("rate=1mbit")};
+    // 1000 datagrams a second for ten seconds.
+    const auto arrivals = send_at_constant_rate(bench, 10'000, 1ms, 1000);
     std::size_t in_time = 0;
     std::chrono::nanoseconds longest{};
-    for (const Arrival& arrival : arrivals) {
+    for (const DatagramArrival& arrival : arrivals) {
         in_time += arrival.time < 10s ? 1U : 0U;
         longest = std::max(longest, arrival.time - arrival.number * 1ms);
     }
@@ -425,8 +430,9 @@ TEST_CASE("a rate limit forwards its rate, and drops datagrams that would wait t
     CHECK(longest > ImpairedDirection::kMaxRateWait - 20ms);
     CHECK(bench.totals().dropped_by_rate.value() == 10'000 - arrivals.size());
 
-    QueueBench idle{impairment_of("rate=1mbit")};
-    for (const Arrival& arrival : send_paced(idle, 100, 20ms, 1000)) { // 50 a second: nothing waits
+    ImpairmentQueueBench idle{parse_impairment_text("rate=1mbit")};
+    // At 50 datagrams a second, no datagram waits.
+    for (const DatagramArrival& arrival : send_at_constant_rate(idle, 100, 20ms, 1000)) {
         CHECK(arrival.time == arrival.number * 20ms);
     }
     CHECK(idle.totals().dropped_by_rate.value() == 0);
@@ -442,20 +448,20 @@ TEST_CASE("waiting datagrams are limited in number and bytes; others are dropped
                         {65'507, ImpairmentQueue::kMaxBytes / 65'507}};
     for (const Row& row : rows) {
         CAPTURE(row.size);
-        QueueBench bench{impairment_of("delay=10s")};
+        ImpairmentQueueBench bench{parse_impairment_text("delay=10s")};
         constexpr std::size_t kMore = 100;
         for (std::size_t i = 0; i < row.fits + kMore; ++i) {
-            bench.send(0s, row.size);
+            bench.send_datagram(0s, row.size);
         }
         CHECK(bench.queue().num_waiting() == row.fits);
         CHECK(bench.totals().dropped_by_full_queue.value() == kMore);
-        CHECK(bench.finish().size() == row.fits);
+        CHECK(bench.finish_and_get_arrivals().size() == row.fits);
     }
 }
 
 TEST_CASE("sessions share the queue, but not the simulated network") {
     ImpairmentTotalsPair totals{};
-    const Impairment impairment = impairment_of("delay=10ms;s2c:reorder=100%");
+    const Impairment impairment = parse_impairment_text("delay=10ms;s2c:reorder=100%");
     ImpairmentQueue queue{impairment, totals};
     SessionImpairment first;
     SessionImpairment second;

@@ -14,33 +14,33 @@ using namespace tw::relay;
 /// A fixed key, so that table positions are the same in every run.
 const KeyedHash kHash{1};
 
-Endpoint client(std::uint32_t address, std::uint16_t port = 1000) {
-    return tw::relay::test::v4(address, port);
+Endpoint client_endpoint(std::uint32_t address, std::uint16_t port = 1000) {
+    return tw::relay::test::ipv4_endpoint(address, port);
 }
 
-std::vector<std::byte> datagram_with(std::uint8_t what) {
+std::vector<std::byte> make_repeated_byte_datagram(std::uint8_t what) {
     return std::vector<std::byte>(12, std::byte{what});
 }
 
-constexpr std::uint32_t kStart = 10'000; ///< in ms
+constexpr std::uint32_t kStartMs = 10'000;
 
-/// Returns whether a datagram that consists of bytes `what` may begin a session.
+/// Returns whether a datagram of bytes with the value `what` may begin a session.
 bool is_admitted(NewClientFilter& filter, const Endpoint& who, ClientStanding standing,
                  std::uint8_t what, std::uint32_t now, bool is_first = true) {
-    return filter.decide_new_client(who, standing, is_first, datagram_with(what), now).refusal ==
-           NewClientRefusal::none;
+    return filter.decide_new_client(who, standing, is_first, make_repeated_byte_datagram(what), now)
+               .refusal == NewClientRefusal::none;
 }
 
 /// Admits new clients until there are too many.
-void admit_until_full(NewClientFilter& filter, std::uint32_t who, std::uint32_t now) {
+void admit_clients_until_full(NewClientFilter& filter, std::uint32_t who, std::uint32_t now) {
     for (std::uint32_t i = 0; i < 100'000; ++i) {
-        static_cast<void>(is_admitted(filter, client(0x0a000000 + who * 4096 + i),
+        static_cast<void>(is_admitted(filter, client_endpoint(0x0a000000 + who * 4096 + i),
                                       ClientStanding::unverified, 1, now));
     }
 }
 
-void admit_until_full(NewClientFilter& filter, std::uint32_t now) {
-    admit_until_full(filter, now, now);
+void admit_clients_until_full(NewClientFilter& filter, std::uint32_t now) {
+    admit_clients_until_full(filter, now, now);
 }
 
 bool is_answered(RequestDecision decision) {
@@ -48,7 +48,7 @@ bool is_answered(RequestDecision decision) {
 }
 
 /// Returns one of 60,000 ports.
-std::uint16_t port_of(std::uint32_t i) {
+std::uint16_t nth_port(std::uint32_t i) {
     return static_cast<std::uint16_t>(2000 + i % 60'000);
 }
 
@@ -58,15 +58,15 @@ TEST_CASE(
     NewClientFilter filter{limits, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 100'000; ++i) { // from changing ports, for a second
-        passed += is_admitted(filter, client(1, port_of(i)), ClientStanding::unverified, 1,
-                              kStart + i / 100)
+        passed += is_admitted(filter, client_endpoint(1, nth_port(i)), ClientStanding::unverified,
+                              1, kStartMs + i / 100)
                       ? 1U
                       : 0U;
     }
     CHECK(passed <= 2 * limits.new_client_rate);
     CHECK(passed > limits.new_client_rate);
-    CHECK(is_admitted(filter, client(2), ClientStanding::unverified, 1, kStart + 1000));
-    CHECK(is_admitted(filter, client(1), ClientStanding::unverified, 1, kStart + 3000));
+    CHECK(is_admitted(filter, client_endpoint(2), ClientStanding::unverified, 1, kStartMs + 1000));
+    CHECK(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 1, kStartMs + 3000));
 }
 
 TEST_CASE("each IPv6 network has a limit, and so has each network that contains it") {
@@ -88,14 +88,15 @@ TEST_CASE("each IPv6 network has a limit, and so has each network that contains 
         std::uint32_t passed = 0;
         for (std::uint32_t i = 0; i < 10'000; ++i) {
             v6.address[row.varied] = static_cast<std::byte>(i);
-            passed += is_answered(filter.decide_request(v6, RequestKind::server_info, true, kStart))
-                          ? 1U
-                          : 0U;
+            passed +=
+                is_answered(filter.decide_request(v6, RequestKind::server_info, true, kStartMs))
+                    ? 1U
+                    : 0U;
         }
         CHECK(passed <= row.times * limits.request_burst);
         CHECK(passed > row.times * limits.request_burst / 4);
         v6.address[1] = std::byte{1};
-        CHECK(is_answered(filter.decide_request(v6, RequestKind::server_info, true, kStart)));
+        CHECK(is_answered(filter.decide_request(v6, RequestKind::server_info, true, kStartMs)));
     }
 }
 
@@ -104,8 +105,8 @@ TEST_CASE("during a flood of requests, clients with few requests are answered") 
         std::string_view name;
         std::uint32_t sources;
         bool has_answer;
-        std::uint32_t
-            least; ///< number of answers for 40 clients that ask once a second, in the last three of five seconds
+        /// Answers in the last three of five seconds, for 40 clients that ask once a second.
+        std::uint32_t min_answers;
     };
 
     const Row rows[]{{"1,000 a second from one address", 1, false, 120},
@@ -118,18 +119,18 @@ TEST_CASE("during a flood of requests, clients with few requests are answered") 
         const std::uint32_t rate = row.sources == 1 ? 1000 : 3000;
         std::uint32_t answered = 0;
         for (std::uint32_t i = 0; i < 5 * rate; ++i) {
-            const std::uint32_t now = kStart + i * 1000 / rate;
-            static_cast<void>(
-                filter.decide_request(client(0x0a000000 + i * 7919 % row.sources, port_of(i)),
-                                      RequestKind::server_info, row.has_answer, now));
+            const std::uint32_t now = kStartMs + i * 1000 / rate;
+            static_cast<void>(filter.decide_request(
+                client_endpoint(0x0a000000 + i * 7919 % row.sources, nth_port(i)),
+                RequestKind::server_info, row.has_answer, now));
             if (i % (rate / 40) == 0) {
                 const auto decision =
-                    filter.decide_request(client(0x14000000 + i / (rate / 40) % 40),
+                    filter.decide_request(client_endpoint(0x14000000 + i / (rate / 40) % 40),
                                           RequestKind::server_info, row.has_answer, now);
                 answered += i >= 2 * rate && is_answered(decision) ? 1U : 0U;
             }
         }
-        CHECK(answered >= row.least);
+        CHECK(answered >= row.min_answers);
     }
 }
 
@@ -137,12 +138,12 @@ TEST_CASE("a flood of common requests does not use up the rate of reserved reque
     NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 30'000; ++i) { // for ten seconds
-        const std::uint32_t now = kStart + i / 3;
+        const std::uint32_t now = kStartMs + i / 3;
         static_cast<void>(filter.decide_request(
-            client(0x0a000000 + i), i % 2 == 0 ? RequestKind::server_info : RequestKind::other,
-            false, now));
+            client_endpoint(0x0a000000 + i),
+            i % 2 == 0 ? RequestKind::server_info : RequestKind::other, false, now));
         if (i % 3000 == 0) {
-            passed += filter.decide_request(client(2), RequestKind::rare, false, now) ==
+            passed += filter.decide_request(client_endpoint(2), RequestKind::rare, false, now) ==
                               RequestDecision::forward
                           ? 1U
                           : 0U;
@@ -157,8 +158,8 @@ TEST_CASE("few requests are forwarded while a stored answer can be repeated") {
     std::uint32_t passed_on = 0;
     std::uint32_t repeated = 0;
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
-        const auto decision = filter.decide_request(client(0x0a000000 + i),
-                                                    RequestKind::server_info, true, kStart + i);
+        const auto decision = filter.decide_request(client_endpoint(0x0a000000 + i),
+                                                    RequestKind::server_info, true, kStartMs + i);
         passed_on += decision == RequestDecision::forward ? 1U : 0U;
         repeated += decision == RequestDecision::repeat_answer ? 1U : 0U;
         if (i < limits.forwarded_rate) {
@@ -172,16 +173,17 @@ TEST_CASE("few requests are forwarded while a stored answer can be repeated") {
 TEST_CASE("clients with loopback addresses have no network limit") {
     NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 30; ++i) {
-        CHECK(filter.decide_request(client(0x7f000001), RequestKind::server_info, false, kStart) ==
-              RequestDecision::forward);
+        CHECK(filter.decide_request(client_endpoint(0x7f000001), RequestKind::server_info, false,
+                                    kStartMs) == RequestDecision::forward);
     }
 }
 
 TEST_CASE("without too many new clients, each client is admitted at once") {
     NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     for (std::uint32_t i = 0; i < 100; ++i) {
-        CHECK(is_admitted(filter, client(i), ClientStanding::unverified, 1, kStart));
-        CHECK(is_admitted(filter, client(i, 2), ClientStanding::unrecognised, 2, kStart + 1000));
+        CHECK(is_admitted(filter, client_endpoint(i), ClientStanding::unverified, 1, kStartMs));
+        CHECK(is_admitted(filter, client_endpoint(i, 2), ClientStanding::unrecognised, 2,
+                          kStartMs + 1000));
     }
 }
 
@@ -204,24 +206,25 @@ TEST_CASE("with too many new clients, only those that repeat like real clients a
     for (const Row& row : rows) {
         CAPTURE(row.name);
         NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-        admit_until_full(filter, kStart);
-        CHECK_FALSE(is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart));
-        admit_until_full(filter, kStart + row.after);
-        CHECK(is_admitted(filter, client(1), row.standing, row.says, kStart + row.after) ==
-              row.is_admitted);
+        admit_clients_until_full(filter, kStartMs);
+        CHECK_FALSE(
+            is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, kStartMs));
+        admit_clients_until_full(filter, kStartMs + row.after);
+        CHECK(is_admitted(filter, client_endpoint(1), row.standing, row.says,
+                          kStartMs + row.after) == row.is_admitted);
     }
 }
 
 TEST_CASE("if many clients repeat, those with the most repetitions are admitted") {
     NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-    std::uint32_t now = kStart;
+    std::uint32_t now = kStartMs;
     bool entered = false;
-    admit_until_full(filter, now);
+    admit_clients_until_full(filter, now);
     int tries = 0;
     for (; tries < 6 && !entered; ++tries, now += 500) {
         // The same new clients twice, then others: each repeats its datagram once.
-        admit_until_full(filter, kStart + (now - kStart) / 1000 * 1000, now);
-        entered = is_admitted(filter, client(1), ClientStanding::unverified, 7, now);
+        admit_clients_until_full(filter, kStartMs + (now - kStartMs) / 1000 * 1000, now);
+        entered = is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, now);
     }
     CHECK(entered);
     CHECK(tries <= 4); // within two seconds
@@ -229,14 +232,17 @@ TEST_CASE("if many clients repeat, those with the most repetitions are admitted"
 
 TEST_CASE("a lost repetition delays a waiting client by one interval only") {
     NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-    admit_until_full(filter, kStart);
-    CHECK_FALSE(is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart));
-    const NewClientDecision second = filter.decide_new_client(
-        client(1), ClientStanding::unrecognised, true, datagram_with(7), kStart + 500);
-    const NewClientDecision fourth = filter.decide_new_client(
-        client(1), ClientStanding::unrecognised, true, datagram_with(7), kStart + 1500);
-    const NewClientDecision fifth = filter.decide_new_client(
-        client(1), ClientStanding::unrecognised, true, datagram_with(7), kStart + 2000);
+    admit_clients_until_full(filter, kStartMs);
+    CHECK_FALSE(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, kStartMs));
+    const NewClientDecision second =
+        filter.decide_new_client(client_endpoint(1), ClientStanding::unrecognised, true,
+                                 make_repeated_byte_datagram(7), kStartMs + 500);
+    const NewClientDecision fourth =
+        filter.decide_new_client(client_endpoint(1), ClientStanding::unrecognised, true,
+                                 make_repeated_byte_datagram(7), kStartMs + 1500);
+    const NewClientDecision fifth =
+        filter.decide_new_client(client_endpoint(1), ClientStanding::unrecognised, true,
+                                 make_repeated_byte_datagram(7), kStartMs + 2000);
     CHECK(second.num_repeats == 1);
     CHECK(fourth.num_repeats == 1);
     CHECK(fifth.num_repeats == 2);
@@ -245,16 +251,16 @@ TEST_CASE("a lost repetition delays a waiting client by one interval only") {
 TEST_CASE(
     "many ports of few addresses keep no other address out, even if they repeat like clients") {
     NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-    std::uint32_t now = kStart;
+    std::uint32_t now = kStartMs;
     bool entered = false;
     int tries = 0;
     for (; tries < 6 && !entered; ++tries, now += 500) {
         for (std::uint32_t i = 0; i < 17 * 64; ++i) {
             static_cast<void>(
-                is_admitted(filter, client(2 + i / 64, static_cast<std::uint16_t>(i % 64)),
+                is_admitted(filter, client_endpoint(2 + i / 64, static_cast<std::uint16_t>(i % 64)),
                             ClientStanding::unverified, 7, now, tries == 0 && i % 64 == 0));
         }
-        entered = is_admitted(filter, client(1), ClientStanding::unverified, 7, now);
+        entered = is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, now);
     }
     CHECK(entered);
     CHECK(tries <= 3); // within one and a half seconds
@@ -264,16 +270,16 @@ TEST_CASE("with too many new clients, a client that was not verified is not admi
     for (const bool proves : {false, true}) {
         CAPTURE(proves);
         NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-        REQUIRE(is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart));
+        REQUIRE(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, kStartMs));
         if (proves) {
-            filter.remember_verified_client(client(1));
+            filter.remember_verified_client(client_endpoint(1));
         }
-        admit_until_full(filter, kStart + 4000);
-        static_cast<void>(
-            is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart + 4000));
-        admit_until_full(filter, kStart + 4500);
-        CHECK(is_admitted(filter, client(1), ClientStanding::unverified, 7, kStart + 4500) ==
-              proves);
+        admit_clients_until_full(filter, kStartMs + 4000);
+        static_cast<void>(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7,
+                                      kStartMs + 4000));
+        admit_clients_until_full(filter, kStartMs + 4500);
+        CHECK(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7,
+                          kStartMs + 4500) == proves);
     }
 }
 
@@ -284,8 +290,8 @@ TEST_CASE("new clients are admitted at a rate that leaves each the time of a rou
     std::size_t entered = 0;
     for (std::uint32_t ms = 0; ms < 10'000; ++ms) {
         for (std::uint32_t i = 0; i < 100; ++i) {
-            entered += is_admitted(filter, client(ms * 100 + i), ClientStanding::unverified, 1,
-                                   kStart + ms)
+            entered += is_admitted(filter, client_endpoint(ms * 100 + i),
+                                   ClientStanding::unverified, 1, kStartMs + ms)
                            ? 1U
                            : 0U;
         }
@@ -296,18 +302,18 @@ TEST_CASE("new clients are admitted at a rate that leaves each the time of a rou
     CHECK(entered >= pools.unverified * (rounds - 1));
 }
 
-constexpr std::uint8_t kKind = 1;
-constexpr auto kFirst = AnswerPart::first;
-constexpr auto kMore = AnswerPart::later;
+constexpr std::uint8_t kQuestionKind = 1;
+constexpr auto kFirstPart = AnswerPart::first;
+constexpr auto kLaterPart = AnswerPart::later;
 constexpr std::uint32_t kCompleteAfterMs = AnswerCache::kMaxPartSpanMs;
 
-std::vector<std::byte> part(std::uint8_t what, std::size_t size = 10) {
+std::vector<std::byte> make_answer_part(std::uint8_t what, std::size_t size = 10) {
     return std::vector<std::byte>(size, std::byte{what});
 }
 
 /// Returns the first byte of each part of the answer that would be repeated.
 std::vector<int> first_bytes_of_answer(AnswerCache& answers, std::uint32_t now,
-                                       std::uint8_t kind = kKind) {
+                                       std::uint8_t kind = kQuestionKind) {
     std::vector<int> parts;
     if (const AnswerCache::Answer* const answer = answers.find_answer(kind, now)) {
         for (std::size_t i = 0; i < answer->num_parts; ++i) {
@@ -320,8 +326,8 @@ std::vector<int> first_bytes_of_answer(AnswerCache& answers, std::uint32_t now,
 TEST_CASE("an answer is repeated for a second after all of its parts must have arrived") {
     AnswerCache answers;
     CHECK(first_bytes_of_answer(answers, 0).empty());
-    answers.add_part(kKind, 7, kFirst, part(1), 100);
-    answers.add_part(kKind, 7, kMore, part(2), 110);
+    answers.add_part(kQuestionKind, 7, kFirstPart, make_answer_part(1), 100);
+    answers.add_part(kQuestionKind, 7, kLaterPart, make_answer_part(2), 110);
     CHECK(first_bytes_of_answer(answers, 100 + kCompleteAfterMs - 1).empty());
     CHECK(first_bytes_of_answer(answers, 100 + kCompleteAfterMs) == std::vector{1, 2});
     CHECK(first_bytes_of_answer(answers, 100 + AnswerCache::kMaxAgeMs - 1) == std::vector{1, 2});
@@ -331,13 +337,15 @@ TEST_CASE("an answer is repeated for a second after all of its parts must have a
 
 TEST_CASE("a newer answer replaces the older one, and their parts are not mixed") {
     AnswerCache answers;
-    answers.add_part(kKind, 7, kFirst, part(1), 100);
-    answers.add_part(kKind, 8, kFirst, part(2), 101); // another session's answer at the same time
-    answers.add_part(kKind, 8, kMore, part(3), 102);
-    answers.add_part(kKind, 7, kMore, part(4), 103);
+    answers.add_part(kQuestionKind, 7, kFirstPart, make_answer_part(1), 100);
+    // Another session gets an answer at the same time.
+    answers.add_part(kQuestionKind, 8, kFirstPart, make_answer_part(2), 101);
+    answers.add_part(kQuestionKind, 8, kLaterPart, make_answer_part(3), 102);
+    answers.add_part(kQuestionKind, 7, kLaterPart, make_answer_part(4), 103);
     CHECK(first_bytes_of_answer(answers, 140) == std::vector{1, 4});
-    answers.add_part(kKind, 9, kMore, part(5), 150); // the first part of this answer was lost
-    answers.add_part(kKind, 9, kFirst, part(6), 151);
+    // The first part of this answer was lost.
+    answers.add_part(kQuestionKind, 9, kLaterPart, make_answer_part(5), 150);
+    answers.add_part(kQuestionKind, 9, kFirstPart, make_answer_part(6), 151);
     CHECK(first_bytes_of_answer(answers, 160) == std::vector{1, 4});
     CHECK(first_bytes_of_answer(answers, 190) == std::vector{6});
 }
@@ -345,17 +353,18 @@ TEST_CASE("a newer answer replaces the older one, and their parts are not mixed"
 TEST_CASE("an answer that is too long is not repeated") {
     SUBCASE("in one part") {
         AnswerCache answers;
-        answers.add_part(kKind, 7, kFirst, part(1, AnswerCache::kMaxPartBytes + 1), 100);
+        answers.add_part(kQuestionKind, 7, kFirstPart,
+                         make_answer_part(1, AnswerCache::kMaxPartBytes + 1), 100);
         CHECK(first_bytes_of_answer(answers, 200).empty());
     }
     SUBCASE("in all") {
         AnswerCache answers;
-        answers.add_part(kKind, 7, kFirst, part(1), 100);
+        answers.add_part(kQuestionKind, 7, kFirstPart, make_answer_part(1), 100);
         for (std::size_t i = 0; i < AnswerCache::kMaxParts; ++i) {
-            answers.add_part(kKind, 7, kMore, part(2), 100);
+            answers.add_part(kQuestionKind, 7, kLaterPart, make_answer_part(2), 100);
         }
         CHECK(first_bytes_of_answer(answers, 200).empty());
-        answers.add_part(kKind, 8, kFirst, part(3), 300);
+        answers.add_part(kQuestionKind, 8, kFirstPart, make_answer_part(3), 300);
         CHECK(first_bytes_of_answer(answers, 400) == std::vector{3});
     }
 }

@@ -71,9 +71,9 @@ TEST_CASE("resync requests are at least five seconds apart, and end after a time
 
 /// The byte that marks a full snapshot between these peers; the next byte is its tick.
 constexpr std::byte kFullSnapshotMark{0xee};
-constexpr std::int32_t kTick = 7;
+constexpr std::int32_t kFullSnapshotTick = 7;
 
-ResyncFunctions mark_functions() {
+ResyncFunctions make_resync_functions() {
     return {.rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
                           std::span<std::byte> out) -> std::size_t {
                 if (datagram.size() < 10 || datagram[0] == kFullSnapshotMark) {
@@ -86,97 +86,99 @@ ResyncFunctions mark_functions() {
             },
             .find_full_snapshot =
                 [](std::span<const std::byte> datagram) -> std::optional<std::int32_t> {
-                return !datagram.empty() && datagram[0] == kFullSnapshotMark ? std::optional{kTick}
-                                                                             : std::nullopt;
+                return !datagram.empty() && datagram[0] == kFullSnapshotMark
+                           ? std::optional{kFullSnapshotTick}
+                           : std::nullopt;
             }};
 }
 
 TEST_CASE(
     "a full snapshot is requested for one session, and the observer gets original datagrams") {
     EchoServer server;
-    Options options = options_for(server.endpoint());
-    options.resync_functions = mark_functions();
+    Options options = make_relay_options(server.endpoint());
+    options.resync_functions = make_resync_functions();
     TestRelay relay{options, Ring::kMinBytes};
     Peer undecoded;
     Peer other;
     /// Returns the tick that the server sees acknowledged; nullopt if the datagram is unchanged.
     const auto acknowledged_at_server = [&](Peer& peer,
                                             const Bytes& sent) -> std::optional<std::byte> {
-        peer.send(sent, relay.address());
+        peer.send(sent, relay.listen_address());
         const auto answer = peer.receive();
         REQUIRE(answer);
         return *answer == sent ? std::nullopt : std::optional{answer->at(1)};
     };
     std::uint32_t round = 0;
     for (; round < 5; ++round) {
-        CHECK_FALSE(acknowledged_at_server(undecoded, payload(100, round)));
-        CHECK_FALSE(acknowledged_at_server(other, payload(100, round)));
+        CHECK_FALSE(acknowledged_at_server(undecoded, make_payload(100, round)));
+        CHECK_FALSE(acknowledged_at_server(other, make_payload(100, round)));
     }
     relay.request_full_snapshot(1);
     relay.request_full_snapshot(1);
     relay.request_full_snapshot(99);
     std::optional<std::byte> told;
     for (const auto end = Clock::now() + std::chrono::seconds{5}; !told && Clock::now() < end;) {
-        told = acknowledged_at_server(undecoded, payload(100, ++round));
-        CHECK_FALSE(acknowledged_at_server(other, payload(100, round)));
+        told = acknowledged_at_server(undecoded, make_payload(100, ++round));
+        CHECK_FALSE(acknowledged_at_server(other, make_payload(100, round)));
     }
     CHECK(told == std::byte{0xff} /* kNoSnapshot */);
-    CHECK(acknowledged_at_server(undecoded, payload(100, ++round)) == std::byte{kTick});
-    Bytes knows = payload(100, ++round);
+    CHECK(acknowledged_at_server(undecoded, make_payload(100, ++round)) ==
+          std::byte{kFullSnapshotTick});
+    Bytes knows = make_payload(100, ++round);
     knows[0] = kFullSnapshotMark;
     CHECK_FALSE(acknowledged_at_server(undecoded, knows));
-    CHECK_FALSE(acknowledged_at_server(undecoded, payload(9, ++round))); // cannot be rewritten
-    const auto events = relay.finish();
+    CHECK_FALSE(acknowledged_at_server(undecoded, make_payload(9, ++round))); // cannot be rewritten
+    const auto events = relay.stop_and_take_events();
     CHECK(relay.counters().rewritten_datagrams == 2);
-    const auto is_resync = [](const KeptEvent& each) {
+    const auto is_resync = [](const EventCopy& each) {
         return each.event.kind == EventKind::resync;
     };
-    REQUIRE(count_of(events, EventKind::resync) == 1);
+    REQUIRE(count_events(events, EventKind::resync) == 1);
     const auto asked = std::ranges::find_if(events, is_resync);
     REQUIRE(events.end() - asked > 1);
     CHECK(asked->event.session == 1);
     CHECK(asked[1].event.session == 1);
     CHECK(asked[1].event.direction == Direction::c2s);
-    CHECK(std::ranges::none_of(events, [](const KeptEvent& each) {
+    CHECK(std::ranges::none_of(events, [](const EventCopy& each) {
         return each.event.direction == Direction::c2s && each.bytes.size() == 98;
     }));
 }
 
 TEST_CASE("without resync functions, a relay changes no datagram") {
     EchoServer server;
-    TestRelay relay{options_for(server.endpoint())};
+    TestRelay relay{make_relay_options(server.endpoint())};
     Peer client;
     for (std::uint32_t i = 0; i < 50; ++i) {
         relay.request_full_snapshot(1);
-        client.send(payload(100, i), relay.address());
-        CHECK(client.receive() == payload(100, i));
+        client.send(make_payload(100, i), relay.listen_address());
+        CHECK(client.receive() == make_payload(100, i));
     }
 }
 
 constexpr int kLeastPriority = 19;
 
-int niceness() {
+int current_niceness() {
     return ::getpriority(PRIO_PROCESS, 0);
 }
 
 TEST_CASE("analysing threads get a lower priority, forwarding threads keep theirs") {
-    const int before = niceness();
+    const int before = current_niceness();
     int forwarding = 0;
     int looking = 0;
     int writing = 0;
     std::thread{[&] {
         raise_thread_priority();
-        forwarding = niceness();
+        forwarding = current_niceness();
     }}.join();
     std::thread{[&] {
         lower_thread_priority();
-        looking = niceness();
-        std::thread{[&] { writing = niceness(); }}.join();
+        looking = current_niceness();
+        std::thread{[&] { writing = current_niceness(); }}.join();
     }}.join();
     CHECK(forwarding == before);
     CHECK(looking == std::min(before + 5, kLeastPriority));
     CHECK(writing == looking);
-    CHECK(niceness() == before);
+    CHECK(current_niceness() == before);
 }
 
 } // namespace

@@ -21,7 +21,8 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 
-RelayEvent datagram(std::uint32_t session, std::span<const std::byte> bytes, Timestamp time = 0) {
+RelayEvent make_datagram_event(std::uint32_t session, std::span<const std::byte> bytes,
+                               Timestamp time = 0) {
     RelayEvent event;
     event.session = session;
     event.time = time;
@@ -32,17 +33,17 @@ RelayEvent datagram(std::uint32_t session, std::span<const std::byte> bytes, Tim
 
 TEST_CASE("events of every kind are consumed as they were pushed") {
     tw::test::LocalRing ring{Ring::kMinBytes};
-    const Bytes bytes = payload(1400, 1);
+    const Bytes bytes = make_payload(1400, 1);
     std::vector<RelayEvent> sent(5);
     sent[0].kind = EventKind::open;
     sent[0].session = 7;
     sent[0].time = 1'700'000'000'123'456'789;
-    sent[0].client = v4(0x7f000001, 4711);
+    sent[0].client = ipv4_endpoint(0x7f000001, 4711);
     sent[0].upstream.port = 4712;
     sent[0].server = {.port = 8303, .v6 = true};
     sent[0].server_index = 3;
-    sent[1] = datagram(7, bytes, 5);
-    sent[2] = datagram(7, {});
+    sent[1] = make_datagram_event(7, bytes, 5);
+    sent[2] = make_datagram_event(7, {});
     sent[3].kind = EventKind::gap;
     sent[3].gap = GapReason::kernel_dropped;
     sent[3].direction = Direction::s2c;
@@ -53,63 +54,63 @@ TEST_CASE("events of every kind are consumed as they were pushed") {
         REQUIRE(ring.try_push(each));
     }
     ring.commit_events();
-    const auto events = take_all(ring);
+    const auto events = take_all_events(ring);
     REQUIRE(events.size() == sent.size());
-    const auto all = [](const RelayEvent& each) {
+    const auto event_fields = [](const RelayEvent& each) {
         return std::tie(each.kind, each.direction, each.reason, each.gap, each.session, each.time,
                         each.lost, each.client, each.upstream, each.server, each.server_index);
     };
     for (std::size_t i = 0; i < sent.size(); ++i) {
         CAPTURE(i);
-        CHECK((all(events[i].event) == all(sent[i])));
+        CHECK((event_fields(events[i].event) == event_fields(sent[i])));
         CHECK(std::ranges::equal(events[i].bytes, sent[i].bytes));
     }
 }
 
 TEST_CASE("pushed events are visible only after commit_events()") {
     tw::test::LocalRing ring{Ring::kMinBytes};
-    REQUIRE(ring.try_push(datagram(1, {})));
-    CHECK(take_all(ring).empty());
+    REQUIRE(ring.try_push(make_datagram_event(1, {})));
+    CHECK(take_all_events(ring).empty());
     ring.commit_events();
-    CHECK(take_all(ring).size() == 1);
-    CHECK(take_all(ring).empty());
+    CHECK(take_all_events(ring).size() == 1);
+    CHECK(take_all_events(ring).empty());
 }
 
 TEST_CASE("a consumer gets at most as many events as it requests") {
     tw::test::LocalRing ring{Ring::kMinBytes};
     for (std::uint32_t i = 0; i < 10; ++i) {
-        REQUIRE(ring.try_push(datagram(i, {})));
+        REQUIRE(ring.try_push(make_datagram_event(i, {})));
     }
     ring.commit_events();
     std::vector<std::uint32_t> seen;
-    const auto note = [&](const RelayEvent& event) { seen.push_back(event.session); };
-    CHECK(ring.consume_events(note, 3) == 3);
-    CHECK(ring.consume_events(note, 100) == 7);
+    const auto store_session = [&](const RelayEvent& event) { seen.push_back(event.session); };
+    CHECK(ring.consume_events(store_session, 3) == 3);
+    CHECK(ring.consume_events(store_session, 100) == 7);
     CHECK((seen == std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }
 
 TEST_CASE("an event contains the payload of the next event if that is already visible") {
     tw::test::LocalRing ring{Ring::kMinBytes};
-    const Bytes one = payload(100, 1);
-    const Bytes two = payload(200, 2);
-    const auto nexts = [&] {
+    const Bytes one = make_payload(100, 1);
+    const Bytes two = make_payload(200, 2);
+    const auto consume_next_payloads = [&] {
         std::vector<Bytes> seen;
         ring.consume_events([&](const RelayEvent& event) {
             seen.emplace_back(event.next.begin(), event.next.end());
         });
         return seen;
     };
-    REQUIRE(ring.try_push(datagram(1, one)));
-    REQUIRE(ring.try_push(datagram(2, two)));
+    REQUIRE(ring.try_push(make_datagram_event(1, one)));
+    REQUIRE(ring.try_push(make_datagram_event(2, two)));
     RelayEvent close;
     close.kind = EventKind::close;
     REQUIRE(ring.try_push(close));
-    REQUIRE(ring.try_push(datagram(2, one)));
+    REQUIRE(ring.try_push(make_datagram_event(2, one)));
     ring.commit_events();
-    REQUIRE(ring.try_push(datagram(3, two))); // not committed yet
-    CHECK((nexts() == std::vector<Bytes>{two, {}, one, {}}));
+    REQUIRE(ring.try_push(make_datagram_event(3, two))); // not committed yet
+    CHECK((consume_next_payloads() == std::vector<Bytes>{two, {}, one, {}}));
     ring.commit_events();
-    CHECK((nexts() == std::vector<Bytes>{{}}));
+    CHECK((consume_next_payloads() == std::vector<Bytes>{{}}));
 }
 
 TEST_CASE("the next payload is correct at the end of the ring, too") {
@@ -118,8 +119,8 @@ TEST_CASE("the next payload is correct at the end of the ring, too") {
     for (std::uint8_t round = 0; round < 200; ++round) {
         std::vector<Bytes> sent;
         for (std::uint8_t i = 0; i < 7; ++i) {
-            sent.push_back(payload(900 + 37U * i, static_cast<std::uint8_t>(round + i)));
-            REQUIRE(ring.try_push(datagram(1, sent.back())));
+            sent.push_back(make_payload(900 + 37U * i, static_cast<std::uint8_t>(round + i)));
+            REQUIRE(ring.try_push(make_datagram_event(1, sent.back())));
         }
         ring.commit_events();
         std::size_t at = 0;
@@ -138,32 +139,32 @@ TEST_CASE("the next payload is correct at the end of the ring, too") {
 TEST_CASE("a full ring rejects events, and accepts events again when there is room") {
     tw::test::LocalRing ring{1};
     CHECK(ring.capacity() == Ring::kMinBytes);
-    const Bytes bytes = payload(1000, 1);
+    const Bytes bytes = make_payload(1000, 1);
     std::size_t fitted = 0;
-    while (ring.try_push(datagram(1, bytes))) {
+    while (ring.try_push(make_datagram_event(1, bytes))) {
         ++fitted;
     }
     CHECK(fitted >= Ring::kMinBytes / 1100);
     CHECK_FALSE(ring.has_room(bytes.size()));
-    CHECK_FALSE(ring.try_push(datagram(1, bytes)));
+    CHECK_FALSE(ring.try_push(make_datagram_event(1, bytes)));
     ring.commit_events();
-    CHECK(take_all(ring).size() == fitted);
+    CHECK(take_all_events(ring).size() == fitted);
     CHECK(ring.num_unconsumed_bytes() == 0);
     CHECK(ring.has_room(65'507));
-    CHECK(ring.try_push(datagram(1, bytes)));
+    CHECK(ring.try_push(make_datagram_event(1, bytes)));
 }
 
 TEST_CASE("the longest datagram fits an empty ring at every position") {
     tw::test::LocalRing ring{Ring::kMinBytes};
-    const Bytes longest = payload(65'527, 1);
+    const Bytes longest = make_payload(65'527, 1);
     for (std::uint32_t i = 0; i < 1000; ++i) {
-        REQUIRE(ring.try_push(datagram(i, std::span{longest}.first(i * 37 % 3000))));
+        REQUIRE(ring.try_push(make_datagram_event(i, std::span{longest}.first(i * 37 % 3000))));
         ring.commit_events();
-        REQUIRE(take_all(ring).size() == 1);
+        REQUIRE(take_all_events(ring).size() == 1);
         REQUIRE(ring.has_room(longest.size()));
-        REQUIRE(ring.try_push(datagram(i, longest)));
+        REQUIRE(ring.try_push(make_datagram_event(i, longest)));
         ring.commit_events();
-        const auto events = take_all(ring);
+        const auto events = take_all_events(ring);
         REQUIRE(events.size() == 1);
         REQUIRE((events[0].bytes == longest));
     }
@@ -178,7 +179,7 @@ TEST_CASE("between two threads nothing is lost, torn or out of order") {
         for (std::uint32_t i = 1; i <= kEvents;) {
             const std::size_t size = random() % 300;
             bytes.assign(size, static_cast<std::byte>(i));
-            while (!ring.try_push(datagram(i, bytes, i * 3))) {
+            while (!ring.try_push(make_datagram_event(i, bytes, i * 3))) {
                 ring.commit_events();
                 std::this_thread::yield();
             }

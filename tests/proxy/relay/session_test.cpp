@@ -17,9 +17,9 @@ using namespace tw::relay;
 constexpr ListenerIndex kListener = 0;
 
 /// Returns a session of a client at this port. All clients have the same address.
-std::unique_ptr<Session> session_at(std::uint16_t port, ClientStanding standing) {
+std::unique_ptr<Session> make_session_at_port(std::uint16_t port, ClientStanding standing) {
     auto made = std::make_unique<Session>();
-    made->observed.client = tw::relay::test::v4(0xc0000201U, port);
+    made->observed.client = tw::relay::test::ipv4_endpoint(0xc0000201U, port);
     made->standing = standing;
     made->counts_against_limit = standing != ClientStanding::connless;
     return made;
@@ -27,11 +27,11 @@ std::unique_ptr<Session> session_at(std::uint16_t port, ClientStanding standing)
 
 TEST_CASE("connectionless sessions do not count against the limit of their address") {
     SessionIndex sessions{8};
-    Session& asking = sessions.insert(session_at(1, ClientStanding::connless));
-    Session& leaving = sessions.insert(session_at(2, ClientStanding::connless));
+    Session& asking = sessions.insert(make_session_at_port(1, ClientStanding::connless));
+    Session& leaving = sessions.insert(make_session_at_port(2, ClientStanding::connless));
     const Network source = *EnclosingNetworks{asking.observed.client}.begin();
     CHECK(sessions.num_sessions_against_limit(source) == 0);
-    Session& player = sessions.insert(session_at(3, ClientStanding::unverified));
+    Session& player = sessions.insert(make_session_at_port(3, ClientStanding::unverified));
     CHECK(sessions.num_sessions_against_limit(source) == 1);
     std::ignore = sessions.remove(leaving);
     CHECK(sessions.num_sessions_against_limit(source) == 1);
@@ -49,16 +49,16 @@ TEST_CASE("connectionless sessions do not count against the limit of their addre
 
 TEST_CASE("a session is counted for each network that contains its client, by standing") {
     SessionIndex sessions{8};
-    const auto made = [](std::uint8_t last_of_56, std::uint16_t port) {
-        auto session = session_at(port, ClientStanding::unverified);
+    const auto make_ipv6_session = [](std::uint8_t last_of_56, std::uint16_t port) {
+        auto session = make_session_at_port(port, ClientStanding::unverified);
         session->observed.client.address = {std::byte{0x20}, std::byte{1},         std::byte{0x0d},
                                             std::byte{0xb8}, std::byte{0},         std::byte{1},
                                             std::byte{2},    std::byte{last_of_56}};
         session->observed.client.v6 = true;
         return session;
     };
-    Session& first = sessions.insert(made(1, 1));
-    Session& second = sessions.insert(made(2, 1));
+    Session& first = sessions.insert(make_ipv6_session(1, 1));
+    Session& second = sessions.insert(make_ipv6_session(2, 1));
     sessions.set_standing(second, ClientStanding::verified);
     const EnclosingNetworks networks{first.observed.client};
     const std::vector<Network> of_first{networks.begin(), networks.end()};
@@ -85,7 +85,7 @@ TEST_CASE("sessions are checked in turn, a bounded number at a time") {
     SessionTimers timers{80ms, now}; // a session is checked every 10 ms
     std::vector<std::unique_ptr<Session>> sessions;
     for (std::uint16_t port = 1; port <= 100; ++port) {
-        sessions.push_back(session_at(port, ClientStanding::player));
+        sessions.push_back(make_session_at_port(port, ClientStanding::player));
         timers.add_session(*sessions.back());
     }
     std::vector<std::uint16_t> checked;

@@ -16,8 +16,8 @@ using namespace tw::base;
 using namespace tw::relay;
 using namespace tw::relay::test;
 
-ServerOptions another(const Udp::endpoint& server) {
-    return options_for(server).server;
+ServerOptions make_server_options(const Udp::endpoint& server) {
+    return make_relay_options(server).server;
 }
 
 TEST_CASE("each server has its own clients, and the observer gets each session's server") {
@@ -25,19 +25,19 @@ TEST_CASE("each server has its own clients, and the observer gets each session's
         CAPTURE(threads);
         EchoServer first;
         EchoServer second;
-        Options options = options_for(first.endpoint());
+        Options options = make_relay_options(first.endpoint());
         options.threads = threads;
         TestRelay relay{options, TestRelay::kRingBytes, false};
         CHECK(relay.next_server_index() == 1);
-        REQUIRE(relay.add_server(another(second.endpoint())) == 1);
+        REQUIRE(relay.add_server(make_server_options(second.endpoint())) == 1);
         relay.start();
         Peer client; // the same client at both servers
         for (std::uint32_t i = 0; i < 20; ++i) {
-            CHECK(relay.echoes(client, i, static_cast<ServerIndex>(i % 2)));
+            CHECK(relay.echoes_datagram(client, i, static_cast<ServerIndex>(i % 2)));
         }
         CHECK(relay.num_sessions() == 2);
         std::map<std::uint16_t, Endpoint> servers;
-        for (const KeptEvent& kept : relay.finish()) {
+        for (const EventCopy& kept : relay.stop_and_take_events()) {
             if (kept.event.kind == EventKind::open) {
                 servers[kept.event.server_index] = kept.event.server;
             }
@@ -52,41 +52,41 @@ TEST_CASE("each server has its own clients, and the observer gets each session's
 TEST_CASE("servers are added and removed while others are in use") {
     EchoServer server;
     EchoServer other;
-    TestRelay relay{options_for(server.endpoint())};
+    TestRelay relay{make_relay_options(server.endpoint())};
     Peer stays;
     Peer goes;
     std::set<Udp::endpoint> were_there;
     for (std::uint32_t i = 0; i < 10; ++i) {
         CAPTURE(i);
-        const ServerIndex index = relay.add_server(another(other.endpoint()));
+        const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
         CHECK(index == i + 1);
-        CHECK(relay.echoes(goes, i, index));
-        CHECK(relay.echoes(stays, i));
+        CHECK(relay.echoes_datagram(goes, i, index));
+        CHECK(relay.echoes_datagram(stays, i));
         CHECK(relay.num_sessions() == 2);
-        were_there.insert(relay.address(index));
+        were_there.insert(relay.listen_address(index));
         relay.remove_server(index);
         CHECK(relay.num_sessions() == 1);
         CHECK(relay.counters().sessions_closed == i + 1);
     }
     CHECK(relay.counters().directions[1].datagrams == 20);
     Peer late;
-    late.send(payload(1, 1), *were_there.begin());
+    late.send(make_payload(1, 1), *were_there.begin());
     CHECK_FALSE(late.receive(std::chrono::milliseconds{50}));
-    const auto events = relay.finish();
-    CHECK(count_of(events, CloseReason::removed) == 10);
-    CHECK(count_of(events, EventKind::gap) == 0);
+    const auto events = relay.stop_and_take_events();
+    CHECK(count_events(events, CloseReason::removed) == 10);
+    CHECK(count_events(events, EventKind::gap) == 0);
 }
 
 TEST_CASE("a server with many sessions is removed in several steps") {
     constexpr std::size_t kSessions = 100;
     EchoServer server;
     EchoServer other;
-    TestRelay relay{options_for(server.endpoint()), TestRelay::kRingBytes, false};
-    const ServerIndex index = relay.add_server(another(other.endpoint()));
+    TestRelay relay{make_relay_options(server.endpoint()), TestRelay::kRingBytes, false};
+    const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
     const auto fill = [&] {
         std::vector<Peer> clients(kSessions);
         for (Peer& client : clients) {
-            client.send(payload(10, 1), relay.address(index));
+            client.send(make_payload(10, 1), relay.listen_address(index));
         }
         return eventually([&] { return relay.num_sessions() == kSessions; });
     };
@@ -102,12 +102,12 @@ TEST_CASE("a server with many sessions is removed in several steps") {
 TEST_CASE("no delayed datagram remains after its server was removed") {
     EchoServer server;
     EchoServer other;
-    Options options = options_for(server.endpoint());
+    Options options = make_relay_options(server.endpoint());
     options.impairment = parse_impairment("c2s:delay=10s", 1).value();
     TestRelay relay{options};
-    const ServerIndex index = relay.add_server(another(other.endpoint()));
+    const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
     Peer client;
-    client.send(payload(10, 1), relay.address(index));
+    client.send(make_payload(10, 1), relay.listen_address(index));
     REQUIRE(eventually([&] { return relay.num_sessions() == 1; }));
     relay.remove_server(index);
     CHECK(relay.num_sessions() == 0);
@@ -118,54 +118,56 @@ TEST_CASE("no delayed datagram remains after its server was removed") {
 TEST_CASE("each server has its own session limit") {
     EchoServer server;
     EchoServer other;
-    Options options = options_for(server.endpoint());
+    Options options = make_relay_options(server.endpoint());
     options.max_sessions = 2;
     TestRelay relay{options};
-    const ServerIndex index = relay.add_server(another(other.endpoint()));
+    const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
     std::vector<std::unique_ptr<Peer>> clients;
     for (std::uint32_t i = 0; i < 2; ++i) {
-        CHECK(relay.echoes(*clients.emplace_back(std::make_unique<Peer>()), i));
+        CHECK(relay.echoes_datagram(*clients.emplace_back(std::make_unique<Peer>()), i));
     }
     Peer third;
-    third.send(payload(1, 3), relay.address());
+    third.send(make_payload(1, 3), relay.listen_address());
     CHECK(eventually([&] { return relay.counters().sessions_refused == 1; }));
-    CHECK(relay.echoes(*clients.front(), 4));
-    CHECK(relay.echoes(third, 4, index));
+    CHECK(relay.echoes_datagram(*clients.front(), 4));
+    CHECK(relay.echoes_datagram(third, 4, index));
     CHECK(relay.num_sessions() == 3);
 }
 
 TEST_CASE("a server that cannot be added changes nothing") {
     EchoServer server;
     EchoServer other;
-    TestRelay relay{options_for(server.endpoint())};
+    TestRelay relay{make_relay_options(server.endpoint())};
     Peer client;
-    CHECK(relay.echoes(client, 1));
+    CHECK(relay.echoes_datagram(client, 1));
 
-    ServerOptions port_in_use = another(other.endpoint());
+    ServerOptions port_in_use = make_server_options(other.endpoint());
     port_in_use.listen = {other.endpoint()};
-    ServerOptions no_address = another(other.endpoint());
+    ServerOptions no_address = make_server_options(other.endpoint());
     no_address.listen.clear();
-    for (const ServerOptions& each : {port_in_use, no_address, another(relay.address())}) {
+    for (const ServerOptions& each :
+         {port_in_use, no_address, make_server_options(relay.listen_address())}) {
         CAPTURE(each.port);
         CHECK_THROWS_AS(static_cast<void>(relay.add_server(each)), StartError);
-        CHECK(relay.echoes(client, 2));
+        CHECK(relay.echoes_datagram(client, 2));
     }
-    const ServerIndex index = relay.add_server(another(other.endpoint()));
-    CHECK(relay.echoes(client, 3, index));
-    CHECK_THROWS_AS(relay.set_server_address(relay.address(), index), StartError);
+    const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
+    CHECK(relay.echoes_datagram(client, 3, index));
+    CHECK_THROWS_AS(relay.set_server_address(relay.listen_address(), index), StartError);
 }
 
 TEST_CASE("the number of servers in a relay's lifetime is limited") {
     EchoServer server;
     EchoServer other;
-    TestRelay relay{options_for(server.endpoint()), TestRelay::kRingBytes, false};
+    TestRelay relay{make_relay_options(server.endpoint()), TestRelay::kRingBytes, false};
     for (std::size_t i = 1; i < kMaxServers; ++i) {
-        relay.remove_server(relay.add_server(another(other.endpoint())));
+        relay.remove_server(relay.add_server(make_server_options(other.endpoint())));
     }
-    CHECK_THROWS_AS(static_cast<void>(relay.add_server(another(other.endpoint()))), StartError);
+    CHECK_THROWS_AS(static_cast<void>(relay.add_server(make_server_options(other.endpoint()))),
+                    StartError);
     relay.start();
     Peer client;
-    CHECK(relay.echoes(client, 1));
+    CHECK(relay.echoes_datagram(client, 1));
 }
 
 } // namespace

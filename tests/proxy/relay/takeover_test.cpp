@@ -27,7 +27,7 @@ using namespace tw::relay::test;
 constexpr std::chrono::milliseconds kPauseTimeout{2000};
 constexpr std::chrono::milliseconds kNoDatagramWait{50};
 
-HandedOverState sample_state() {
+HandedOverState sample_handed_over_state() {
     HandedOverSession session;
     session.client.address[0] = std::byte{127};
     session.client.port = 4000;
@@ -56,19 +56,19 @@ HandedOverState sample_state() {
 }
 
 TEST_CASE("a takeover state is read as it was written") {
-    const auto bytes = to_archive(sample_state());
+    const auto bytes = to_archive(sample_handed_over_state());
     const auto same = from_archive<HandedOverState>(bytes);
     REQUIRE(same);
     CHECK((to_archive(*same) == bytes));
     const HandedOverServer& server = same->servers.at(0);
-    CHECK(server.sessions.at(1).client == sample_state().servers[0].sessions[1].client);
+    CHECK(server.sessions.at(1).client == sample_handed_over_state().servers[0].sessions[1].client);
     CHECK((server.sessions[1].held_copies.at(0).bytes == Bytes(10, std::byte{2})));
     CHECK(server.counters.kernel_dropped == 5);
     CHECK(same->impairment == "delay=3ms");
 }
 
 TEST_CASE("a takeover state that is truncated or too long is rejected") {
-    auto bytes = to_archive(sample_state());
+    auto bytes = to_archive(sample_handed_over_state());
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CAPTURE(size);
         CHECK_FALSE(from_archive<HandedOverState>(std::span{bytes}.first(size)));
@@ -91,36 +91,36 @@ TEST_CASE("a wrong length in a takeover state allocates little memory") {
     CHECK(sessions.size() <= 1);
 }
 
-std::vector<UniqueFd> duplicates_of(const std::vector<int>& sockets) {
+std::vector<UniqueFd> duplicate_sockets(const std::vector<int>& sockets) {
     std::vector<UniqueFd> copies;
-    std::ranges::transform(sockets, std::back_inserter(copies), copy_of);
+    std::ranges::transform(sockets, std::back_inserter(copies), duplicate_descriptor);
     return copies;
 }
 
-/// Returns a server's number in the relay before or after this one: the first server keeps its
-/// number, and the others are in the opposite order.
-ServerIndex number_in(std::size_t number, std::size_t servers) {
+/// Returns a server's index in the relay before or after this one. The first server keeps its
+/// index, and the other servers are in reverse order.
+ServerIndex index_in_other_relay(std::size_t number, std::size_t servers) {
     return static_cast<ServerIndex>(number == 0 ? 0 : servers - number);
 }
 
-/// Returns a running relay; or a relay that has the listening sockets of `from`, but is not started.
-/// `others`: the servers besides the first one, as in the running relay.
+/// Returns a running relay. With `from`, returns a relay that has the listening sockets of `from`
+/// and is not started. `others`: the servers besides the first one, as in the running relay.
 std::unique_ptr<TestRelay> make_relay(Options options, const TestRelay* from = nullptr,
                                       const std::vector<ServerOptions>& others = {}) {
     std::vector<UniqueFd> listening;
     if (from != nullptr) {
         options.server.listen = from->listen_endpoints();
-        listening = duplicates_of(from->listening_sockets());
+        listening = duplicate_sockets(from->listening_sockets());
     }
     auto made = std::make_unique<TestRelay>(options, std::size_t{1} << 20U, from == nullptr,
                                             std::move(listening));
     for (std::size_t i = 1; i <= others.size(); ++i) {
-        const ServerIndex there = number_in(i, others.size() + 1);
+        const ServerIndex there = index_in_other_relay(i, others.size() + 1);
         ServerOptions other = others[(from != nullptr ? there : i) - 1U];
         listening.clear();
         if (from != nullptr) {
             other.listen = from->listen_endpoints(there);
-            listening = duplicates_of(from->listening_sockets(there));
+            listening = duplicate_sockets(from->listening_sockets(there));
         }
         CHECK(made->add_server(other, std::move(listening)) == i);
     }
@@ -128,25 +128,25 @@ std::unique_ptr<TestRelay> make_relay(Options options, const TestRelay* from = n
 }
 
 /// Lets `next` continue the sessions of `old`, which is paused.
-void hand_over(TestRelay& old, TestRelay& next) {
+void hand_over_sessions(TestRelay& old, TestRelay& next) {
     std::vector<ServerIndex> here;
     std::vector<ServerIndex> there;
     for (std::size_t i = 0; i < next.next_server_index(); ++i) {
         here.push_back(static_cast<ServerIndex>(i));
-        there.push_back(number_in(i, next.next_server_index()));
+        there.push_back(index_in_other_relay(i, next.next_server_index()));
     }
     const auto given = old.takeover_state(there);
     const auto state = from_archive<HandedOverState>(to_archive(given.state));
     REQUIRE(state);
-    next.take_over(*state, here, duplicates_of(given.sockets));
+    next.take_over(*state, here, duplicate_sockets(given.sockets));
     old.stop_for_takeover();
     old.join();
     next.start();
 }
 
 /// Returns the port by which the server knows a client.
-std::uint16_t port_at_server(Peer& client, const TestRelay& relay, Peer& server) {
-    client.send(payload(8, 1), relay.address());
+std::uint16_t client_port_at_server(Peer& client, const TestRelay& relay, Peer& server) {
+    client.send(make_payload(8, 1), relay.listen_address());
     return server.receive() ? server.sender().port() : std::uint16_t{0};
 }
 
@@ -160,37 +160,37 @@ TEST_CASE("sessions continue in another relay with any number of threads") {
         CAPTURE(row.before);
         CAPTURE(row.after);
         EchoServer server;
-        Options options = options_for(server.endpoint());
+        Options options = make_relay_options(server.endpoint());
         options.threads = row.before;
         options.server.listen.push_back(options.server.listen[0]);
         const auto old = make_relay(options);
         std::vector<std::unique_ptr<Peer>> clients;
         for (std::uint32_t i = 0; i < 20; ++i) {
             clients.push_back(std::make_unique<Peer>());
-            REQUIRE(old->echoes(*clients.back(), i));
+            REQUIRE(old->echoes_datagram(*clients.back(), i));
         }
         options.threads = row.after;
         const auto next = make_relay(options, old.get());
         REQUIRE(old->pause_threads(kPauseTimeout));
         // Datagrams that arrive in between wait in the sockets.
         for (std::uint32_t i = 0; i < 20; ++i) {
-            clients[i]->send(payload(32, 100 + i), next->address());
+            clients[i]->send(make_payload(32, 100 + i), next->listen_address());
         }
-        hand_over(*old, *next);
+        hand_over_sessions(*old, *next);
         CHECK(next->num_sessions() == 20);
         for (std::uint32_t i = 0; i < 20; ++i) {
             const auto waited = clients[i]->receive();
             REQUIRE(waited);
-            CHECK((*waited == payload(32, 100 + i)));
-            CHECK(next->echoes(*clients[i], 200 + i));
+            CHECK((*waited == make_payload(32, 100 + i)));
+            CHECK(next->echoes_datagram(*clients[i], 200 + i));
         }
         Peer late;
-        CHECK(next->echoes(late, 1));
-        const auto events = next->finish();
+        CHECK(next->echoes_datagram(late, 1));
+        const auto events = next->stop_and_take_events();
         const Counters counters = next->counters();
         CHECK(counters.sessions_opened == 21); // as if there had been only one relay
         CHECK(counters.directions[0].datagrams == 61);
-        CHECK(count_of(old->events(), CloseReason::handed_over) == 20);
+        CHECK(count_events(old->take_events(), CloseReason::handed_over) == 20);
         std::set<std::uint32_t> ids;
         for (const auto& kept : events) {
             if (kept.event.kind == EventKind::open) {
@@ -213,30 +213,31 @@ TEST_CASE("sessions of several servers continue, even if the servers' numbers ch
         CAPTURE(row.before);
         CAPTURE(row.after);
         std::array<EchoServer, kServers> servers;
-        Options options = options_for(servers[0].endpoint());
+        Options options = make_relay_options(servers[0].endpoint());
         options.threads = row.before;
         std::vector<ServerOptions> others;
         for (std::size_t i = 1; i < kServers; ++i) {
-            others.push_back(options_for(servers[i].endpoint()).server);
+            others.push_back(make_relay_options(servers[i].endpoint()).server);
         }
         const auto old = make_relay(options, nullptr, others);
         std::vector<std::unique_ptr<Peer>> clients;
         for (std::uint32_t i = 0; i < 12; ++i) {
             clients.push_back(std::make_unique<Peer>());
             for (ServerIndex server = 0; server < kServers; ++server) {
-                REQUIRE(old->echoes(*clients.back(), i, server)); // every client at every server
+                // Every client plays at every server.
+                REQUIRE(old->echoes_datagram(*clients.back(), i, server));
             }
         }
         options.threads = row.after;
         const auto next = make_relay(options, old.get(), others);
         REQUIRE(old->pause_threads(kPauseTimeout));
-        hand_over(*old, *next);
+        hand_over_sessions(*old, *next);
         CHECK(next->num_sessions() == 12 * kServers);
         for (ServerIndex server = 0; server < kServers; ++server) {
             CHECK(next->listen_endpoints(server) ==
-                  old->listen_endpoints(number_in(server, kServers)));
+                  old->listen_endpoints(index_in_other_relay(server, kServers)));
             for (auto& client : clients) {
-                CHECK(next->echoes(*client, 100, server));
+                CHECK(next->echoes_datagram(*client, 100, server));
             }
         }
         CHECK(next->num_sessions() == 12 * kServers); // and there is no new session
@@ -247,15 +248,15 @@ TEST_CASE("sessions of several servers continue, even if the servers' numbers ch
         REQUIRE(second.servers.size() == 1);
         CHECK(second.servers[0].counters.directions[0].datagrams == 24);
         std::map<std::uint32_t, ServerIndex> before;
-        for (const auto& kept : old->events()) {
+        for (const auto& kept : old->take_events()) {
             if (kept.event.kind == EventKind::open) {
                 before[kept.event.session] = kept.event.server_index;
             }
         }
-        for (const auto& kept : next->events()) {
+        for (const auto& kept : next->take_events()) {
             if (kept.event.kind == EventKind::open) {
                 CHECK(kept.event.server_index ==
-                      number_in(before.at(kept.event.session), kServers));
+                      index_in_other_relay(before.at(kept.event.session), kServers));
             }
         }
     }
@@ -264,18 +265,18 @@ TEST_CASE("sessions of several servers continue, even if the servers' numbers ch
 TEST_CASE("only the sessions of a server that is not continued are closed") {
     EchoServer first;
     EchoServer second;
-    const auto old =
-        make_relay(options_for(first.endpoint()), nullptr, {options_for(second.endpoint()).server});
+    const auto old = make_relay(make_relay_options(first.endpoint()), nullptr,
+                                {make_relay_options(second.endpoint()).server});
     Peer client;
-    REQUIRE(old->echoes(client, 1));
-    REQUIRE(old->echoes(client, 2, 1));
+    REQUIRE(old->echoes_datagram(client, 1));
+    REQUIRE(old->echoes_datagram(client, 2, 1));
     REQUIRE(old->pause_threads(kPauseTimeout));
     constexpr ServerIndex kLetGo[]{1};
     old->stop_for_takeover(kLetGo);
     old->join();
     std::map<ServerIndex, CloseReason> ends;
     std::map<std::uint32_t, ServerIndex> servers;
-    for (const auto& kept : old->events()) {
+    for (const auto& kept : old->take_events()) {
         if (kept.event.kind == EventKind::open) {
             servers[kept.event.session] = kept.event.server_index;
         } else if (kept.event.kind == EventKind::close) {
@@ -289,39 +290,39 @@ TEST_CASE("only the sessions of a server that is not continued are closed") {
 TEST_CASE("after a takeover, the server sees the same addresses, also loopback addresses") {
     for (const auto mode : {ClientAddressMode::shared, ClientAddressMode::loopback}) {
         Peer server;
-        Options options = options_for(server.endpoint());
+        Options options = make_relay_options(server.endpoint());
         options.client_address = mode;
         const auto old = make_relay(options);
         Peer client;
-        const std::uint16_t port = port_at_server(client, *old, server);
+        const std::uint16_t port = client_port_at_server(client, *old, server);
         const auto address = server.sender().address();
         const auto next = make_relay(options, old.get());
         REQUIRE(old->pause_threads(kPauseTimeout));
-        hand_over(*old, *next);
-        CHECK(port_at_server(client, *next, server) == port);
+        hand_over_sessions(*old, *next);
+        CHECK(client_port_at_server(client, *next, server) == port);
         CHECK(server.sender().address() == address);
         // Another session of the same client address gets the same loopback address.
         Peer second;
-        CHECK(port_at_server(second, *next, server) != port);
+        CHECK(client_port_at_server(second, *next, server) != port);
         CHECK(server.sender().address() == address);
     }
 }
 
 TEST_CASE("a paused relay resumes, with its impairment") {
     EchoServer server;
-    Options options = options_for(server.endpoint());
+    Options options = make_relay_options(server.endpoint());
     options.impairment = *parse_impairment("delay=1ms");
     for (const bool busy_poll : {false, true}) {
         options.busy_poll = busy_poll;
         TestRelay relay{options};
         Peer client;
-        REQUIRE(relay.echoes(client));
+        REQUIRE(relay.echoes_datagram(client));
         REQUIRE(relay.pause_threads(kPauseTimeout));
-        client.send(payload(8, 5), relay.address());
+        client.send(make_payload(8, 5), relay.listen_address());
         CHECK_FALSE(client.receive(kNoDatagramWait));
         relay.resume_threads();
         CHECK(client.receive());
-        CHECK(relay.echoes(client, 2));
+        CHECK(relay.echoes_datagram(client, 2));
         CHECK(relay.counters().impairment[0].datagrams >= 2);
         REQUIRE(relay.pause_threads(kPauseTimeout)); // a paused relay can be destroyed
     }
@@ -329,7 +330,7 @@ TEST_CASE("a paused relay resumes, with its impairment") {
 
 TEST_CASE("stored datagrams of unannounced sessions are handed over") {
     EchoServer server;
-    Options options = options_for(server.endpoint());
+    Options options = make_relay_options(server.endpoint());
     options.judge_datagram = [](HandshakeMemory& memory, Direction direction,
                                 std::span<const std::byte> bytes) {
         // The third datagram to the server proves the address. The first one is examined twice.
@@ -343,23 +344,23 @@ TEST_CASE("stored datagrams of unannounced sessions are handed over") {
     };
     const auto old = make_relay(options);
     Peer client;
-    REQUIRE(old->echoes(client, 1));
-    REQUIRE(old->echoes(client, 2));
+    REQUIRE(old->echoes_datagram(client, 1));
+    REQUIRE(old->echoes_datagram(client, 2));
     const auto next = make_relay(options, old.get());
     REQUIRE(old->pause_threads(kPauseTimeout));
-    hand_over(*old, *next);
-    CHECK(next->echoes(client, 3));
-    CHECK(old->events().empty());
-    CHECK(count_of(next->finish(), EventKind::datagram) == 6);
+    hand_over_sessions(*old, *next);
+    CHECK(next->echoes_datagram(client, 3));
+    CHECK(old->take_events().empty());
+    CHECK(count_events(next->stop_and_take_events(), EventKind::datagram) == 6);
 }
 
 TEST_CASE("invalid sockets and sessions are rejected") {
     EchoServer server;
     EchoServer other;
-    Options options = options_for(server.endpoint());
+    Options options = make_relay_options(server.endpoint());
     const auto old = make_relay(options);
     Peer client;
-    REQUIRE(old->echoes(client, 1));
+    REQUIRE(old->echoes_datagram(client, 1));
     REQUIRE(old->pause_threads(kPauseTimeout));
     constexpr ServerIndex kServers[]{0};
     const auto given = old->takeover_state(kServers);
@@ -424,7 +425,7 @@ TEST_CASE("invalid sockets and sessions are rejected") {
         row.change(state, state.servers[0].sessions[0]);
         const int socket = row.socket.value_or(given.sockets[0]);
         const std::vector<int> sockets(static_cast<std::size_t>(row.sockets), socket);
-        next->take_over(state, kServers, duplicates_of(sockets));
+        next->take_over(state, kServers, duplicate_sockets(sockets));
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -439,7 +440,7 @@ TEST_CASE("invalid sockets and sessions are rejected") {
     options.server.listen = old->listen_endpoints();
     options.server.listen.push_back(options.server.listen[0]);
     const auto start_with = [&](int descriptor) {
-        const TestRelay next{options, Ring::kMinBytes, false, duplicates_of({descriptor})};
+        const TestRelay next{options, Ring::kMinBytes, false, duplicate_sockets({descriptor})};
     };
     const int own = old->listening_sockets()[0];
     CHECK_THROWS_AS(start_with(own), TakeoverError);

@@ -21,7 +21,7 @@ bool eventually(const std::function<bool()>& condition) {
     return true;
 }
 
-Bytes payload(std::size_t size, std::uint32_t number) {
+Bytes make_payload(std::size_t size, std::uint32_t number) {
     Bytes bytes(size);
     std::uint32_t state = number * 2654435761U + 1;
     for (auto& byte : bytes) {
@@ -31,12 +31,12 @@ Bytes payload(std::size_t size, std::uint32_t number) {
     return bytes;
 }
 
-base::Endpoint v4(std::uint32_t address, std::uint16_t port) {
+base::Endpoint ipv4_endpoint(std::uint32_t address, std::uint16_t port) {
     const Udp::endpoint endpoint{boost::asio::ip::address_v4{address}, port};
     return base::endpoint_from(endpoint.data());
 }
 
-base::UniqueFd copy_of(int descriptor) {
+base::UniqueFd duplicate_descriptor(int descriptor) {
     return base::UniqueFd{::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)};
 }
 
@@ -81,7 +81,7 @@ void EchoServer::run() {
     }
 }
 
-Options options_for(const Udp::endpoint& server) {
+Options make_relay_options(const Udp::endpoint& server) {
     Options options;
     options.server = {.host = server.address().to_string(),
                       .port = server.port(),
@@ -89,8 +89,8 @@ Options options_for(const Udp::endpoint& server) {
     return options;
 }
 
-std::vector<KeptEvent> take_all(Ring& ring) {
-    std::vector<KeptEvent> events;
+std::vector<EventCopy> take_all_events(Ring& ring) {
+    std::vector<EventCopy> events;
     ring.consume_events([&](const RelayEvent& event) {
         if (event.kind == EventKind::new_observer) {
             return;
@@ -101,18 +101,18 @@ std::vector<KeptEvent> take_all(Ring& ring) {
     return events;
 }
 
-std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind) {
+std::size_t count_events(const std::vector<EventCopy>& events, EventKind kind) {
     return static_cast<std::size_t>(
-        std::ranges::count(events, kind, [](const KeptEvent& kept) { return kept.event.kind; }));
+        std::ranges::count(events, kind, [](const EventCopy& kept) { return kept.event.kind; }));
 }
 
-std::size_t count_of(const std::vector<KeptEvent>& events, CloseReason reason) {
-    return static_cast<std::size_t>(std::ranges::count_if(events, [&](const KeptEvent& kept) {
+std::size_t count_events(const std::vector<EventCopy>& events, CloseReason reason) {
+    return static_cast<std::size_t>(std::ranges::count_if(events, [&](const EventCopy& kept) {
         return kept.event.kind == EventKind::close && kept.event.reason == reason;
     }));
 }
 
-Impairment impairment_of(std::string_view text, std::uint64_t seed) {
+Impairment parse_impairment_text(std::string_view text, std::uint64_t seed) {
     return parse_impairment(text, seed).value();
 }
 
@@ -130,24 +130,24 @@ TestRelay::TestRelay(const Options& options, std::size_t ring_bytes, bool starts
     }
 }
 
-bool TestRelay::echoes(Peer& client, std::uint32_t number, ServerIndex server) const {
-    const Bytes sent = payload(64, number);
-    client.send(sent, address(server));
-    return client.receive() == sent && client.sender() == address(server);
+bool TestRelay::echoes_datagram(Peer& client, std::uint32_t number, ServerIndex server) const {
+    const Bytes sent = make_payload(64, number);
+    client.send(sent, listen_address(server));
+    return client.receive() == sent && client.sender() == listen_address(server);
 }
 
-std::vector<KeptEvent> TestRelay::events() {
-    std::vector<KeptEvent> all;
+std::vector<EventCopy> TestRelay::take_events() {
+    std::vector<EventCopy> all;
     for (Ring& ring : memory) {
-        std::ranges::move(take_all(ring), std::back_inserter(all));
+        std::ranges::move(take_all_events(ring), std::back_inserter(all));
     }
     return all;
 }
 
-std::vector<KeptEvent> TestRelay::finish() {
+std::vector<EventCopy> TestRelay::stop_and_take_events() {
     stop();
     join();
-    return events();
+    return take_events();
 }
 
 } // namespace tw::relay::test

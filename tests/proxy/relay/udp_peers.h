@@ -31,13 +31,13 @@ inline constexpr auto kS2cIndex = static_cast<std::size_t>(Direction::s2c);
 bool eventually(const std::function<bool()>& condition);
 
 /// Returns `size` bytes, which differ for each `number`.
-Bytes payload(std::size_t size, std::uint32_t number);
+Bytes make_payload(std::size_t size, std::uint32_t number);
 
 /// Returns an IPv4 endpoint. `address`: in host byte order.
-base::Endpoint v4(std::uint32_t address, std::uint16_t port = 0);
+base::Endpoint ipv4_endpoint(std::uint32_t address, std::uint16_t port = 0);
 
 /// Returns a duplicate of the descriptor.
-base::UniqueFd copy_of(int descriptor);
+base::UniqueFd duplicate_descriptor(int descriptor);
 
 /// A blocking UDP socket on loopback, at a port that the system chooses.
 class Peer {
@@ -74,7 +74,7 @@ class EchoServer {
     [[nodiscard]] Udp::endpoint endpoint() const { return peer_.endpoint(); }
 
     /// From now on, does not answer datagrams that begin with this byte.
-    void ignore(std::byte first) { ignored_ = std::to_integer<int>(first); }
+    void ignore_datagrams_with(std::byte first) { ignored_ = std::to_integer<int>(first); }
 
   private:
     void run();
@@ -87,23 +87,23 @@ class EchoServer {
 
 /// Returns options with one listener on the server's loopback address, at a port that the system
 /// chooses.
-Options options_for(const Udp::endpoint& server);
+Options make_relay_options(const Udp::endpoint& server);
 
 /// Returns the impairment that a valid text describes.
-Impairment impairment_of(std::string_view text, std::uint64_t seed = 1);
+Impairment parse_impairment_text(std::string_view text, std::uint64_t seed = 1);
 
 /// A copy of an event and its bytes.
-struct KeptEvent {
+struct EventCopy {
     RelayEvent event;
     Bytes bytes;
 };
 
 /// Removes and returns all events of the ring.
-std::vector<KeptEvent> take_all(Ring& ring);
+std::vector<EventCopy> take_all_events(Ring& ring);
 
-std::size_t count_of(const std::vector<KeptEvent>& events, EventKind kind);
+std::size_t count_events(const std::vector<EventCopy>& events, EventKind kind);
 /// Returns the number of sessions that were closed for this reason.
-std::size_t count_of(const std::vector<KeptEvent>& events, CloseReason reason);
+std::size_t count_events(const std::vector<EventCopy>& events, CloseReason reason);
 
 struct TestRings {
     TestRings(unsigned threads, std::size_t bytes);
@@ -122,17 +122,17 @@ class TestRelay : public TestRings, public Relay {
                        bool starts = true, std::vector<base::UniqueFd> listening = {});
 
     /// Returns the first listening address for a server's clients.
-    [[nodiscard]] Udp::endpoint address(ServerIndex server = 0) const {
+    [[nodiscard]] Udp::endpoint listen_address(ServerIndex server = 0) const {
         return listen_endpoints(server)[0];
     }
 
     /// Sends a client's datagram. Returns whether its echo comes from the address it was sent to.
-    bool echoes(Peer& client, std::uint32_t number = 1, ServerIndex server = 0) const;
+    bool echoes_datagram(Peer& client, std::uint32_t number = 1, ServerIndex server = 0) const;
 
     /// Removes and returns the events of all rings.
-    std::vector<KeptEvent> events();
+    std::vector<EventCopy> take_events();
     /// Stops the relay. Returns the events that are left in its rings.
-    std::vector<KeptEvent> finish();
+    std::vector<EventCopy> stop_and_take_events();
 };
 
 } // namespace tw::relay::test

@@ -19,7 +19,7 @@ using namespace tw::test;
 
 namespace {
 
-struct LinesAndState {
+struct LineReaderResult {
     std::vector<std::string> lines;
     std::string rest;
     ReadStopReason end = ReadStopReason::file_end;
@@ -27,9 +27,9 @@ struct LinesAndState {
     bool has_damaged_text = false;
 };
 
-LinesAndState read_lines_of(const std::string& path) {
+LineReaderResult read_file_lines(const std::string& path) {
     LineReader reader{path};
-    LinesAndState result;
+    LineReaderResult result;
     for (std::string_view line; reader.next_line(line);) {
         result.lines.emplace_back(line);
     }
@@ -40,20 +40,20 @@ LinesAndState read_lines_of(const std::string& path) {
     return result;
 }
 
-LinesAndState read_lines(const std::string& bytes) {
+LineReaderResult read_lines_from_bytes(const std::string& bytes) {
     const TemporaryFolder folder;
     write_text(folder.file("a"), bytes);
-    return read_lines_of(folder.file("a"));
+    return read_file_lines(folder.file("a"));
 }
 
 /// Reads bytes from a pipe, which cannot be read twice. Precondition: the pipe has room for them.
-LinesAndState read_lines_from_pipe(const std::string& bytes) {
+LineReaderResult read_lines_from_pipe(const std::string& bytes) {
     std::array<int, 2> ends{};
     REQUIRE(::pipe(ends.data()) == 0);
     REQUIRE(::write(ends[1], bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
     const std::string path = fmt::format("/dev/fd/{}", ends[0]);
     ::close(ends[1]);
-    LinesAndState result = read_lines_of(path);
+    LineReaderResult result = read_file_lines(path);
     ::close(ends[0]);
     return result;
 }
@@ -120,7 +120,7 @@ TEST_CASE("lines are read from plain, compressed, truncated and damaged files") 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const LinesAndState found = read_lines(row.bytes);
+        const LineReaderResult found = read_lines_from_bytes(row.bytes);
         CHECK(found.lines == row.lines);
         CHECK(found.rest == row.rest);
         CHECK(found.end == row.end);
@@ -188,7 +188,7 @@ TEST_CASE("a damaged frame is skipped, and the frames around it are read") {
             CAPTURE(bit);
             std::string bytes = second;
             bytes[at] = static_cast<char>(static_cast<unsigned char>(bytes[at]) ^ (1U << bit));
-            const LinesAndState found = read_lines(first + bytes + third);
+            const LineReaderResult found = read_lines_from_bytes(first + bytes + third);
             CHECK((found.lines == without || found.lines == with));
             CHECK(found.end == ReadStopReason::file_end);
             skipped_bytes += found.lines == without ? 1U : 0U;
@@ -197,9 +197,10 @@ TEST_CASE("a damaged frame is skipped, and the frames around it are read") {
         }
     }
     CHECK(skipped_bytes > second.size()); // changes of a few bits do not matter
-    CHECK(read_lines(first + second.substr(0, 50) + third).lines == without);
-    CHECK(read_lines(first + second.substr(3) + third).skipped_bytes == second.size() - 3);
-    CHECK(read_lines(first + std::string(100'000, 'x') + third).lines == without);
+    CHECK(read_lines_from_bytes(first + second.substr(0, 50) + third).lines == without);
+    CHECK(read_lines_from_bytes(first + second.substr(3) + third).skipped_bytes ==
+          second.size() - 3);
+    CHECK(read_lines_from_bytes(first + std::string(100'000, 'x') + third).lines == without);
 }
 
 TEST_CASE("a file whose every byte may begin a long damaged frame is read in bounded time") {
@@ -210,16 +211,16 @@ TEST_CASE("a file whose every byte may begin a long damaged frame is read in bou
     for (std::size_t i = 0; i < 200'000; ++i) {
         nested += kBegin;
     }
-    const LinesAndState found =
-        read_lines(nested + std::string(1'000'000, 'x') + frame_with_checksum("last\n"));
+    const LineReaderResult found =
+        read_lines_from_bytes(nested + std::string(1'000'000, 'x') + frame_with_checksum("last\n"));
     CHECK_FALSE(found.lines.empty());
     CHECK(found.lines.back() == "last");
 }
 
 TEST_CASE("the parts of a line around a damaged frame are not joined") {
     const std::string broken = frame_with_checksum("lost\n").replace(9, 1, "x");
-    const LinesAndState found = read_lines(frame_with_checksum("one\n{\"a\":{}") + broken + broken +
-                                           frame_with_checksum("}\ntwo\n"));
+    const LineReaderResult found = read_lines_from_bytes(
+        frame_with_checksum("one\n{\"a\":{}") + broken + broken + frame_with_checksum("}\ntwo\n"));
     CHECK(found.lines == std::vector<std::string>{"one", "{\"a\":{}\x18", "}", "two"});
     CHECK(found.skipped_bytes == 2 * broken.size());
     CHECK_FALSE(found.has_damaged_text);
@@ -270,7 +271,7 @@ TEST_CASE("a frame that needs too large a window is not reported as damaged") {
     REQUIRE(ZSTD_compressStream2(context, &out, &in, ZSTD_e_flush) == 0);
     REQUIRE(ZSTD_compressStream2(context, &out, &in, ZSTD_e_end) == 0);
     ZSTD_freeCCtx(context);
-    const LinesAndState found = read_lines(frame.substr(0, out.pos));
+    const LineReaderResult found = read_lines_from_bytes(frame.substr(0, out.pos));
     CHECK(found.lines.empty());
     CHECK(found.end == ReadStopReason::window_too_large);
 }

@@ -293,7 +293,7 @@ using tw::store::QueuedOutput;
 
 namespace {
 
-/// Stores the written data. Each call of write() waits until open() was called.
+/// Stores the written data. Each call of write() waits for unblock_writes().
 class BlockingOutput final : public StoringOutput {
   public:
     explicit BlockingOutput(bool open) : is_open_{open} {}
@@ -306,7 +306,7 @@ class BlockingOutput final : public StoringOutput {
         StoringOutput::write(block);
     }
 
-    void open() {
+    void unblock_writes() {
         const std::scoped_lock lock{mutex_};
         is_open_ = true;
         changed_.notify_all();
@@ -369,7 +369,7 @@ TEST_CASE("while the output blocks, callers do not wait, and blocks that do not 
         CHECK(queue.num_dropped_entries() == 2);
         queue.write(block);
         CHECK(queue.num_dropped_entries() == 3);
-        blocking.open();
+        blocking.unblock_writes();
     }
     // The notice about lost data follows after the queued data.
     const std::string& text = blocking.text();

@@ -15,7 +15,7 @@ using test::bytes_of;
 
 namespace {
 
-test::Bytes text(std::string_view letters) {
+test::Bytes make_bytes(std::string_view letters) {
     const auto raw = std::as_bytes(std::span{letters});
     return {raw.begin(), raw.end()};
 }
@@ -25,15 +25,15 @@ test::Bytes text(std::string_view letters) {
 TEST_CASE("bytes are appended in order, and overwritten bytes replace earlier ones") {
     const test::TemporaryFolder folder;
     FileQueue files;
-    const auto one = files.create(folder.file("one"), text("abc"));
-    const auto two = files.create(folder.file("two"), text("x"));
+    const auto one = files.create(folder.file("one"), make_bytes("abc"));
+    const auto two = files.create(folder.file("two"), make_bytes("x"));
     REQUIRE(one.has_value());
     REQUIRE(two.has_value());
-    CHECK(files.append(*one, text("def")));
-    CHECK(files.append(*two, text("yz")));
-    files.overwrite_bytes(*one, 1, text("BC"));
+    CHECK(files.append(*one, make_bytes("def")));
+    CHECK(files.append(*two, make_bytes("yz")));
+    files.overwrite_bytes(*one, 1, make_bytes("BC"));
     files.close(*one);
-    CHECK(files.append(*one, text("lost"))); // the file is closed, so the data is ignored
+    CHECK(files.append(*one, make_bytes("lost"))); // the file is closed, so the data is ignored
     files.finish_writing();
     CHECK(test::read_text(folder.file("one")) == "aBCdef");
     CHECK(test::read_text(folder.file("two")) == "xyz");
@@ -48,7 +48,7 @@ TEST_CASE("an existing file is not changed") {
     {
         FileQueue files;
         for (int i = 0; i < 3; ++i) {
-            CHECK(files.create(folder.file("a.demo"), text("x")).has_value());
+            CHECK(files.create(folder.file("a.demo"), make_bytes("x")).has_value());
         }
     }
     const auto made = folder.files();
@@ -61,9 +61,9 @@ TEST_CASE("an existing file is not changed") {
 TEST_CASE("data that cannot be written is counted, and reported once for each file") {
     const test::TemporaryFolder folder;
     FileQueue files;
-    const auto nowhere = files.create(folder.file("no/where"), text("x"));
+    const auto nowhere = files.create(folder.file("no/where"), make_bytes("x"));
     REQUIRE(nowhere.has_value());
-    std::ignore = files.append(*nowhere, text("y"));
+    std::ignore = files.append(*nowhere, make_bytes("y"));
     files.finish_writing();
     CHECK(files.num_lost_blocks() == 2);
     CHECK(files.take_error_text().value_or("").ends_with("where: No such file or directory"));
@@ -74,7 +74,7 @@ TEST_CASE("data that cannot be written is counted, and reported once for each fi
 TEST_CASE("after a full disk, a file contains complete blocks and can only be overwritten") {
     const test::TemporaryFolder folder;
     FileQueue files;
-    const auto file = files.create(folder.file("a"), text("head"));
+    const auto file = files.create(folder.file("a"), make_bytes("head"));
     REQUIRE(file.has_value());
     CHECK(files.append(*file, test::Bytes(60, std::byte{'x'})));
     {
@@ -85,8 +85,8 @@ TEST_CASE("after a full disk, a file contains complete blocks and can only be ov
             std::this_thread::yield();
         }
     }
-    CHECK_FALSE(files.append(*file, text("later")));
-    files.overwrite_bytes(*file, 1, text("EA"));
+    CHECK_FALSE(files.append(*file, make_bytes("later")));
+    files.overwrite_bytes(*file, 1, make_bytes("EA"));
     files.close(*file);
     files.finish_writing();
     CHECK(test::read_text(folder.file("a")) == "hEAd" + std::string(60, 'x'));
@@ -98,7 +98,7 @@ TEST_CASE("after a full disk, a file contains complete blocks and can only be ov
 TEST_CASE("a full queue refuses data, or waits for room if its policy says so") {
     const test::TemporaryFolder folder;
     FileQueue waiting{FileQueue::FullQueuePolicy::wait, 100};
-    const auto file = waiting.create(folder.file("all"), text("x"));
+    const auto file = waiting.create(folder.file("all"), make_bytes("x"));
     REQUIRE(file.has_value());
     for (int i = 0; i < 1000; ++i) {
         CHECK(waiting.append(*file, test::Bytes(60)));
@@ -109,7 +109,7 @@ TEST_CASE("a full queue refuses data, or waits for room if its policy says so") 
 
     // A block is refused while a large block is written, unless this thread was delayed meanwhile.
     FileQueue refusing{FileQueue::FullQueuePolicy::refuse, 100};
-    const auto large = refusing.create(folder.file("large"), text("x"));
+    const auto large = refusing.create(folder.file("large"), make_bytes("x"));
     REQUIRE(large.has_value());
     bool refused = false;
     for (int i = 0; i < 100 && !refused; ++i) {

@@ -36,7 +36,7 @@ using StartMode = Recording::StartMode;
 
 constexpr std::string_view kLine = "{\"v\":1}\n";
 
-RecordingOptions single_file(const TemporaryFolder& folder, bool compressed = false) {
+RecordingOptions single_file_options(const TemporaryFolder& folder, bool compressed = false) {
     return {.path = folder.file(compressed ? "game.jsonl.zst" : "game.jsonl"),
             .compressed = compressed,
             .other_writer_timeout = 0ms};
@@ -63,9 +63,9 @@ std::string opening_error(const RecordingOptions& options, StartMode begin = Sta
 }
 
 /// Another process that has opened the recording. The destructor kills it.
-class OtherProcess {
+class RecordingProcess {
   public:
-    explicit OtherProcess(const RecordingOptions& options) {
+    explicit RecordingProcess(const RecordingOptions& options) {
         std::array<int, 2> pipe{};
         REQUIRE(::pipe(pipe.data()) == 0);
         child_ = ::fork();
@@ -84,10 +84,10 @@ class OtherProcess {
         ::close(pipe[1]);
     }
 
-    ~OtherProcess() { kill(); }
+    ~RecordingProcess() { kill(); }
 
-    OtherProcess(const OtherProcess&) = delete;
-    OtherProcess& operator=(const OtherProcess&) = delete;
+    RecordingProcess(const RecordingProcess&) = delete;
+    RecordingProcess& operator=(const RecordingProcess&) = delete;
 
     void kill() {
         if (child_ > 0) {
@@ -114,8 +114,10 @@ TEST_CASE("only one process can open a recording; the next one can when that pro
     const auto folder_form = [](const TemporaryFolder& folder) {
         return named_segment_options(folder);
     };
-    const auto file = [](const TemporaryFolder& folder) { return single_file(folder); };
-    const auto packed = [](const TemporaryFolder& folder) { return single_file(folder, true); };
+    const auto file = [](const TemporaryFolder& folder) { return single_file_options(folder); };
+    const auto packed = [](const TemporaryFolder& folder) {
+        return single_file_options(folder, true);
+    };
     const Row rows[] = {
         {"a folder of segments", folder_form, StartMode::append, true},
         {"a folder of segments, to begin anew", folder_form, StartMode::empty, true},
@@ -130,7 +132,7 @@ TEST_CASE("only one process can open a recording; the next one can when that pro
         CAPTURE(row.name);
         const TemporaryFolder folder;
         const RecordingOptions options = row.options(folder);
-        OtherProcess other{options};
+        RecordingProcess other{options};
         const auto before = list_segments(folder.path()).size();
         const std::string refusal = opening_error(options, row.begin);
         CHECK(refusal == (row.refused ? options.path +
@@ -170,8 +172,8 @@ TEST_CASE("a process that takes over a recording locks it when the other process
         CAPTURE(is_segmented);
         const TemporaryFolder folder;
         const RecordingOptions options =
-            is_segmented ? named_segment_options(folder) : single_file(folder);
-        std::optional<OtherProcess> other{std::in_place, options};
+            is_segmented ? named_segment_options(folder) : single_file_options(folder);
+        std::optional<RecordingProcess> other{std::in_place, options};
         Recording successor{options, StartMode::shared};
         auto now = OutputFile::Clock::now() + 10s;
         successor.do_due_work(now);
@@ -206,7 +208,7 @@ TEST_CASE("if several processes open a recording at the same time, one succeeds"
     for (int round = 0; round < kRounds; ++round) {
         const TemporaryFolder folder;
         RecordingOptions options =
-            round % 2 == 0 ? named_segment_options(folder) : single_file(folder);
+            round % 2 == 0 ? named_segment_options(folder) : single_file_options(folder);
         std::atomic<int> waiting{kStarts};
         std::array<std::unique_ptr<Recording>, kStarts> opened;
         std::vector<std::thread> starts;
@@ -252,7 +254,7 @@ TEST_CASE("a process that fails to lock the file does not change it") {
     for (const bool compressed : {false, true}) {
         CAPTURE(compressed);
         const TemporaryFolder folder;
-        const RecordingOptions options = single_file(folder, compressed);
+        const RecordingOptions options = single_file_options(folder, compressed);
         RacingDisk disk{options};
         CHECK_THROWS_AS((Recording{options, StartMode::empty, disk}), std::runtime_error);
         disk.first->write(kLine);

@@ -20,7 +20,7 @@ using tw::capture::capture_format;
 namespace {
 
 /// Returns this many records. They contain random numbers, so that they cannot be compressed much.
-std::string make_records(std::size_t count) {
+std::string make_record_lines(std::size_t count) {
     std::string text;
     std::uint64_t state = 1;
     for (std::size_t i = 0; i < count; ++i) {
@@ -65,8 +65,9 @@ TEST_CASE("a frame truncated at any byte is removed, and nothing before it") {
 
     const std::string head = capture_format().file_header();
     const Row rows[] = {
-        {"only one frame", &record_line_format(), "", make_records(9)},
-        {"records after others", &record_line_format(), make_records(10), make_records(9)},
+        {"only one frame", &record_line_format(), "", make_record_lines(9)},
+        {"records after others", &record_line_format(), make_record_lines(10),
+         make_record_lines(9)},
         {"a capture", &capture_format(), head + capture_blocks_of_500(2),
          head + capture_blocks_of_500(2)},
     };
@@ -99,7 +100,7 @@ TEST_CASE("the unfinished end of the last segment is removed if it is part of a 
         std::string kept;
     };
 
-    const std::string frame = frame_with_checksum(make_records(9));
+    const std::string frame = frame_with_checksum(make_record_lines(9));
     const Row rows[] = {
         {"whole", frame, frame},
         {"cut", frame + frame.substr(0, 20), frame},
@@ -135,10 +136,12 @@ TEST_CASE("the complete entries that are removed are counted if they can be read
 
     const std::string head = capture_format().file_header();
     const Row rows[] = {
-        {"records without their checksum", &record_line_format(), make_records(3'000), 4, 3'000},
-        {"records without their end", &record_line_format(), make_records(30) + R"({"v":1)", 4, 30},
+        {"records without their checksum", &record_line_format(), make_record_lines(3'000), 4,
+         3'000},
+        {"records without their end", &record_line_format(), make_record_lines(30) + R"({"v":1)", 4,
+         30},
         {"packets", &capture_format(), head + capture_blocks_of_500(300), 4, 300},
-        {"nothing that can be read", &record_line_format(), make_records(30), 900, 0},
+        {"nothing that can be read", &record_line_format(), make_record_lines(30), 900, 0},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -153,7 +156,7 @@ TEST_CASE("the complete entries that are removed are counted if they can be read
 TEST_CASE("an unfinished frame that cannot be removed is an error, and stays") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
-    const std::string frame = frame_with_checksum(make_records(9));
+    const std::string frame = frame_with_checksum(make_record_lines(9));
     const std::string cut = frame + frame.substr(0, frame.size() / 2);
     write_text(path, cut);
     FaultyDisk disk;
@@ -171,7 +174,7 @@ TEST_CASE(
     "unfinished data that twscope did not record is not cut off, and the error says what to do") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
-    const std::string line = make_records(1);
+    const std::string line = make_record_lines(1);
     std::string text;
     while (text.size() <= (std::size_t{192} << 20U)) {
         text += line;
@@ -208,7 +211,7 @@ TEST_CASE("compressed files with other data are not changed") {
     const Row rows[] = {
         {"nothing", &record_line_format(), frame_with_checksum(""), false},
         {"records", &record_line_format(),
-         frame_with_checksum("") + skipped + frame_with_checksum(make_records(2)), false},
+         frame_with_checksum("") + skipped + frame_with_checksum(make_record_lines(2)), false},
         {"a diary", &record_line_format(), frame_with_checksum("dear diary\n"), true},
         {"a diary behind something", &record_line_format(),
          frame_with_checksum("") + skipped + frame_with_checksum("dear\n"), true},
@@ -217,7 +220,8 @@ TEST_CASE("compressed files with other data are not changed") {
         {"JSON of another kind", &record_line_format(), frame_with_checksum("{\"t\":1}\n"), true},
         {"a capture as records", &record_line_format(), frame_with_checksum(capture), true},
         {"a capture", &capture_format(), frame_with_checksum(capture), false},
-        {"records as a capture", &capture_format(), frame_with_checksum(make_records(2)), true},
+        {"records as a capture", &capture_format(), frame_with_checksum(make_record_lines(2)),
+         true},
         {"a long text", &record_line_format(), frame_with_checksum(std::string(1'000'000, 'x')),
          true},
     };
@@ -245,7 +249,7 @@ TEST_CASE("a last record that lacks only its newline is completed") {
         {"not quite", R"({"v":1,"a":"x")", ""},
         {"something in it", "{\"v\":1,\"a\":\"\x01\"}", ""},
     };
-    const std::string before = make_records(2);
+    const std::string before = make_record_lines(2);
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const TemporaryFolder folder;

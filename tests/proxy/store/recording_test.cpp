@@ -30,7 +30,7 @@ class ClockedRecording {
   public:
     explicit ClockedRecording(Recording& recording) : recording_{&recording} {}
 
-    void pass(milliseconds time) {
+    void advance_time(milliseconds time) {
         now_ += time;
         recording_->do_due_work(now_);
     }
@@ -42,12 +42,12 @@ class ClockedRecording {
     OutputFile::Clock::time_point now_ = OutputFile::Clock::now();
 };
 
-RecordingOptions compressed(const std::string& path) {
+RecordingOptions compressed_options(const std::string& path) {
     return {.path = path, .compressed = true};
 }
 
 /// Returns the text of a file, decompressed if its name ends with ".zst".
-std::string text_of(const std::string& path) {
+std::string read_file_text(const std::string& path) {
     const std::string bytes = read_text(path);
     return path.ends_with(".zst") ? decompressed_text(bytes) : bytes;
 }
@@ -65,10 +65,10 @@ RecordingOptions segment_options(const TemporaryFolder& folder, bool packed = tr
 }
 
 /// Returns the texts of the segments, without the first record, which contains the segment's name.
-std::vector<std::string> segment_texts(const TemporaryFolder& folder) {
+std::vector<std::string> read_segment_texts(const TemporaryFolder& folder) {
     std::vector<std::string> texts;
     for (const Segment& segment : list_segments(folder.path())) {
-        std::string text = text_of(folder.file(segment.file));
+        std::string text = read_file_text(folder.file(segment.file));
         if (text.substr(0, text.find('\n'))
                 .ends_with("\"name\":\"" + segment.file +
                            "\",\"number\":" + std::to_string(segment.number) + "}")) {
@@ -121,7 +121,7 @@ TEST_CASE("when a recording is continued, complete entries stay and an unfinishe
             recording.finish_writing();
             CHECK_FALSE(recording.failed());
         }
-        CHECK(text_of(path) == row.kept + "next\n");
+        CHECK(read_file_text(path) == row.kept + "next\n");
     }
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("a file with other data is not changed, and an error says why it was n
     for (const std::string& text :
          {std::string{"dear diary\n"}, frame_without_checksum("one\n") + "dear diary\n"}) {
         write_text(path, text);
-        CHECK_THROWS_AS(Recording(compressed(path), StartMode::append), std::runtime_error);
+        CHECK_THROWS_AS(Recording(compressed_options(path), StartMode::append), std::runtime_error);
         CHECK(read_text(path) == text);
     }
     const std::string plain = folder.file("notes.txt");
@@ -154,7 +154,7 @@ TEST_CASE("a file with other data is not changed, and an error says why it was n
         CHECK_THROWS_AS(Recording({.path = plain}, StartMode::append), std::runtime_error);
         CHECK(read_text(plain) == text);
     }
-    CHECK_THROWS_AS(Recording(compressed(folder.file("no/folder.zst")), StartMode::append),
+    CHECK_THROWS_AS(Recording(compressed_options(folder.file("no/folder.zst")), StartMode::append),
                     std::system_error);
     RecordingOptions options = segment_options(folder);
     options.segments->folder = folder.file("no");
@@ -168,45 +168,45 @@ TEST_CASE("plain lines are written at once, and compressed lines within a second
     CHECK(read_text(folder.file("a.jsonl")) == "one\n");
 
     const std::string path = folder.file("a.jsonl.zst");
-    Recording recording{compressed(path), StartMode::append};
+    Recording recording{compressed_options(path), StartMode::append};
     ClockedRecording clock{recording};
     std::string expected;
     for (int frame = 0; frame < 3; ++frame) {
-        clock.pass(milliseconds{100});
+        clock.advance_time(milliseconds{100});
         recording.write("one\n");
-        clock.pass(milliseconds{500});
+        clock.advance_time(milliseconds{500});
         recording.write("two\n");
-        CHECK(text_of(path) == expected);
-        clock.pass(milliseconds{250});
+        CHECK(read_file_text(path) == expected);
+        clock.advance_time(milliseconds{250});
         expected += "one\ntwo\n";
-        CHECK(text_of(path) == expected);
+        CHECK(read_file_text(path) == expected);
     }
     recording.write(std::string(kFrameTextBytes, 'x') + '\n'); // a full frame is written at once
-    CHECK(text_of(path).size() > kFrameTextBytes);
+    CHECK(read_file_text(path).size() > kFrameTextBytes);
 }
 
 TEST_CASE("a large block waits for room on the disk together with the frame that was begun") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
     FaultyDisk disk;
-    Recording recording{compressed(path), StartMode::append, disk};
+    Recording recording{compressed_options(path), StartMode::append, disk};
     ClockedRecording clock{recording};
     std::string many;
     while (many.size() < kFrameTextBytes) {
         many += "one line as good as any other\n";
     }
     recording.write(many);
-    clock.pass(seconds{1});
+    clock.advance_time(seconds{1});
     disk.room = 0;
     recording.write("few\n");
     recording.write(many);
     CHECK(recording.error() == ENOSPC);
     CHECK_FALSE(recording.accepts_data());
-    CHECK(text_of(path) == many);
+    CHECK(read_file_text(path) == many);
     disk.room = UINT64_MAX;
-    clock.pass(seconds{1});
+    clock.advance_time(seconds{1});
     CHECK(recording.accepts_data());
-    CHECK(text_of(path) == many + "few\n" + many);
+    CHECK(read_file_text(path) == many + "few\n" + many);
     CHECK(recording.num_lost_entries() == 0);
 }
 
@@ -244,30 +244,30 @@ TEST_CASE("no data is lost on a full or broken disk: unfinished writes are undon
             Recording recording{{.path = path, .compressed = row.zst}, StartMode::append, disk};
             ClockedRecording clock{recording};
             recording.write("first\n");
-            clock.pass(seconds{2});
+            clock.advance_time(seconds{2});
             const auto whole = std::filesystem::file_size(path);
             disk.room = row.room;
             disk.write_error = row.error;
             disk.can_truncate = row.can_truncate;
             recording.write("one\ntwo\nthree\n");
-            clock.pass(seconds{2});
+            clock.advance_time(seconds{2});
             CHECK_FALSE(recording.accepts_data());
             CHECK(recording.error() == (row.error != 0 ? row.error : ENOSPC));
-            CHECK(text_of(path) == row.meanwhile);
+            CHECK(read_file_text(path) == row.meanwhile);
             if (row.zst && row.can_truncate) {
                 CHECK(std::filesystem::file_size(path) == whole);
             }
-            clock.pass(seconds{2});
+            clock.advance_time(seconds{2});
             CHECK_FALSE(recording.accepts_data());
             disk.room = UINT64_MAX;
             disk.write_error = 0;
             disk.can_truncate = true;
             disk.interrupted_writes = 2;
-            clock.pass(seconds{2});
+            clock.advance_time(seconds{2});
             CHECK(recording.accepts_data());
             recording.write("four\n");
             recording.finish_writing();
-            CHECK(text_of(path) == "first\none\ntwo\nthree\nfour\n");
+            CHECK(read_file_text(path) == "first\none\ntwo\nthree\nfour\n");
             CHECK(recording.num_lost_entries() == 0);
         }
     }
@@ -289,7 +289,7 @@ TEST_CASE("data that cannot be written until the end is lost and counted") {
             CHECK(recording.error() == ENOSPC);
             CHECK(recording.num_lost_entries() == (zst ? 4 : 3));
         }
-        CHECK(text_of(path) == (zst ? "first\n" : "first\none\n"));
+        CHECK(read_file_text(path) == (zst ? "first\n" : "first\none\n"));
     }
 }
 
@@ -311,9 +311,9 @@ TEST_CASE("a recording that ends on a full disk says how many records are missin
                                 StartMode::append,
                                 disk};
             recording.write("first\n");
-            ClockedRecording{recording}.pass(seconds{2});
+            ClockedRecording{recording}.advance_time(seconds{2});
             (row.scarce ? disk.free : disk.room) = row.scarce ? 99 : 300;
-            ClockedRecording{recording}.pass(seconds{4});
+            ClockedRecording{recording}.advance_time(seconds{4});
             QueuedOutput queue{recording};
             for (int i = 0; i < 10; ++i) { // no block fits on the disk, even if it is compressed
                 std::string line;
@@ -327,7 +327,7 @@ TEST_CASE("a recording that ends on a full disk says how many records are missin
             CHECK(queue.num_dropped_entries() + recording.num_lost_entries() == 10);
             CHECK(recording.error() == ENOSPC);
         }
-        const std::string text = text_of(path);
+        const std::string text = read_file_text(path);
         CHECK(text.starts_with("first\n{\"v\":1,\"t\":"));
         CHECK(contains(text, R"("type":"records_lost","session":0,"lost":10,)"));
         CHECK(text.ends_with("\"cause\":\"disk_full\"}\n"));
@@ -348,7 +348,7 @@ TEST_CASE("a segment with room for only its header says how many records are mis
             disk.room = 300;
             recording.write_loss_notice("lost\n");
         }
-        CHECK(segment_texts(folder) == std::vector<std::string>{"lost\n"});
+        CHECK(read_segment_texts(folder) == std::vector<std::string>{"lost\n"});
     }
 }
 
@@ -356,7 +356,7 @@ TEST_CASE("with small frames, little data is lost on a full disk") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
     FaultyDisk disk;
-    RecordingOptions options = compressed(path);
+    RecordingOptions options = compressed_options(path);
     options.frame_text_bytes = 50'000;
     Recording recording{options, StartMode::empty, disk};
     disk.room = 60'000;
@@ -370,7 +370,7 @@ TEST_CASE("with small frames, little data is lost on a full disk") {
     }
     recording.finish_writing();
     CHECK(recording.error() == ENOSPC);
-    const std::string kept = text_of(path);
+    const std::string kept = read_file_text(path);
     CHECK(kept.size() > 60'000);
     CHECK(all.starts_with(kept));
     CHECK(kept.ends_with('\n'));
@@ -386,25 +386,25 @@ TEST_CASE("after the file was moved, removed or replaced, the recording continue
                             StartMode::append};
         ClockedRecording clock{recording};
         recording.write("one\n");
-        clock.pass(seconds{2});
+        clock.advance_time(seconds{2});
         std::filesystem::rename(path, path + ".1");
         recording.write("two\n");
-        clock.pass(milliseconds{10});
+        clock.advance_time(milliseconds{10});
         recording.write("three\n");
-        clock.pass(seconds{2});
-        clock.pass(milliseconds{10});
+        clock.advance_time(seconds{2});
+        clock.advance_time(milliseconds{10});
         recording.write("four\n");
         recording.request_reopening(); // the path still names the same file
-        clock.pass(seconds{2});
+        clock.advance_time(seconds{2});
         std::filesystem::remove(path);
         recording.request_reopening();
-        clock.pass(milliseconds{10});
+        clock.advance_time(milliseconds{10});
         recording.write("five\n");
         recording.finish_writing();
         CHECK(decompressed_text(read_text(path + ".1")) +
                   (name.ends_with(".zst") ? "" : read_text(path + ".1")) ==
               "one\ntwo\nthree\n");
-        CHECK(text_of(path) == "five\n");
+        CHECK(read_file_text(path) == "five\n");
     }
 }
 
@@ -427,17 +427,17 @@ TEST_CASE("a file that is not a recording is never written to, and is reported o
                                 StartMode::append};
             ClockedRecording clock{recording};
             recording.write("one\n");
-            clock.pass(seconds{2});
+            clock.advance_time(seconds{2});
             std::filesystem::rename(path, folder.file("1-" + name));
             row.replace(path);
-            clock.pass(seconds{2});
+            clock.advance_time(seconds{2});
             recording.write("two\n");
-            clock.pass(seconds{2});
+            clock.advance_time(seconds{2});
             CHECK(recording.state.reopening_error.exchange(0) == EEXIST);
-            clock.pass(seconds{2});
+            clock.advance_time(seconds{2});
             CHECK(recording.state.reopening_error == 0);
             recording.finish_writing();
-            CHECK(text_of(folder.file("1-" + name)) == "one\ntwo\n");
+            CHECK(read_file_text(folder.file("1-" + name)) == "one\ntwo\n");
         }
     }
 }
@@ -450,11 +450,11 @@ TEST_CASE("after a file was copied and emptied, it starts with complete data") {
                             StartMode::append};
         ClockedRecording clock{recording};
         recording.write("one\n");
-        clock.pass(seconds{2});
+        clock.advance_time(seconds{2});
         std::filesystem::resize_file(path, 0);
         recording.write("two\n");
-        clock.pass(seconds{2});
-        CHECK(text_of(path) == "two\n");
+        clock.advance_time(seconds{2});
+        CHECK(read_file_text(path) == "two\n");
     }
 }
 
@@ -471,7 +471,7 @@ TEST_CASE("data that could not be written to the previous file is written to the
     disk.can_truncate = true;
     std::filesystem::rename(folder.file("a.jsonl"), folder.file("b.jsonl"));
     recording.request_reopening();
-    clock.pass(milliseconds{10});
+    clock.advance_time(milliseconds{10});
     CHECK(recording.accepts_data());
     CHECK(read_text(folder.file("b.jsonl")) == "one\ntw");
     CHECK(read_text(folder.file("a.jsonl")) == "two\nthree\n");
@@ -504,12 +504,14 @@ TEST_CASE("segments start by age, by size, on request, and when the current segm
     const Row rows[] = {
         {"time",
          {.age = seconds{60}},
-         [](Recording&, ClockedRecording& clock, const std::string&) { clock.pass(seconds{60}); }},
+         [](Recording&, ClockedRecording& clock, const std::string&) {
+             clock.advance_time(seconds{60});
+         }},
         {"size",
          {.bytes = 100},
          [](Recording& recording, ClockedRecording& clock, const std::string&) {
              recording.write(std::string(99, 'x') + '\n');
-             clock.pass(seconds{1});
+             clock.advance_time(seconds{1});
          }},
         {"a word",
          {},
@@ -520,13 +522,13 @@ TEST_CASE("segments start by age, by size, on request, and when the current segm
          {},
          [](Recording&, ClockedRecording& clock, const std::string& current) {
              std::filesystem::remove(current);
-             clock.pass(seconds{2});
+             clock.advance_time(seconds{2});
          }},
         {"it was moved",
          {},
          [](Recording&, ClockedRecording& clock, const std::string& current) {
              std::filesystem::rename(current, current + ".old");
-             clock.pass(seconds{2});
+             clock.advance_time(seconds{2});
          }},
     };
     for (const Row& row : rows) {
@@ -539,7 +541,7 @@ TEST_CASE("segments start by age, by size, on request, and when the current segm
         ClockedRecording clock{recording};
         CHECK_FALSE(recording.is_segment_due(clock.now()));
         recording.write("one\n");
-        clock.pass(seconds{2});
+        clock.advance_time(seconds{2});
         CHECK_FALSE(recording.is_segment_due(clock.now()));
         row.cause(recording, clock, folder.file(list_segments(folder.path()).front().file));
         CHECK(recording.is_segment_due(clock.now()));
@@ -547,7 +549,7 @@ TEST_CASE("segments start by age, by size, on request, and when the current segm
         CHECK_FALSE(recording.is_segment_due(clock.now()));
         recording.write("two\n");
         recording.finish_writing();
-        CHECK(segment_texts(folder).back() == "two\n");
+        CHECK(read_segment_texts(folder).back() == "two\n");
         CHECK(list_segments(folder.path()).back().file == "game-20261121T161530Z-0002.jsonl");
     }
 }
@@ -566,16 +568,17 @@ TEST_CASE("an existing segment is never overwritten, and creating a segment is r
     CHECK(recording.error_text() ==
           "Permission denied (after its folder was replaced, restart twscope)");
     disk.open_error = ENOSPC;
-    clock.pass(seconds{2});
+    clock.advance_time(seconds{2});
     CHECK(recording.error_text() == "No space left on device");
     CHECK_FALSE(recording.accepts_data());
     disk.open_error = 0;
     disk.time += 60;
-    clock.pass(seconds{2});
+    clock.advance_time(seconds{2});
     CHECK(recording.accepts_data());
     recording.write("two\n");
     recording.finish_writing();
-    CHECK(segment_texts(folder) == std::vector<std::string>{"of another run\n", "one\n", "two\n"});
+    CHECK(read_segment_texts(folder) ==
+          std::vector<std::string>{"of another run\n", "one\n", "two\n"});
     CHECK(list_segments(folder.path()).back().file == "game-20261121T161630Z-0005.jsonl.zst");
 }
 
@@ -595,18 +598,18 @@ TEST_CASE("segments differ in their first bytes, and a file without records is a
             CHECK(first.substr(0, bytes) != second.substr(0, bytes));
         }
         for (const Segment& segment : segments) {
-            CHECK(count_records(text_of(folder.file(segment.file))) == 1);
+            CHECK(count_records(read_file_text(folder.file(segment.file))) == 1);
             std::filesystem::remove(folder.file(segment.file));
         }
     }
     const std::string path = folder.file("none.jsonl.zst");
     {
-        Recording recording{compressed(path), StartMode::append};
+        Recording recording{compressed_options(path), StartMode::append};
         CHECK(read_text(path).empty()); // an empty frame at the start could stop readers
         recording.finish_writing();
     }
     CHECK_FALSE(read_text(path).empty());
-    CHECK(text_of(path).empty());
+    CHECK(read_file_text(path).empty());
 }
 
 TEST_CASE("the name of a segment that did not fit on the disk is not counted as a lost record") {
@@ -633,7 +636,7 @@ TEST_CASE(
     CHECK(list_segments(folder.path()).size() == 1);
     recording.write("one\n");
     recording.finish_writing();
-    CHECK(segment_texts(folder) == std::vector<std::string>{"one\n"});
+    CHECK(read_segment_texts(folder) == std::vector<std::string>{"one\n"});
 }
 
 TEST_CASE("data is synced to the disk as often as the policy says") {
@@ -654,9 +657,9 @@ TEST_CASE("data is synced to the disk as often as the policy says") {
         ClockedRecording clock{recording};
         for (int i = 0; i < 3; ++i) {
             recording.write("one\n");
-            clock.pass(seconds{1});
+            clock.advance_time(seconds{1});
         }
-        clock.pass(seconds{1}); // without new data
+        clock.advance_time(seconds{1}); // without new data
         CHECK(disk.sync_count == row.after_frames);
         recording.write("one\n");
         CHECK(recording.start_segment());
@@ -671,10 +674,10 @@ TEST_CASE("data is synced to the disk as often as the policy says") {
     ClockedRecording clock{recording};
     disk.sync_error = EIO;
     recording.write("one\n");
-    clock.pass(seconds{2});
+    clock.advance_time(seconds{2});
     CHECK(recording.error() == EIO);
     disk.sync_error = 0;
-    clock.pass(seconds{2});
+    clock.advance_time(seconds{2});
     CHECK(recording.accepts_data());
 }
 
@@ -686,13 +689,13 @@ TEST_CASE("recording stops before the disk is full, and continues when there is 
     ClockedRecording clock{recording};
     recording.write("one\n");
     disk.free = 499;
-    clock.pass(seconds{1});
+    clock.advance_time(seconds{1});
     recording.write("two\n");
     CHECK(recording.error() == ENOSPC);
     CHECK_FALSE(recording.accepts_data());
     CHECK(read_text(folder.file("a")) == "one\n");
     disk.free = 500;
-    clock.pass(seconds{2});
+    clock.advance_time(seconds{2});
     CHECK(recording.accepts_data());
     recording.write("three\n");
     CHECK(read_text(folder.file("a")) == "one\ntwo\nthree\n");
@@ -710,7 +713,7 @@ TEST_CASE("a clock that was set is reported once, and new segments are not delet
     for (int i = 0; i < 3; ++i) {
         recording.write("one\n");
         disk.time += kJump;
-        clock.pass(seconds{1});
+        clock.advance_time(seconds{1});
         const std::int64_t told = recording.state.clock_jump.exchange(0);
         CHECK(told > kJump - 60);
         CHECK(told <= kJump);
@@ -719,6 +722,6 @@ TEST_CASE("a clock that was set is reported once, and new segments are not delet
     }
     CHECK(list_segments(folder.path()).size() == 4);
     disk.time -= 2 * kJump;
-    clock.pass(seconds{1});
+    clock.advance_time(seconds{1});
     CHECK(recording.state.clock_jump.exchange(0) < 0);
 }

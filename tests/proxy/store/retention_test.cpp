@@ -40,8 +40,8 @@ struct DatedSegment {
     std::int64_t written;
 };
 
-Seconds compute_ages(const SegmentAges& ages, const std::vector<DatedSegment>& dated,
-                     SegmentAges::Clock::time_point now) {
+Seconds compute_segment_ages(const SegmentAges& ages, const std::vector<DatedSegment>& dated,
+                             SegmentAges::Clock::time_point now) {
     std::vector<Segment> segments;
     for (const auto& [number, begun, written] : dated) {
         segments.push_back({.file = {},
@@ -54,7 +54,7 @@ Seconds compute_ages(const SegmentAges& ages, const std::vector<DatedSegment>& d
     return ages.compute_ages(segments, now);
 }
 
-std::vector<std::string> segment_files(const std::string& folder) {
+std::vector<std::string> list_segment_files(const std::string& folder) {
     std::vector<std::string> files;
     for (const Segment& segment : list_segments(folder)) {
         files.push_back(segment.file);
@@ -96,19 +96,20 @@ TEST_CASE("the ages of earlier runs' segments follow from their order and times"
         CAPTURE(row.name);
         SegmentAges ages;
         ages.on_segment_start(row.segments.back().number, kRetentionStart);
-        CHECK(compute_ages(ages, row.segments, kRetentionStart) == row.ages);
+        CHECK(compute_segment_ages(ages, row.segments, kRetentionStart) == row.ages);
         // A day later on the monotonic clock, the segments are a day older.
         Seconds later = row.ages;
         for (std::size_t i = 0; i + 1 < later.size(); ++i) {
             later[i] += kDaySeconds;
         }
-        CHECK(compute_ages(ages, row.segments, kRetentionStart + seconds{kDaySeconds}) == later);
+        CHECK(compute_segment_ages(ages, row.segments, kRetentionStart + seconds{kDaySeconds}) ==
+              later);
     }
     // Pauses of up to 100 days between segments count as time that has passed.
     SegmentAges patient{std::chrono::hours{100 * 24}};
     patient.on_segment_start(2, kRetentionStart);
-    CHECK(compute_ages(patient, {{1, 0, 10}, {2, 40 * kDaySeconds, 40 * kDaySeconds}},
-                       kRetentionStart) == Seconds{40 * kDaySeconds - 10, 0});
+    CHECK(compute_segment_ages(patient, {{1, 0, 10}, {2, 40 * kDaySeconds, 40 * kDaySeconds}},
+                               kRetentionStart) == Seconds{40 * kDaySeconds - 10, 0});
 }
 
 TEST_CASE("the ages of this run's segments come from a monotonic clock") {
@@ -120,7 +121,8 @@ TEST_CASE("the ages of this run's segments come from a monotonic clock") {
         ages.on_segment_start(number, kRetentionStart + seconds{60 * (number - 7)});
         utc += number == 8 ? 20 * kDaySeconds : number == 9 ? -40 * kDaySeconds : 60;
     }
-    CHECK(compute_ages(ages, segments, kRetentionStart + seconds{240}) == Seconds{180, 120, 60, 0});
+    CHECK(compute_segment_ages(ages, segments, kRetentionStart + seconds{240}) ==
+          Seconds{180, 120, 60, 0});
 }
 
 TEST_CASE("the oldest segments are deleted, but none of the last hour and not the current one") {
@@ -170,7 +172,7 @@ TEST_CASE("the oldest segments are deleted, but none of the last hour and not th
         }
         left.emplace_back("game-20000101T000000Z-0099.pcapng");
         left.emplace_back("other-20000101T000000Z-0001.jsonl");
-        CHECK(segment_files(folder.path()) == left);
+        CHECK(list_segment_files(folder.path()) == left);
     }
 }
 

@@ -14,7 +14,7 @@ using namespace tw::test;
 
 namespace {
 
-std::optional<FrameScan> scan_frames_of(const std::string& bytes) {
+std::optional<FrameScan> scan_zstd_frames(const std::string& bytes) {
     const TemporaryFolder folder;
     write_text(folder.file("frames"), bytes);
     const int file = ::open(folder.file("frames").c_str(), O_RDONLY | O_CLOEXEC);
@@ -57,7 +57,7 @@ TEST_CASE("the zstd library reads written frames as one text") {
         at += size;
     }
     CHECK(frames == expected_frames);
-    const auto found = scan_frames_of(out);
+    const auto found = scan_zstd_frames(out);
     REQUIRE(found);
     CHECK(found->complete_bytes == out.size());
     CHECK_FALSE(found->has_foreign_data);
@@ -69,7 +69,7 @@ TEST_CASE("in a file truncated at any byte, the complete frames are found") {
     const std::string both = first + second;
     for (std::size_t size = 0; size <= both.size(); ++size) {
         CAPTURE(size);
-        const auto found = scan_frames_of(both.substr(0, size));
+        const auto found = scan_zstd_frames(both.substr(0, size));
         REQUIRE(found);
         CHECK_FALSE(found->has_foreign_data);
         CHECK(found->complete_bytes == (size < first.size()  ? 0
@@ -94,7 +94,7 @@ TEST_CASE("all kinds of zstd frames are found") {
     std::string all;
     for (const std::string& row : rows) {
         all += row;
-        const auto found = scan_frames_of(all);
+        const auto found = scan_zstd_frames(all);
         REQUIRE(found);
         CHECK(found->complete_bytes == all.size());
         CHECK_FALSE(found->has_foreign_data);
@@ -125,7 +125,7 @@ TEST_CASE("data that is not a frame is distinguished from an unfinished frame") 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto found = scan_frames_of(row.bytes);
+        const auto found = scan_zstd_frames(row.bytes);
         REQUIRE(found);
         CHECK(found->complete_bytes == row.whole);
         CHECK(found->has_foreign_data == row.has_foreign_data);

@@ -12,11 +12,11 @@
 
 #include <doctest/doctest.h>
 
-using tw::test::ask;
-using tw::test::body_of;
-using tw::test::get;
 using tw::test::kPageToken;
-using tw::test::status_of;
+using tw::test::response_body;
+using tw::test::response_status;
+using tw::test::send_get_request;
+using tw::test::send_http_request;
 using tw::web::AdminServer;
 using tw::web::Health;
 
@@ -34,34 +34,34 @@ constexpr std::string_view kNotFound = "HTTP/1.1 404 Not Found";
 constexpr std::string_view kUnavailable = "HTTP/1.1 503 Service Unavailable";
 
 /// The page of a run whose health and impairment a test can set.
-struct AdminPage : tw::test::SamplePage {
+struct AdminPage : tw::test::SamplePageData {
     AdminPage() { admin.start(); }
 
-    std::atomic<bool> well{true};
-    std::atomic<bool> turns{true};
-    std::atomic<bool> silent{false};                  ///< /readyz gets no answer yet
-    std::vector<std::function<void(Health)>> waiting; ///< used by the server's thread only
-    std::string impairment = "none";                  ///< used by the server's thread only
-    std::vector<std::uint32_t> written;               ///< sessions that the flight recorder wrote
+    std::atomic<bool> is_ready{true};
+    std::atomic<bool> is_alive{true};
+    std::atomic<bool> is_readiness_delayed{false};           ///< /readyz gets no answer yet
+    std::vector<std::function<void(Health)>> delayed_checks; ///< used by the server's thread only
+    std::string impairment = "none";                         ///< used by the server's thread only
+    std::vector<std::uint32_t> written_sessions; ///< sessions that the flight recorder wrote
     AdminServer admin{{.token = kPageToken}, tw::test::listen_on_any_port(), *this};
 
     tw::web::RunState state() const override {
-        auto state = tw::test::sample_state();
+        auto state = tw::test::sample_run_state();
         state.impairment = impairment;
         state.recording.has_flight_recorder = true;
         return state;
     }
 
     Health check_liveness() const override {
-        return {.ok = turns, .text = turns ? "ok" : "it hangs"};
+        return {.ok = is_alive, .text = is_alive ? "ok" : "it hangs"};
     }
 
     void check_readiness(std::function<void(Health)> done) override {
-        if (silent) {
-            waiting.push_back(std::move(done));
+        if (is_readiness_delayed) {
+            delayed_checks.push_back(std::move(done));
             return;
         }
-        done(Health{.ok = well, .text = well ? "ok" : "the server is gone"});
+        done(Health{.ok = is_ready, .text = is_ready ? "ok" : "the server is gone"});
     }
 
     tl::expected<void, std::string> set_impairment(const std::string& text) override {
@@ -73,7 +73,7 @@ struct AdminPage : tw::test::SamplePage {
     }
 
     bool write_flight_recording(std::uint32_t session) override {
-        written.push_back(session);
+        written_sessions.push_back(session);
         return session < 77;
     }
 
@@ -85,13 +85,15 @@ struct AdminPage : tw::test::SamplePage {
 
     [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
 
-    [[nodiscard]] std::string put(const std::string& text, const std::string& type = "text/plain",
-                                  const std::string& more = kAuthorization,
-                                  const std::string& query = "") const {
-        return ask(port(), "PUT /api/impairment" + query +
-                               " HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + type +
-                               "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n" +
-                               more + "\r\n" + text);
+    [[nodiscard]] std::string put_impairment(const std::string& text,
+                                             const std::string& type = "text/plain",
+                                             const std::string& more = kAuthorization,
+                                             const std::string& query = "") const {
+        return send_http_request(port(),
+                                 "PUT /api/impairment" + query +
+                                     " HTTP/1.1\r\nHost: localhost\r\nContent-Type: " + type +
+                                     "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n" +
+                                     more + "\r\n" + text);
     }
 };
 
@@ -134,44 +136,44 @@ TEST_CASE("every path answers with its status and content type") {
     const AdminPage page;
     for (const Row& row : rows) {
         CAPTURE(row.path);
-        const std::string answer = get(page.port(), row.path);
-        CHECK(status_of(answer) == row.status);
+        const std::string answer = send_get_request(page.port(), row.path);
+        CHECK(response_status(answer) == row.status);
         CHECK(answer.find("Content-Type: " + std::string{row.type} + "\r\n") != std::string::npos);
-        CHECK(body_of(answer).find(row.holds) != std::string::npos);
+        CHECK(response_body(answer).find(row.holds) != std::string::npos);
     }
 }
 
 TEST_CASE_FIXTURE(
     AdminPage, "a server that does not answer makes /readyz fail, a process that hangs /healthz") {
-    well = false;
-    const std::string answer = get(port(), "/readyz");
-    CHECK(status_of(answer) == kUnavailable);
-    CHECK(body_of(answer) == "the server is gone\n");
-    CHECK(body_of(get(port(), "/healthz")) == "ok\n");
-    turns = false;
-    CHECK(status_of(get(port(), "/healthz")) == kUnavailable);
-    CHECK(body_of(get(port(), "/healthz")) == "it hangs\n");
+    is_ready = false;
+    const std::string answer = send_get_request(port(), "/readyz");
+    CHECK(response_status(answer) == kUnavailable);
+    CHECK(response_body(answer) == "the server is gone\n");
+    CHECK(response_body(send_get_request(port(), "/healthz")) == "ok\n");
+    is_alive = false;
+    CHECK(response_status(send_get_request(port(), "/healthz")) == kUnavailable);
+    CHECK(response_body(send_get_request(port(), "/healthz")) == "it hangs\n");
 }
 
 TEST_CASE_FIXTURE(AdminPage,
                   "on a reserved connection, /readyz answers at once with the last known result") {
-    silent = true;
+    is_readiness_delayed = true;
     const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     std::list<tw::test::HttpClient> clients;
     for (std::size_t i = 0; i < tw::web::ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
         CHECK(clients.emplace_back(port()).send(request));
     }
     for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kMaxReservedOfPeer; ++i) {
-        const std::string answer = get(port(), "/readyz");
-        CHECK(status_of(answer) == kUnavailable);
-        CHECK(body_of(answer) == "too many requests; try again\n");
-        CHECK(body_of(get(port(), "/healthz")) == "ok\n");
+        const std::string answer = send_get_request(port(), "/readyz");
+        CHECK(response_status(answer) == kUnavailable);
+        CHECK(response_body(answer) == "too many requests; try again\n");
+        CHECK(response_body(send_get_request(port(), "/healthz")) == "ok\n");
     }
-    silent = false;
-    CHECK(body_of(get(port(), "/readyz")) == "too many requests; try again\n");
-    CHECK(body_of(get(port(), "/readyz")) == "ok\n");
+    is_readiness_delayed = false;
+    CHECK(response_body(send_get_request(port(), "/readyz")) == "too many requests; try again\n");
+    CHECK(response_body(send_get_request(port(), "/readyz")) == "ok\n");
     admin.stop();
-    waiting.clear();
+    delayed_checks.clear();
 }
 
 TEST_CASE("only a request with the token in its header changes the impairment") {
@@ -197,63 +199,67 @@ TEST_CASE("only a request with the token in its header changes the impairment") 
     for (const Row& row : rows) {
         CAPTURE(row.name);
         AdminPage page;
-        CHECK(status_of(page.put("loss=1%", "text/plain", row.headers, row.query)) == row.status);
-        CHECK(body_of(get(page.port(), "/api/impairment")) ==
+        CHECK(response_status(page.put_impairment("loss=1%", "text/plain", row.headers,
+                                                  row.query)) == row.status);
+        CHECK(response_body(send_get_request(page.port(), "/api/impairment")) ==
               (row.status == kOk ? "loss=1%\n" : "none\n"));
     }
     AdminPage page;
     page.admin.set_token("another-one-from-now-on");
-    CHECK(status_of(page.put("loss=1%")) == kUnauthorized);
-    CHECK(page.put("loss=1%", "text/plain", "").find("WWW-Authenticate: Bearer realm=") !=
-          std::string::npos);
+    CHECK(response_status(page.put_impairment("loss=1%")) == kUnauthorized);
+    CHECK(
+        page.put_impairment("loss=1%", "text/plain", "").find("WWW-Authenticate: Bearer realm=") !=
+        std::string::npos);
 }
 
 TEST_CASE_FIXTURE(AdminPage, "PUT sets the impairment, and an invalid text changes nothing") {
-    CHECK(body_of(put("s2c:loss=2%\n")) == "s2c:loss=2%\n");
-    CHECK(body_of(get(port(), "/api/impairment")) == "s2c:loss=2%\n");
-    const std::string refused = put("nonsense");
-    CHECK(status_of(refused) == kBadRequest);
-    CHECK(body_of(refused) == "'nonsense' is none\n");
-    CHECK(status_of(put("")) == kBadRequest);
-    CHECK(status_of(put("none", "application/x-www-form-urlencoded")) ==
+    CHECK(response_body(put_impairment("s2c:loss=2%\n")) == "s2c:loss=2%\n");
+    CHECK(response_body(send_get_request(port(), "/api/impairment")) == "s2c:loss=2%\n");
+    const std::string refused = put_impairment("nonsense");
+    CHECK(response_status(refused) == kBadRequest);
+    CHECK(response_body(refused) == "'nonsense' is none\n");
+    CHECK(response_status(put_impairment("")) == kBadRequest);
+    CHECK(response_status(put_impairment("none", "application/x-www-form-urlencoded")) ==
           "HTTP/1.1 415 Unsupported Media Type");
-    CHECK(body_of(get(port(), "/api/impairment")) == "s2c:loss=2%\n");
+    CHECK(response_body(send_get_request(port(), "/api/impairment")) == "s2c:loss=2%\n");
 }
 
 TEST_CASE_FIXTURE(AdminPage,
                   "an unsupported method is refused, and the response names the allowed ones") {
     for (const std::string method : {"POST", "DELETE", "OPTIONS", "TRACE"}) {
         CAPTURE(method);
-        const std::string answer =
-            ask(port(), method + " /api/impairment HTTP/1.1\r\nHost: localhost\r\n\r\n");
-        CHECK(status_of(answer) == "HTTP/1.1 405 Method Not Allowed");
+        const std::string answer = send_http_request(
+            port(), method + " /api/impairment HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        CHECK(response_status(answer) == "HTTP/1.1 405 Method Not Allowed");
         CHECK(answer.find("Allow: GET, PUT\r\n") != std::string::npos);
         CHECK(answer.find("Access-Control") == std::string::npos);
     }
 }
 
 TEST_CASE_FIXTURE(AdminPage, "a request for an unknown host name is refused") {
-    CHECK(status_of(get(port(), "/api/state", "Host: evil.example\r\n")) ==
+    CHECK(response_status(send_get_request(port(), "/api/state", "Host: evil.example\r\n")) ==
           "HTTP/1.1 421 Misdirected Request");
-    CHECK(status_of(get(port(), "/api/state", "")) == kBadRequest);
+    CHECK(response_status(send_get_request(port(), "/api/state", "")) == kBadRequest);
 }
 
 TEST_CASE_FIXTURE(
     AdminPage, "a health check is answered for any Host header and for none, other paths are not") {
     for (const std::string path : {"/healthz", "/readyz"}) {
         CAPTURE(path);
-        const std::string wanted =
-            status_of(ask(port(), "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        const std::string wanted = response_status(
+            send_http_request(port(), "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         for (const std::string more :
              {" HTTP/1.0\r\n\r\n", " HTTP/1.1\r\nHost: game.example.org\r\n\r\n",
               " HTTP/1.1\r\nHost: haproxy\r\nConnection: close\r\n\r\n"}) {
             CAPTURE(more);
-            CHECK(status_of(ask(port(), "GET " + path + more)) == wanted);
-            CHECK(status_of(ask(port(), "HEAD " + path + more)) == wanted);
+            CHECK(response_status(send_http_request(port(), "GET " + path + more)) == wanted);
+            CHECK(response_status(send_http_request(port(), "HEAD " + path + more)) == wanted);
         }
-        CHECK(status_of(ask(port(), "POST " + path + " HTTP/1.0\r\n\r\n")) == kBadRequest);
+        CHECK(response_status(send_http_request(port(), "POST " + path + " HTTP/1.0\r\n\r\n")) ==
+              kBadRequest);
     }
-    CHECK(status_of(ask(port(), "GET /metrics HTTP/1.0\r\n\r\n")) == kBadRequest);
+    CHECK(response_status(send_http_request(port(), "GET /metrics HTTP/1.0\r\n\r\n")) ==
+          kBadRequest);
 }
 
 TEST_CASE_FIXTURE(AdminPage, "with the token, the flight recorder writes one session or all") {
@@ -271,9 +277,9 @@ TEST_CASE_FIXTURE(AdminPage, "with the token, the flight recorder writes one ses
                         {"POST /api/flight?session=77", kAuthorization, " 404 "}};
     for (const Row& row : rows) {
         CAPTURE(row.line);
-        const std::string answer =
-            ask(port(), row.line + " HTTP/1.1\r\nHost: localhost\r\n" + row.headers + "\r\n");
-        CHECK(status_of(answer).find(row.status) != std::string::npos);
+        const std::string answer = send_http_request(
+            port(), row.line + " HTTP/1.1\r\nHost: localhost\r\n" + row.headers + "\r\n");
+        CHECK(response_status(answer).find(row.status) != std::string::npos);
     }
-    CHECK(written == std::vector<std::uint32_t>{0, 3, 77});
+    CHECK(written_sessions == std::vector<std::uint32_t>{0, 3, 77});
 }

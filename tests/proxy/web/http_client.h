@@ -75,23 +75,23 @@ class HttpClient {
 };
 
 /// Sends a request and returns the whole response.
-inline std::string ask(std::uint16_t port, std::string_view request) {
+inline std::string send_http_request(std::uint16_t port, std::string_view request) {
     HttpClient client{port};
     client.send(request);
     return client.read_all();
 }
 
-inline std::string get(std::uint16_t port, const std::string& path,
-                       const std::string& headers = "Host: localhost\r\n") {
-    return ask(port, "GET " + path + " HTTP/1.1\r\n" + headers + "\r\n");
+inline std::string send_get_request(std::uint16_t port, const std::string& path,
+                                    const std::string& headers = "Host: localhost\r\n") {
+    return send_http_request(port, "GET " + path + " HTTP/1.1\r\n" + headers + "\r\n");
 }
 
-inline std::string body_of(const std::string& answer) {
+inline std::string response_body(const std::string& answer) {
     const auto end = answer.find("\r\n\r\n");
     return end == std::string::npos ? "" : answer.substr(end + 4);
 }
 
-inline std::string status_of(const std::string& answer) {
+inline std::string response_status(const std::string& answer) {
     return answer.substr(0, answer.find("\r\n"));
 }
 

@@ -14,11 +14,11 @@
 #include <doctest/doctest.h>
 
 using namespace std::chrono_literals;
-using tw::test::ask;
-using tw::test::body_of;
 using tw::test::HttpClient;
 using tw::test::listen_on_any_port;
-using tw::test::status_of;
+using tw::test::response_body;
+using tw::test::response_status;
+using tw::test::send_http_request;
 using tw::web::ConnectionLimiter;
 using tw::web::HttpServer;
 using tw::web::kMaxBodyBytes;
@@ -28,15 +28,17 @@ using tw::web::Respond;
 
 namespace {
 
-void echo(const Request& request, const Respond& respond) {
+void respond_with_echo(const Request& request, const Respond& respond) {
     respond({.body = std::string{request.method} + ' ' + std::string{request.path} + ' ' +
                      std::string{request.host} + ' ' + std::string{request.body} +
                      (request.is_reserved ? " spare" : "")});
 }
 
-struct EchoServer {
-    explicit EchoServer(std::chrono::milliseconds timeout = 5000ms)
-        : server{listen_on_any_port(), {.handler = echo}, {.usual = timeout, .reserved = timeout}} {
+struct EchoHttpServer {
+    explicit EchoHttpServer(std::chrono::milliseconds timeout = 5000ms)
+        : server{listen_on_any_port(),
+                 {.handler = respond_with_echo},
+                 {.usual = timeout, .reserved = timeout}} {
         server.start();
     }
 
@@ -45,35 +47,36 @@ struct EchoServer {
     [[nodiscard]] std::uint16_t port() const { return server.port(); }
 };
 
-const std::string kGood = "PUT /x?y=1 HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc";
+const std::string kValidRequest =
+    "PUT /x?y=1 HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc";
 
 } // namespace
 
-TEST_CASE_FIXTURE(EchoServer, "the handler answers a request, then the connection closes") {
-    const std::string answer = ask(port(), kGood);
-    CHECK(status_of(answer) == "HTTP/1.1 200 OK");
-    CHECK(body_of(answer) == "PUT /x here abc");
+TEST_CASE_FIXTURE(EchoHttpServer, "the handler answers a request, then the connection closes") {
+    const std::string answer = send_http_request(port(), kValidRequest);
+    CHECK(response_status(answer) == "HTTP/1.1 200 OK");
+    CHECK(response_body(answer) == "PUT /x here abc");
     CHECK(answer.find("Connection: close") != std::string::npos);
     CHECK(answer.find("X-Content-Type-Options: nosniff") != std::string::npos);
     CHECK(answer.find("Content-Security-Policy: default-src 'none'") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(EchoServer, "HEAD is answered with the body's length, without the body") {
-    const std::string answer = ask(port(), "HEAD / HTTP/1.1\r\nHost: here\r\n\r\n");
-    CHECK(body_of(answer).empty());
+TEST_CASE_FIXTURE(EchoHttpServer, "HEAD is answered with the body's length, without the body") {
+    const std::string answer = send_http_request(port(), "HEAD / HTTP/1.1\r\nHost: here\r\n\r\n");
+    CHECK(response_body(answer).empty());
     CHECK(answer.find("Content-Length: 12\r\n") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(EchoServer,
+TEST_CASE_FIXTURE(EchoHttpServer,
                   "a request cut at any byte never gets status 200, and the server keeps working") {
-    for (std::size_t size = 0; size < kGood.size(); ++size) {
+    for (std::size_t size = 0; size < kValidRequest.size(); ++size) {
         CAPTURE(size);
         HttpClient client{port()};
-        client.send(kGood.substr(0, size));
+        client.send(kValidRequest.substr(0, size));
         client.end_sending();
         CHECK(client.read_all().find(" 200 ") == std::string::npos);
     }
-    CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc");
+    CHECK(response_body(send_http_request(port(), kValidRequest)) == "PUT /x here abc");
 }
 
 TEST_CASE("an invalid or too long request is refused with its status") {
@@ -109,18 +112,18 @@ TEST_CASE("an invalid or too long request is refused with its status") {
              "\r\n0\r\n\r\n",
          "HTTP/1.1 413 Payload Too Large"},
     };
-    const EchoServer echo_server;
+    const EchoHttpServer echo_server;
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(status_of(ask(echo_server.port(), row.request)) == row.status);
+        CHECK(response_status(send_http_request(echo_server.port(), row.request)) == row.status);
     }
-    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
+    CHECK(response_body(send_http_request(echo_server.port(), kValidRequest)) == "PUT /x here abc");
 }
 
 TEST_CASE("a client that expects 100 Continue gets it, then the response") {
-    constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+    constexpr std::string_view kContinueResponse = "HTTP/1.1 100 Continue\r\n\r\n";
     const std::string body(2000, 'b');
-    const EchoServer echo_server;
+    const EchoHttpServer echo_server;
     const auto head = [](std::string_view version, std::string_view expected, std::size_t length) {
         return "PUT /x HTTP/" + std::string{version} +
                "\r\nHost: here\r\nExpect: " + std::string{expected} +
@@ -128,11 +131,11 @@ TEST_CASE("a client that expects 100 Continue gets it, then the response") {
     };
     HttpClient waiting{echo_server.port()};
     waiting.send(head("1.1", "100-Continue", body.size()));
-    CHECK(waiting.read(kGoOn.size()) == kGoOn);
+    CHECK(waiting.read(kContinueResponse.size()) == kContinueResponse);
     waiting.send(body);
     const std::string answer = waiting.read_all();
-    CHECK(status_of(answer) == "HTTP/1.1 200 OK");
-    CHECK(body_of(answer) == "PUT /x here " + body);
+    CHECK(response_status(answer) == "HTTP/1.1 200 OK");
+    CHECK(response_body(answer) == "PUT /x here " + body);
 
     struct Row {
         std::string_view name;
@@ -154,42 +157,46 @@ TEST_CASE("a client that expects 100 Continue gets it, then the response") {
         client.send(row.request);
         client.end_sending();
         const std::string said = client.read_all();
-        CHECK(status_of(said.starts_with(kGoOn) ? said.substr(kGoOn.size()) : said) == row.status);
+        CHECK(response_status(said.starts_with(kContinueResponse)
+                                  ? said.substr(kContinueResponse.size())
+                                  : said) == row.status);
     }
-    const EchoServer hasty{100ms};
+    const EchoHttpServer hasty{100ms};
     HttpClient silent{hasty.port()};
     silent.send(head("1.1", "100-continue", 3));
-    CHECK(silent.read_all() == kGoOn);
+    CHECK(silent.read_all() == kContinueResponse);
 }
 
-TEST_CASE_FIXTURE(EchoServer, "a request with two Host headers counts as a request without one") {
-    const std::string answer = ask(port(), "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
-    CHECK(body_of(answer) == "GET /  ");
+TEST_CASE_FIXTURE(EchoHttpServer,
+                  "a request with two Host headers counts as a request without one") {
+    const std::string answer =
+        send_http_request(port(), "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+    CHECK(response_body(answer) == "GET /  ");
 }
 
 TEST_CASE_FIXTURE(
-    EchoServer,
+    EchoHttpServer,
     "for a target with a host, the path is answered, and the host replaces the Host header") {
-    const auto asked = [&](const std::string& request) {
-        return body_of(ask(port(), request + "\r\n\r\n"));
+    const auto response_body_to = [&](const std::string& request) {
+        return response_body(send_http_request(port(), request + "\r\n\r\n"));
     };
-    CHECK(asked("GET http://there:1/x?y=1 HTTP/1.1\r\nHost: here") == "GET /x there:1 ");
-    CHECK(asked("GET HTTP://there HTTP/1.1\r\nHost: here") == "GET / there ");
-    CHECK(asked("GET http://there/x HTTP/1.1") == "GET /x  ");
+    CHECK(response_body_to("GET http://there:1/x?y=1 HTTP/1.1\r\nHost: here") == "GET /x there:1 ");
+    CHECK(response_body_to("GET HTTP://there HTTP/1.1\r\nHost: here") == "GET / there ");
+    CHECK(response_body_to("GET http://there/x HTTP/1.1") == "GET /x  ");
 }
 
 TEST_CASE("a client that sends nothing is disconnected after the timeout") {
-    const EchoServer echo_server{100ms};
+    const EchoHttpServer echo_server{100ms};
     HttpClient silent{echo_server.port()};
     HttpClient slow{echo_server.port()};
     slow.send("GET / HT");
     CHECK(silent.read_all().empty());
     CHECK(slow.read_all().empty());
-    CHECK(body_of(ask(echo_server.port(), kGood)) == "PUT /x here abc");
+    CHECK(response_body(send_http_request(echo_server.port(), kValidRequest)) == "PUT /x here abc");
 }
 
 TEST_CASE("a client that sends byte by byte gets no more time") {
-    const EchoServer echo_server{300ms};
+    const EchoHttpServer echo_server{300ms};
     HttpClient dripping{echo_server.port()};
     const auto begin = std::chrono::steady_clock::now();
     while (dripping.send("x") && std::chrono::steady_clock::now() - begin < 20s) {
@@ -210,7 +217,7 @@ TEST_CASE("a client that does not read its response is disconnected after the ti
                       {.usual = 300ms}};
     server.start();
     HttpClient client{server.port()};
-    client.send(kGood);
+    client.send(kValidRequest);
     const auto begin = std::chrono::steady_clock::now();
     while (answered == 0) {
         std::this_thread::yield();
@@ -226,35 +233,35 @@ TEST_CASE("a client that does not read its response is disconnected after the ti
 }
 
 TEST_CASE_FIXTURE(
-    EchoServer,
+    EchoHttpServer,
     "a peer that holds all its connections leaves room for others, and for health checks") {
     std::list<HttpClient> held;
     for (std::size_t i = 0; i < ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
         held.emplace_back(port());
     }
-    CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc spare");
+    CHECK(response_body(send_http_request(port(), kValidRequest)) == "PUT /x here abc spare");
     // Silent clients fill the reserved connections, too; a new client evicts one of them.
     for (std::size_t i = 0; i < 2 * ConnectionLimiter::kMaxReservedOfPeer; ++i) {
         held.emplace_back(port());
     }
-    CHECK(body_of(ask(port(), kGood)) == "PUT /x here abc spare");
+    CHECK(response_body(send_http_request(port(), kValidRequest)) == "PUT /x here abc spare");
     CHECK(server.rejected_connection_count() >= ConnectionLimiter::kMaxReservedOfPeer);
     HttpClient other{port(), boost::asio::ip::make_address_v4("127.0.0.2")};
-    other.send(kGood);
-    CHECK(body_of(other.read_all()) == "PUT /x here abc");
+    other.send(kValidRequest);
+    CHECK(response_body(other.read_all()) == "PUT /x here abc");
     for (std::size_t i = 0; i < ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
         HttpClient& client = held.front();
-        client.send(kGood);
-        CHECK(body_of(client.read_all()) == "PUT /x here abc");
+        client.send(kValidRequest);
+        CHECK(response_body(client.read_all()) == "PUT /x here abc");
         held.pop_front();
     }
     // The server closes its side of a connection a moment after the client.
     std::string answer;
     for (const auto end = std::chrono::steady_clock::now() + 5s;
          !answer.ends_with("abc") && std::chrono::steady_clock::now() < end;) {
-        answer = ask(port(), kGood);
+        answer = send_http_request(port(), kValidRequest);
     }
-    CHECK(body_of(answer) == "PUT /x here abc");
+    CHECK(response_body(answer) == "PUT /x here abc");
 }
 
 TEST_CASE("the server listens on several addresses at once") {
@@ -268,7 +275,7 @@ TEST_CASE("the server listens on several addresses at once") {
     HttpServer server{listening, {.handler = answer}};
     server.start();
     REQUIRE(server.addresses().size() == 2);
-    CHECK(body_of(ask(server.addresses()[0].port, kGood)) == "here");
+    CHECK(response_body(send_http_request(server.addresses()[0].port, kValidRequest)) == "here");
     CHECK(server.addresses()[1].port != 0);
 }
 
@@ -279,7 +286,7 @@ TEST_CASE("a handler may respond later, from another thread") {
                           threads.emplace_back([respond] { respond({.body = "late"}); });
                       }}};
     server.start();
-    CHECK(body_of(ask(server.port(), kGood)) == "late");
+    CHECK(response_body(send_http_request(server.port(), kValidRequest)) == "late");
     server.stop();
     for (std::thread& thread : threads) {
         thread.join();
@@ -322,74 +329,79 @@ using tw::base::Network;
 
 namespace {
 
-Network peer(std::uint64_t number) {
+Network numbered_peer_network(std::uint64_t number) {
     return {.address = number, .v6 = false};
 }
 
 /// Fills the unreserved connections: four peers use all that they may have.
-void use_all_unreserved(ConnectionLimiter& limiter) {
+void fill_unreserved_connections(ConnectionLimiter& limiter) {
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreserved; ++number) {
         const auto place = limiter.admit_connection(
-            number, peer(number / ConnectionLimiter::kMaxUnreservedOfPeer));
+            number, numbered_peer_network(number / ConnectionLimiter::kMaxUnreservedOfPeer));
         REQUIRE(place.is_admitted);
         REQUIRE_FALSE(place.is_reserved);
     }
 }
 
-constexpr std::uint64_t kNew = 1000;
+constexpr std::uint64_t kNewConnection = 1000;
 
 } // namespace
 
 TEST_CASE("a peer's connections beyond its limit are reserved ones") {
     ConnectionLimiter limiter;
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreservedOfPeer; ++number) {
-        CHECK_FALSE(limiter.admit_connection(number, peer(1)).is_reserved);
+        CHECK_FALSE(limiter.admit_connection(number, numbered_peer_network(1)).is_reserved);
     }
-    const auto beyond = limiter.admit_connection(kNew, peer(1));
+    const auto beyond = limiter.admit_connection(kNewConnection, numbered_peer_network(1));
     CHECK(beyond.is_admitted);
     CHECK(beyond.is_reserved);
     CHECK_FALSE(beyond.evicted);
-    CHECK_FALSE(limiter.admit_connection(kNew + 1, peer(2)).is_reserved);
+    CHECK_FALSE(limiter.admit_connection(kNewConnection + 1, numbered_peer_network(2)).is_reserved);
     limiter.remove_connection(0);
-    CHECK_FALSE(limiter.admit_connection(kNew + 2, peer(1)).is_reserved);
+    CHECK_FALSE(limiter.admit_connection(kNewConnection + 2, numbered_peer_network(1)).is_reserved);
 }
 
 TEST_CASE("a new connection evicts the oldest reserved connection without a request") {
     ConnectionLimiter limiter;
-    use_all_unreserved(limiter);
+    fill_unreserved_connections(limiter);
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxReserved; ++number) {
-        const auto place = limiter.admit_connection(kNew + number, peer(100 + number));
+        const auto place =
+            limiter.admit_connection(kNewConnection + number, numbered_peer_network(100 + number));
         CHECK(place.is_reserved);
         CHECK_FALSE(place.evicted);
     }
-    limiter.mark_request_arrived(kNew);
-    const auto place = limiter.admit_connection(kNew + 100, peer(200));
+    limiter.mark_request_arrived(kNewConnection);
+    const auto place = limiter.admit_connection(kNewConnection + 100, numbered_peer_network(200));
     CHECK(place.is_admitted);
-    CHECK(place.evicted == kNew + 1);
+    CHECK(place.evicted == kNewConnection + 1);
     CHECK(limiter.size() == ConnectionLimiter::kMaxUnreserved + ConnectionLimiter::kMaxReserved);
 }
 
 TEST_CASE("a peer at its limit of reserved connections evicts one of its own") {
     ConnectionLimiter limiter;
-    use_all_unreserved(limiter);
-    CHECK_FALSE(limiter.admit_connection(kNew, peer(7)).evicted);
+    fill_unreserved_connections(limiter);
+    CHECK_FALSE(limiter.admit_connection(kNewConnection, numbered_peer_network(7)).evicted);
     for (std::uint64_t number = 1; number <= ConnectionLimiter::kMaxReservedOfPeer; ++number) {
-        CHECK_FALSE(limiter.admit_connection(kNew + number, peer(8)).evicted);
+        CHECK_FALSE(
+            limiter.admit_connection(kNewConnection + number, numbered_peer_network(8)).evicted);
     }
-    CHECK(limiter.admit_connection(kNew + 100, peer(8)).evicted == kNew + 1);
+    CHECK(limiter.admit_connection(kNewConnection + 100, numbered_peer_network(8)).evicted ==
+          kNewConnection + 1);
 }
 
 TEST_CASE(
     "a connection with a request is never evicted; if all have one, new connections are refused") {
     ConnectionLimiter limiter;
-    use_all_unreserved(limiter);
+    fill_unreserved_connections(limiter);
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxReserved; ++number) {
-        static_cast<void>(limiter.admit_connection(kNew + number, peer(100 + number)));
-        limiter.mark_request_arrived(kNew + number);
+        static_cast<void>(
+            limiter.admit_connection(kNewConnection + number, numbered_peer_network(100 + number)));
+        limiter.mark_request_arrived(kNewConnection + number);
     }
-    CHECK_FALSE(limiter.admit_connection(kNew + 100, peer(200)).is_admitted);
+    CHECK_FALSE(
+        limiter.admit_connection(kNewConnection + 100, numbered_peer_network(200)).is_admitted);
     CHECK(limiter.size() == ConnectionLimiter::kMaxUnreserved + ConnectionLimiter::kMaxReserved);
-    limiter.remove_connection(kNew + 3);
-    limiter.remove_connection(kNew + 3);
-    CHECK(limiter.admit_connection(kNew + 101, peer(200)).is_admitted);
+    limiter.remove_connection(kNewConnection + 3);
+    limiter.remove_connection(kNewConnection + 3);
+    CHECK(limiter.admit_connection(kNewConnection + 101, numbered_peer_network(200)).is_admitted);
 }

@@ -35,7 +35,7 @@ Bytes filled_bytes(std::size_t size, unsigned value) {
 }
 
 /// A page that knows the map of session 1.
-struct MapPage final : test::SamplePage {
+struct MapPage final : test::SamplePageData {
     explicit MapPage(std::shared_ptr<const Bytes> map_file) : file{std::move(map_file)} {}
 
     inspect::MapSearchResult map_of_session(std::uint32_t session) const override {
@@ -57,30 +57,31 @@ struct DesignMap {
     DesignMap() { writer.add_item(map::kItemTypeVersion, 0, Ints{1}); }
 
     /// Starts a group that holds the next `count` layers.
-    void group(std::int32_t count, std::int32_t parallax = 100, std::int32_t offset = 0) {
+    void begin_group(std::int32_t count, std::int32_t parallax = 100, std::int32_t offset = 0) {
         writer.add_item(map::kItemTypeGroup, groups++,
                         Ints{1, offset, -offset, parallax, parallax, layers, count});
     }
 
-    void layer(const Ints& ints) {
+    void add_layer(const Ints& ints) {
         writer.add_item(map::kItemTypeLayer, static_cast<std::uint16_t>(layers++), ints);
     }
 
-    void layer(std::int32_t image, std::int32_t flags = 0, const Ints& color = {255, 128, 0, 64}) {
+    void add_layer(std::int32_t image, std::int32_t flags = 0,
+                   const Ints& color = {255, 128, 0, 64}) {
         Ints ints = map::test::tile_layer(2, 2, 1, flags, tiles);
         std::copy(color.begin(), color.end(), ints.begin() + 7);
         ints[13] = image;
-        layer(ints);
+        add_layer(ints);
     }
 
-    void image(std::int32_t width, std::int32_t height, std::int32_t data, bool external = false,
-               const Ints& format = {}) {
+    void add_image(std::int32_t width, std::int32_t height, std::int32_t data,
+                   bool external = false, const Ints& format = {}) {
         Ints ints{format.empty() ? 1 : 2, width, height, external ? 1 : 0, -1, data};
         ints.insert(ints.end(), format.begin(), format.end());
         writer.add_item(map::kItemTypeImage, images++, ints);
     }
 
-    [[nodiscard]] json::object design() const {
+    [[nodiscard]] json::object design_json() const {
         const auto text = web::map_design_json(writer.finish());
         REQUIRE(text.has_value());
         return json::parse(*text).as_object();
@@ -95,18 +96,18 @@ std::string json_text_of(const json::value& value) {
 
 TEST_CASE("a design has the plain layers that move with the game layer, from back to front") {
     DesignMap map;
-    map.group(1, 50); // moves slower than the game
-    map.layer(0);
-    map.group(3, 7, 99); // the game ignores the parallax of the game layer's group
-    map.layer(0);
-    map.layer(-1, map::kLayerFlagGame);
-    map.layer(1, 0, {999, -1, 0, 255});
-    map.group(2, 100, 16);
-    map.layer(-1);
-    map.layer(Ints{0, map::kLayerTypeQuads, 0, 1, 0, -1, -1});
-    map.image(16, 16, map.pixels);
-    map.image(16, 16, -1, true);
-    const json::object design = map.design();
+    map.begin_group(1, 50); // moves slower than the game
+    map.add_layer(0);
+    map.begin_group(3, 7, 99); // the game ignores the parallax of the game layer's group
+    map.add_layer(0);
+    map.add_layer(-1, map::kLayerFlagGame);
+    map.add_layer(1, 0, {999, -1, 0, 255});
+    map.begin_group(2, 100, 16);
+    map.add_layer(-1);
+    map.add_layer(Ints{0, map::kLayerTypeQuads, 0, 1, 0, -1, -1});
+    map.add_image(16, 16, map.pixels);
+    map.add_image(16, 16, -1, true);
+    const json::object design = map.design_json();
     CHECK(json_text_of(design.at("images")) == R"([{"number":0,"width":16,"height":16}])");
     const json::array& layers = design.at("layers").as_array();
     REQUIRE(layers.size() == 3);
@@ -144,11 +145,11 @@ TEST_CASE("an image that cannot be drawn is left out, and a design without image
     for (const Row& row : rows) {
         CAPTURE(row.name);
         DesignMap map;
-        map.group(2);
-        map.layer(-1, map::kLayerFlagGame);
-        map.layer(0);
-        map.image(row.width, row.height, row.data, false, row.format);
-        CHECK(json_text_of(map.design()) == R"({"v":1,"images":[],"layers":[]})");
+        map.begin_group(2);
+        map.add_layer(-1, map::kLayerFlagGame);
+        map.add_layer(0);
+        map.add_image(row.width, row.height, row.data, false, row.format);
+        CHECK(json_text_of(map.design_json()) == R"({"v":1,"images":[],"layers":[]})");
         CHECK_FALSE(web::image_pixels(map.writer.finish(), 0).has_value());
     }
 }
@@ -157,9 +158,9 @@ TEST_CASE("an image whose data are missing or too short has no pixels") {
     for (const std::int32_t data : {-1, 0, 99}) { // block 0 has the tiles, 8 bytes
         CAPTURE(data);
         DesignMap map;
-        map.group(1);
-        map.layer(-1, map::kLayerFlagGame);
-        map.image(16, 16, data);
+        map.begin_group(1);
+        map.add_layer(-1, map::kLayerFlagGame);
+        map.add_image(16, 16, data);
         CHECK_FALSE(web::image_pixels(map.writer.finish(), 0).has_value());
     }
 }
@@ -183,66 +184,66 @@ TEST_CASE("a layer whose tiles are missing or too many is left out") {
         CAPTURE(row.name);
         DesignMap map;
         map.writer.add_block(filled_bytes(std::size_t{2048} * 2048 * 4, 1));
-        map.group(3);
-        map.layer(-1, map::kLayerFlagGame);
+        map.begin_group(3);
+        map.add_layer(-1, map::kLayerFlagGame);
         Ints layer = map::test::tile_layer(2, row.width, row.height, 0, row.data);
         layer[13] = 0;
-        map.layer(layer);
-        map.layer(0);
-        map.image(16, 16, map.pixels);
-        CHECK(map.design().at("layers").as_array().size() == 1);
+        map.add_layer(layer);
+        map.add_layer(0);
+        map.add_image(16, 16, map.pixels);
+        CHECK(map.design_json().at("layers").as_array().size() == 1);
     }
 }
 
 TEST_CASE("a design has no more layers, tiles and images than the limits") {
     DesignMap many;
-    many.group(1000);
-    many.layer(-1, map::kLayerFlagGame);
+    many.begin_group(1000);
+    many.add_layer(-1, map::kLayerFlagGame);
     for (std::int32_t i = 0; i < 100; ++i) {
-        many.layer(i);
-        many.image(16, 16, many.pixels);
+        many.add_layer(i);
+        many.add_image(16, 16, many.pixels);
     }
-    CHECK(many.design().at("layers").as_array().size() == 64);
-    CHECK(many.design().at("images").as_array().size() == 32);
+    CHECK(many.design_json().at("layers").as_array().size() == 64);
+    CHECK(many.design_json().at("images").as_array().size() == 32);
 
     DesignMap large;
     const std::int32_t tiles =
         large.writer.add_block(filled_bytes(std::size_t{1024} * 1024 * 4, 1));
     const std::int32_t pixels =
         large.writer.add_block(filled_bytes(std::size_t{1024} * 1024 * 4, 1));
-    large.group(1000);
-    large.layer(-1, map::kLayerFlagGame);
+    large.begin_group(1000);
+    large.add_layer(-1, map::kLayerFlagGame);
     for (std::int32_t i = 0; i < 20; ++i) {
         Ints layer = map::test::tile_layer(2, 1024, 1024, 0, tiles);
         layer[13] = i;
-        large.layer(i < 2 ? layer : map::test::tile_layer(2, 2, 1, 0, large.tiles));
-        large.layer(i);
-        large.image(1024, 1024, pixels);
+        large.add_layer(i < 2 ? layer : map::test::tile_layer(2, 2, 1, 0, large.tiles));
+        large.add_layer(i);
+        large.add_image(1024, 1024, pixels);
     }
-    const json::object design = large.design();
+    const json::object design = large.design_json();
     CHECK(design.at("images").as_array().size() == 16); // 64 MiB
     CHECK(design.at("layers").as_array().size() == 40);
 
     DesignMap tiled; // each of the small layers claims a block of 4 MiB
     const std::int32_t block =
         tiled.writer.add_block(filled_bytes(std::size_t{1024} * 1024 * 4, 1));
-    tiled.group(1000);
-    tiled.layer(-1, map::kLayerFlagGame);
+    tiled.begin_group(1000);
+    tiled.add_layer(-1, map::kLayerFlagGame);
     for (int i = 0; i < 10; ++i) {
         Ints layer = map::test::tile_layer(2, 2, 1, 0, block);
         layer[13] = 0;
-        tiled.layer(layer);
+        tiled.add_layer(layer);
     }
-    tiled.image(16, 16, tiled.pixels);
-    CHECK(tiled.design().at("layers").as_array().size() == 8); // 32 MiB
+    tiled.add_image(16, 16, tiled.pixels);
+    CHECK(tiled.design_json().at("layers").as_array().size() == 8); // 32 MiB
 }
 
 TEST_CASE("a map file that is cut at any byte or too large gives no design, or one within it") {
     DesignMap map;
-    map.group(2);
-    map.layer(-1, map::kLayerFlagGame);
-    map.layer(0);
-    map.image(16, 16, map.pixels);
+    map.begin_group(2);
+    map.add_layer(-1, map::kLayerFlagGame);
+    map.add_layer(0);
+    map.add_image(16, 16, map.pixels);
     const Bytes whole = map.writer.finish();
     for (std::size_t size = 0; size < whole.size(); ++size) {
         CAPTURE(size);
@@ -268,10 +269,10 @@ TEST_CASE("a map file that is cut at any byte or too large gives no design, or o
 
 TEST_CASE("a request for a design names a session whose map is known") {
     DesignMap map;
-    map.group(2);
-    map.layer(-1, map::kLayerFlagGame);
-    map.layer(0);
-    map.image(16, 16, map.pixels);
+    map.begin_group(2);
+    map.add_layer(-1, map::kLayerFlagGame);
+    map.add_layer(0);
+    map.add_image(16, 16, map.pixels);
     const auto file = std::make_shared<const Bytes>(map.writer.finish());
     MapPage page{file};
     const auto ask = [&](auto answer, web::PageData& from, std::string_view query) {
@@ -294,6 +295,6 @@ TEST_CASE("a request for a design names a session whose map is known") {
         CAPTURE(query);
         CHECK(ask(web::send_map_image, page, query).status == 404);
     }
-    test::SamplePage without; // a collector has no maps
+    test::SamplePageData without; // a collector has no maps
     CHECK(ask(web::send_map_design, without, "session=1").status == 404);
 }

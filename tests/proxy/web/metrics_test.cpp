@@ -19,7 +19,7 @@ test::PrometheusText parse_metrics(const web::RunState& state) {
 } // namespace
 
 TEST_CASE("metrics follow the rules of the Prometheus format and its naming guide") {
-    const auto text = parse_metrics(test::sample_state());
+    const auto text = parse_metrics(test::sample_run_state());
     for (const std::string& complaint : text.complaints) {
         CAPTURE(complaint);
         CHECK(complaint.empty());
@@ -32,7 +32,7 @@ TEST_CASE("metrics follow the rules of the Prometheus format and its naming guid
 }
 
 TEST_CASE("no metric has a label that a peer can fill") {
-    const auto text = parse_metrics(test::sample_state());
+    const auto text = parse_metrics(test::sample_run_state());
     const std::set<std::string> allowed{"direction", "result", "finding", "item_type"};
     for (const auto& label : text.labels) {
         CAPTURE(label.second);
@@ -42,7 +42,7 @@ TEST_CASE("no metric has a label that a peer can fill") {
 }
 
 TEST_CASE("servers with names have a label, and nothing is counted twice") {
-    web::RunState state = test::sample_state();
+    web::RunState state = test::sample_run_state();
     state.servers = {{.name = "ctf", .address = "127.0.0.1:8304", .relay = state.relay},
                      {.name = "race", .address = "127.0.0.1:8305", .is_silent = true}};
     state.servers[1].relay.sessions_open = 7;
@@ -77,7 +77,7 @@ TEST_CASE("a session that a peer closed is not open, although the relay still ke
 
     for (const Row& row : {Row{8, 4, 4}, Row{4, 4, 0}, Row{3, 0, 3}, Row{1, 2, 0}}) {
         CAPTURE(row.open);
-        web::RunState state = test::sample_state();
+        web::RunState state = test::sample_run_state();
         state.relay.sessions_open = row.open;
         state.view.sessions_closed = row.left;
         web::subtract_closed_sessions(state);
@@ -94,7 +94,7 @@ TEST_CASE("a session that a peer closed is not open, although the relay still ke
 }
 
 TEST_CASE("each of the bus's counters is a metric, and a run without a bus has none of them") {
-    web::RunState state = test::sample_state();
+    web::RunState state = test::sample_run_state();
     CHECK_FALSE(parse_metrics(state).types.contains("twscope_bus_records_total"));
     auto& bus = state.recording.bus.emplace();
     std::uint64_t number = 10;
@@ -144,7 +144,7 @@ TEST_CASE("metrics contain the counts, in base units") {
         {"twscope_server_silent", 1},
         {"twscope_records_lost_total", 7},
     };
-    const auto text = parse_metrics(test::sample_state());
+    const auto text = parse_metrics(test::sample_run_state());
     for (const Row& row : rows) {
         CAPTURE(row.name);
         REQUIRE(text.samples.contains(row.name));

@@ -21,12 +21,12 @@ namespace {
 
 const test::Items kWorld{{{4, 1}, {1, 2, 3, 4}}, {{9, 0}, {5, 6}}};
 
-void watch(web::ViewerInterest& interest, const std::vector<std::uint32_t>& sessions,
-           ViewerTopic topics = ViewerTopic::none) {
+void set_viewer_interest(web::ViewerInterest& interest, const std::vector<std::uint32_t>& sessions,
+                         ViewerTopic topics = ViewerTopic::none) {
     interest.set_interest(sessions, topics);
 }
 
-void add_snapshot_of(ViewerBatch& batch, std::uint32_t session = 1) {
+void add_session_snapshot(ViewerBatch& batch, std::uint32_t session = 1) {
     const snapshot::Snapshot items = test::to_snapshot(kWorld);
     batch.add_snapshot({.session = session, .tick = 7, .rebuilt = true}, items.view());
 }
@@ -37,39 +37,39 @@ TEST_CASE("a viewer's interest contains only the sessions that viewers watch") {
     web::ViewerInterest interest;
     CHECK_FALSE(interest.wants_anything());
     CHECK_FALSE(interest.wants_session(1));
-    watch(interest, {3, 5});
+    set_viewer_interest(interest, {3, 5});
     CHECK(interest.wants_anything());
     CHECK(interest.wants_session(3));
     CHECK(interest.wants_session(5));
     CHECK_FALSE(interest.wants_session(4));
     CHECK_FALSE(interest.wants_topic(ViewerTopic::log));
-    watch(interest, {}, ViewerTopic::log | ViewerTopic::traffic_totals);
+    set_viewer_interest(interest, {}, ViewerTopic::log | ViewerTopic::traffic_totals);
     CHECK(interest.wants_anything());
     CHECK(interest.wants_topic(ViewerTopic::log));
     CHECK(interest.wants_topic(ViewerTopic::traffic_totals));
     CHECK_FALSE(interest.wants_session(3));
-    watch(interest, {});
+    set_viewer_interest(interest, {});
     CHECK_FALSE(interest.wants_anything());
 }
 
 TEST_CASE(
     "merged snapshots can be watched alone, and a viewer's interest wakes the waiting thread") {
     web::ViewerInterest interest;
-    watch(interest, {0, 5}, ViewerTopic::world_line);
+    set_viewer_interest(interest, {0, 5}, ViewerTopic::world_line);
     CHECK(interest.wants_anything());
     CHECK(interest.wants_topic(ViewerTopic::world));
     CHECK(interest.wants_topic(ViewerTopic::world_line));
     CHECK(interest.wants_session(5));
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once
-    watch(interest, {6});
+    set_viewer_interest(interest, {6});
     CHECK_FALSE(interest.wants_topic(ViewerTopic::world));
     CHECK_FALSE(interest.wants_topic(ViewerTopic::world_line));
     CHECK_FALSE(interest.wants_session(5));
-    std::thread looker{[&] { watch(interest, {0, 5}); }};
+    std::thread looker{[&] { set_viewer_interest(interest, {0, 5}); }};
     interest.wait_for_world_viewer(std::chrono::hours{1});
     looker.join();
     CHECK(interest.wants_topic(ViewerTopic::world));
-    watch(interest, {});
+    set_viewer_interest(interest, {});
     interest.stop_waiting();
     interest.wait_for_world_viewer(std::chrono::hours{1}); // returns at once after stop_waiting()
 }
@@ -80,15 +80,15 @@ TEST_CASE("sessions beyond the limit are ignored") {
     for (std::uint32_t number = 1; number <= 2 * web::ViewerInterest::kMaxSessions; ++number) {
         sessions.push_back(number);
     }
-    watch(interest, sessions);
+    set_viewer_interest(interest, sessions);
     CHECK(interest.wants_session(web::ViewerInterest::kMaxSessions));
     CHECK_FALSE(interest.wants_session(web::ViewerInterest::kMaxSessions + 1));
 }
 
 TEST_CASE("a batch returns the snapshots that were added") {
     ViewerBatch batch;
-    add_snapshot_of(batch, 1);
-    add_snapshot_of(batch, 2);
+    add_session_snapshot(batch, 1);
+    add_session_snapshot(batch, 2);
     REQUIRE(batch.snapshots.size() == 2);
     const auto items = batch.items_of(batch.snapshots[1]);
     REQUIRE(items.size() == 2);
@@ -100,7 +100,7 @@ TEST_CASE("a batch returns the snapshots that were added") {
 TEST_CASE("a batch that is not fetched becomes full, and further data counts as lost") {
     ViewerBatch batch;
     for (std::size_t i = 0; i < ViewerBatch::kMaxInts; ++i) {
-        add_snapshot_of(batch);
+        add_session_snapshot(batch);
     }
     CHECK(batch.ints.size() <= ViewerBatch::kMaxInts);
     CHECK(batch.lost_snapshots > 0);
@@ -114,13 +114,13 @@ TEST_CASE("batches put into a mailbox are fetched in order") {
     ViewerBatch mine;
     ViewerBatch theirs;
     CHECK_FALSE(box.take_batch(theirs));
-    add_snapshot_of(mine);
+    add_session_snapshot(mine);
     mine.lines = "1\n";
     mine.world_line = "old";
     mine.lost_lines = 1;
     CHECK(box.try_put_batch(mine));
     CHECK(mine.empty());
-    add_snapshot_of(mine, 2);
+    add_session_snapshot(mine, 2);
     mine.lines = "2\n";
     mine.world_line = "new";
     mine.ledger.emplace_back();
@@ -146,13 +146,13 @@ TEST_CASE("a full mailbox takes no batch, and the batch stays complete") {
     web::Mailbox box;
     ViewerBatch full;
     while (full.lost_snapshots == 0) {
-        add_snapshot_of(full);
+        add_session_snapshot(full);
     }
     full.lost_snapshots = 0;
     const std::size_t snapshots = full.snapshots.size();
     CHECK(box.try_put_batch(full));
     ViewerBatch more;
-    add_snapshot_of(more, 2);
+    add_session_snapshot(more, 2);
     CHECK_FALSE(box.try_put_batch(more));
     CHECK(more.snapshots.size() == 1);
     ViewerBatch theirs;
@@ -171,19 +171,19 @@ TEST_CASE("snapshots wake the page once until it acknowledges, lines do not") {
     CHECK(rings == 0);
     for (int i = 0; i < 3; ++i) {
         batch.clear();
-        add_snapshot_of(batch);
+        add_session_snapshot(batch);
         CHECK(feed.try_put_batch(0, batch));
         CHECK(rings == 1);
     }
     feed.rearm_listener();
     batch.clear();
-    add_snapshot_of(batch);
+    add_session_snapshot(batch);
     CHECK(feed.try_put_batch(feed.world_mailbox_index(), batch));
     CHECK(rings == 2);
     feed.set_listener(nullptr);
     feed.rearm_listener();
     batch.clear();
-    add_snapshot_of(batch);
+    add_session_snapshot(batch);
     CHECK(feed.try_put_batch(0, batch));
     CHECK(rings == 2);
 }
@@ -195,7 +195,7 @@ namespace {
 constexpr std::int64_t kTick = 20'000'000;
 
 /// A page that applies frames to its items.
-struct FeedPage {
+struct FrameApplier {
     using Key = std::pair<std::int64_t, std::int64_t>;
 
     void apply_frame(const std::string& text) {
@@ -208,16 +208,16 @@ struct FeedPage {
             items.clear();
         }
         for (const json::value& gone : frame.at("gone").as_array()) {
-            items.erase(key_of(gone.as_array()));
+            items.erase(item_key(gone.as_array()));
         }
         for (const json::value& item : frame.at("items").as_array()) {
-            items[key_of(item.as_array())] = json::serialize(item);
+            items[item_key(item.as_array())] = json::serialize(item);
         }
         tick = frame.at("tick").as_int64();
         bars += frame.at("bars").as_array().size();
     }
 
-    static Key key_of(const json::array& item) {
+    static Key item_key(const json::array& item) {
         return {item.at(0).as_int64(), item.at(1).as_int64()};
     }
 
@@ -226,29 +226,31 @@ struct FeedPage {
     std::size_t bars = 0;
 };
 
-struct FrameSession {
-    explicit FrameSession(const std::vector<int>& paces) { scene.set_frame_rates(paces); }
+struct PageFrameBench {
+    explicit PageFrameBench(const std::vector<int>& frame_rates) {
+        frame_maker.set_frame_rates(frame_rates);
+    }
 
     void add_snapshot(snapshot::Tick tick, const test::Items& items, bool rebuilt = true) {
         const snapshot::Snapshot snapshot = test::to_snapshot(items);
-        scene.add_snapshot({.session = 3,
-                            .time = std::int64_t{tick} * kTick,
-                            .tick = tick,
-                            .crc_wanted = 1,
-                            .crc_got = rebuilt ? 1 : 2,
-                            .bytes = 10,
-                            .parts = 1,
-                            .rebuilt = rebuilt},
-                           rebuilt ? snapshot.view() : snapshot::SnapshotView{},
-                           [&](const web::PageFrame& frame) {
-                               frames[frame.frame_rate].push_back(*frame.delta);
-                               fulls[frame.frame_rate].push_back(*frame.full());
-                           });
+        frame_maker.add_snapshot({.session = 3,
+                                  .time = std::int64_t{tick} * kTick,
+                                  .tick = tick,
+                                  .crc_wanted = 1,
+                                  .crc_got = rebuilt ? 1 : 2,
+                                  .bytes = 10,
+                                  .parts = 1,
+                                  .rebuilt = rebuilt},
+                                 rebuilt ? snapshot.view() : snapshot::SnapshotView{},
+                                 [&](const web::PageFrame& frame) {
+                                     frames[frame.frame_rate].push_back(*frame.delta);
+                                     full_frames[frame.frame_rate].push_back(*frame.full());
+                                 });
     }
 
-    web::PageFrameMaker scene{3, snapshot::ObjectSet::standard()};
+    web::PageFrameMaker frame_maker{3, snapshot::ObjectSet::standard()};
     std::map<int, std::vector<std::string>> frames;
-    std::map<int, std::vector<std::string>> fulls;
+    std::map<int, std::vector<std::string>> full_frames;
 };
 
 } // namespace
@@ -256,8 +258,8 @@ struct FrameSession {
 TEST_CASE("applying all changes gives the same items as a full frame") {
     std::mt19937 random{1}; // NOLINT(cert-msc51-cpp): every run uses the same numbers
     test::Items world;
-    FrameSession session{{web::kEveryTickFrameRate}};
-    FeedPage page;
+    PageFrameBench session{{web::kEveryTickFrameRate}};
+    FrameApplier page;
     for (snapshot::Tick tick = 1; tick <= 200; ++tick) {
         for (int change = 0; change < 6; ++change) {
             const snapshot::ItemKey key{static_cast<std::uint16_t>(1 + random() % 12),
@@ -269,9 +271,9 @@ TEST_CASE("applying all changes gives the same items as a full frame") {
             }
         }
         session.add_snapshot(tick, world);
-        FeedPage whole;
+        FrameApplier whole;
         page.apply_frame(session.frames[web::kEveryTickFrameRate].back());
-        whole.apply_frame(session.fulls[web::kEveryTickFrameRate].back());
+        whole.apply_frame(session.full_frames[web::kEveryTickFrameRate].back());
         REQUIRE(page.items == whole.items);
         REQUIRE(page.items.size() == world.size());
         REQUIRE(page.tick == tick);
@@ -280,7 +282,7 @@ TEST_CASE("applying all changes gives the same items as a full frame") {
 }
 
 TEST_CASE("each frame rate has its own frames, with the bars of all snapshots between them") {
-    FrameSession session{{5, 20, web::kEveryTickFrameRate}};
+    PageFrameBench session{{5, 20, web::kEveryTickFrameRate}};
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
         session.add_snapshot(tick, {{{4, 1}, {tick, 0, 0, 0}}});
     }
@@ -289,7 +291,7 @@ TEST_CASE("each frame rate has its own frames, with the bars of all snapshots be
     CHECK(session.frames[20].size() <= 41);
     CHECK(session.frames[5].size() >= 9);
     CHECK(session.frames[5].size() <= 11);
-    FeedPage page;
+    FrameApplier page;
     for (const std::string& frame : session.frames[20]) {
         page.apply_frame(frame);
     }
@@ -297,11 +299,11 @@ TEST_CASE("each frame rate has its own frames, with the bars of all snapshots be
 }
 
 TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
-    FrameSession session{{5, web::kEveryTickFrameRate}};
+    PageFrameBench session{{5, web::kEveryTickFrameRate}};
     session.add_snapshot(1, {{{4, 1}, {1, 2, 3, 4}}});
     session.add_snapshot(2, {}, false);
-    const auto last = [&](int pace) {
-        return json::parse(session.frames[pace].back()).as_object();
+    const auto last = [&](int frame_rate) {
+        return json::parse(session.frames[frame_rate].back()).as_object();
     };
     CHECK(session.frames[5].size() == 1);
     REQUIRE(session.frames[web::kEveryTickFrameRate].size() == 2);
@@ -314,27 +316,27 @@ TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
     CHECK(last(web::kEveryTickFrameRate).at("bars").as_array().size() == 1);
     CHECK(last(web::kEveryTickFrameRate).at("bars").at(0).at(7) == 0);
     CHECK(last(web::kEveryTickFrameRate).at("n") == 2); // no frame is missing
-    CHECK(session.scene.snapshot_count() == 2);
+    CHECK(session.frame_maker.snapshot_count() == 2);
 }
 
 TEST_CASE("if no snapshot can be rebuilt, each frame rate still gets the bars") {
-    FrameSession session{{20, web::kEveryTickFrameRate}};
+    PageFrameBench session{{20, web::kEveryTickFrameRate}};
     for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
         session.add_snapshot(tick, {}, false);
     }
     CHECK(session.frames[web::kEveryTickFrameRate].size() == 100);
     CHECK(session.frames[20].size() >= 39);
     CHECK(session.frames[20].size() <= 41);
-    FeedPage page;
+    FrameApplier page;
     for (const std::string& frame : session.frames[20]) {
         page.apply_frame(frame);
     }
     CHECK(page.bars >= 97);
-    CHECK_FALSE(session.scene.latest_snapshot());
+    CHECK_FALSE(session.frame_maker.latest_snapshot());
 }
 
 TEST_CASE("types with a UUID are sent as an index of the objects, unknown types as a number") {
-    FrameSession session{{web::kEveryTickFrameRate}};
+    PageFrameBench session{{web::kEveryTickFrameRate}};
     const auto uuid = [](const snapshot::ObjectSpec& spec) {
         std::vector<std::int32_t> ints;
         for (std::size_t i = 0; i < spec.uuid.size(); i += 4) {

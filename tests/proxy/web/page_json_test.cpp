@@ -21,7 +21,7 @@ namespace json = boost::json;
 
 namespace {
 
-map::PhysicsLayers small_map() {
+map::PhysicsLayers make_small_map() {
     map::PhysicsLayers::Contents planes;
     planes.width = 2;
     planes.height = 2;
@@ -39,7 +39,7 @@ map::PhysicsLayers small_map() {
 } // namespace
 
 TEST_CASE("map_json() contains the layers' tiles, names and colours") {
-    const json::object map = json::parse(web::map_json(small_map())).as_object();
+    const json::object map = json::parse(web::map_json(make_small_map())).as_object();
     CHECK(map.at("width") == 2);
     CHECK(map.at("height") == 2);
     const json::object& layers = map.at("layers").as_object();
@@ -83,8 +83,8 @@ TEST_CASE("a client accepts gzip if it names gzip without a quality of 0") {
 
 TEST_CASE("a map is compressed once while it is in use") {
     web::CompressedMapCache packed;
-    const auto one = std::make_shared<const map::PhysicsLayers>(small_map());
-    auto other = std::make_shared<const map::PhysicsLayers>(small_map());
+    const auto one = std::make_shared<const map::PhysicsLayers>(make_small_map());
+    auto other = std::make_shared<const map::PhysicsLayers>(make_small_map());
     const auto first = packed.compressed_map_json(one);
     CHECK(*first == web::gzip_text(web::map_json(*one)));
     const std::weak_ptr second = packed.compressed_map_json(other);
@@ -115,7 +115,7 @@ TEST_CASE("objects_json() lists every object with its fields in order") {
 }
 
 TEST_CASE("the state is one JSON object with the given values") {
-    const json::value state = json::parse(web::state_json(test::sample_state()));
+    const json::value state = json::parse(web::state_json(test::sample_run_state()));
     CHECK(state.at("v") == 1);
     CHECK(state.at("server") == "127.0.0.1:8304");
     CHECK(state.at("server_silent") == true);
@@ -136,7 +136,7 @@ TEST_CASE("the state is one JSON object with the given values") {
 }
 
 TEST_CASE("a finding has a link to its explanation if one is kept") {
-    const json::value state = json::parse(web::state_json(test::sample_state()));
+    const json::value state = json::parse(web::state_json(test::sample_run_state()));
     const json::array& recent = state.at("recent").as_array();
     REQUIRE(recent.size() == 3);
     CHECK(recent[0].as_object().if_contains("explained_at") == nullptr);
@@ -145,7 +145,7 @@ TEST_CASE("a finding has a link to its explanation if one is kept") {
 }
 
 TEST_CASE("the state has the bus's counters if there is a bus") {
-    auto state = test::sample_state();
+    auto state = test::sample_run_state();
     CHECK(json::parse(web::state_json(state)).at("recording").at("bus").is_null());
     state.recording.bus = {.published = 9, .dropped = 2, .waiting_bytes = 70, .reconnects = 3};
     const json::value told = json::parse(web::state_json(state));
@@ -160,7 +160,7 @@ TEST_CASE("the state has the bus's counters if there is a bus") {
 }
 
 TEST_CASE("the state of a stream has each server's records and the address of its page") {
-    auto state = test::sample_state();
+    auto state = test::sample_run_state();
     CHECK(json::parse(web::state_json(state)).at("stream").is_null());
     state.stream = web::RecordStreamState{.name = "eu", .error = "no route", .records = 9};
     state.servers = {{.name = "ctf"}, {.name = "race"}};
@@ -177,7 +177,7 @@ TEST_CASE("the state of a stream has each server's records and the address of it
 }
 
 TEST_CASE("a server that answers is not silent") {
-    auto answering = test::sample_state();
+    auto answering = test::sample_run_state();
     answering.server_silence.reset();
     const json::value state = json::parse(web::state_json(answering));
     CHECK_FALSE(state.at("server_silent").as_bool());
@@ -185,7 +185,7 @@ TEST_CASE("a server that answers is not silent") {
 }
 
 TEST_CASE("a name with special characters is escaped in JSON") {
-    const json::value state = json::parse(web::state_json(test::sample_state()));
+    const json::value state = json::parse(web::state_json(test::sample_run_state()));
     CHECK(state.at("sessions").at(0).at("name") == "</script><b>\"\\\x01\xef\xbf\xbd");
 }
 

@@ -57,12 +57,12 @@ std::string make_large_text() {
 }
 
 /// A page whose viewers can start and download recordings.
-struct RecordingPage final : test::SamplePage {
+struct RecordingPage final : test::SamplePageData {
     tl::expected<void, std::string> switch_recording(RecordingKind kind, bool on) override {
         if (kind == RecordingKind::capture) {
             return tl::unexpected{std::string{"not now"}};
         }
-        orders.emplace_back(kind, on);
+        switch_orders.emplace_back(kind, on);
         return {};
     }
 
@@ -74,7 +74,7 @@ struct RecordingPage final : test::SamplePage {
         return name == "a.demo" ? make_served_file("abc", 3) : nullptr;
     }
 
-    std::vector<std::pair<RecordingKind, bool>> orders;
+    std::vector<std::pair<RecordingKind, bool>> switch_orders;
 };
 
 /// Calls a function that answers requests. Returns the response as "STATUS BODY".
@@ -93,31 +93,32 @@ std::string request_response(Ask ask, web::PageData& page, std::string_view quer
 TEST_CASE("a large file is sent completely, with its name") {
     const std::string text = make_large_text();
     const FileServer server{text, text.size(), 5000ms};
-    const std::string answer = test::get(server.server.port(), "/x");
-    CHECK(test::status_of(answer) == "HTTP/1.1 200 OK");
+    const std::string answer = test::send_get_request(server.server.port(), "/x");
+    CHECK(test::response_status(answer) == "HTTP/1.1 200 OK");
     CHECK(answer.find("Content-Length: " + std::to_string(text.size())) != std::string::npos);
     CHECK(answer.find(R"(attachment; filename="a.demo")") != std::string::npos);
-    CHECK(test::body_of(answer) == text);
-    const std::string head = test::ask(server.server.port(), "HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n");
-    CHECK(test::body_of(head).empty());
+    CHECK(test::response_body(answer) == text);
+    const std::string head =
+        test::send_http_request(server.server.port(), "HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n");
+    CHECK(test::response_body(head).empty());
     CHECK(head.find("Content-Length: " + std::to_string(text.size())) != std::string::npos);
     CHECK(head.find(R"(attachment; filename="a.demo")") != std::string::npos);
 }
 
 TEST_CASE("an empty file can be sent") {
     const FileServer server{"", 0, 5000ms};
-    const std::string answer = test::get(server.server.port(), "/x");
+    const std::string answer = test::send_get_request(server.server.port(), "/x");
     CHECK(answer.find("Content-Length: 0") != std::string::npos);
-    CHECK(test::body_of(answer).empty());
+    CHECK(test::response_body(answer).empty());
 }
 
 TEST_CASE("the response of a truncated file ends early, and appended data is not sent") {
     const FileServer cut{"abc", 10, 5000ms};
-    const std::string answer = test::get(cut.server.port(), "/x");
+    const std::string answer = test::send_get_request(cut.server.port(), "/x");
     CHECK(answer.find("Content-Length: 10") != std::string::npos);
-    CHECK(test::body_of(answer) == "abc");
+    CHECK(test::response_body(answer) == "abc");
     const FileServer grown{"abcdef", 3, 5000ms};
-    CHECK(test::body_of(test::get(grown.server.port(), "/x")) == "abc");
+    CHECK(test::response_body(test::send_get_request(grown.server.port(), "/x")) == "abc");
 }
 
 TEST_CASE("a client that stops reading a file is disconnected") {
@@ -131,20 +132,21 @@ TEST_CASE("a client that stops reading a file is disconnected") {
         std::this_thread::yield();
     }
     CHECK(client.read_all().size() < text.size()); // the response was cut
-    CHECK(test::status_of(test::get(server.server.port(), "/x")) == "HTTP/1.1 200 OK");
+    CHECK(test::response_status(test::send_get_request(server.server.port(), "/x")) ==
+          "HTTP/1.1 200 OK");
 }
 
 TEST_CASE(
     "recordings are started, stopped, listed and downloaded; invalid requests are explained") {
     RecordingPage page;
-    test::SamplePage without;
+    test::SamplePageData without;
     using web::send_recording;
     using web::send_recording_list;
     using web::switch_recordings;
     CHECK(request_response(switch_recordings, page, "demos=on") == "200 demos on\n");
     CHECK(request_response(switch_recordings, page, "demos=off") == "200 demos off\n");
-    CHECK(page.orders == std::vector<std::pair<RecordingKind, bool>>{
-                             {RecordingKind::demos, true}, {RecordingKind::demos, false}});
+    CHECK(page.switch_orders == std::vector<std::pair<RecordingKind, bool>>{
+                                    {RecordingKind::demos, true}, {RecordingKind::demos, false}});
     CHECK(request_response(switch_recordings, page, "capture=on") == "409 not now\n");
     CHECK(request_response(switch_recordings, page, "").starts_with("400 expected one of"));
     CHECK(request_response(switch_recordings, page, "demos=maybe")
@@ -153,7 +155,7 @@ TEST_CASE(
               .starts_with("400 expected one of"));
     CHECK(request_response(switch_recordings, page, "demos=on&capture=maybe")
               .starts_with("400 expected one of"));
-    CHECK(page.orders.size() == 2);
+    CHECK(page.switch_orders.size() == 2);
     CHECK(request_response(send_recording_list, page, "") ==
           "200 {\"v\":1,\"files\":[{\"name\":\"a.demo\",\"bytes\":7,\"time_ms\":5}]}\n");
     CHECK(request_response(send_recording, page, "name=a.demo") == "200 ");

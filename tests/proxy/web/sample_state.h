@@ -12,7 +12,7 @@ namespace tw::test {
 inline const std::string kPageToken = "correct-horse-battery-staple";
 
 /// Returns a state with a value in every field, and names with quotes and control characters.
-inline web::RunState sample_state() {
+inline web::RunState sample_run_state() {
     web::RunState state{.version = "1.2.3",
                         .now_ms = 1'700'000'002'500,
                         .started_ms = 1'700'000'000'500,
@@ -57,7 +57,7 @@ inline web::RunState sample_state() {
 }
 
 /// The data of a page without traffic. Tests override the functions that they need.
-struct SamplePage : web::PageData {
+struct SamplePageData : web::PageData {
     web::PageFeed* page_feed() override { return nullptr; }
 
     const snapshot::ObjectSet& objects() const override { return snapshot::ObjectSet::standard(); }
@@ -67,7 +67,7 @@ struct SamplePage : web::PageData {
         return tl::unexpected{web::InputError{.message = "no", .offset = 3}};
     }
 
-    web::RunState state() const override { return sample_state(); }
+    web::RunState state() const override { return sample_run_state(); }
 
     void check_readiness(std::function<void(web::Health)> done) override { done(check_liveness()); }
 

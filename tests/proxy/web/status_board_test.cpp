@@ -145,12 +145,12 @@ struct InspectedCapture {
     test::TrafficInspector run{{.messages = false}, tap};
 };
 
-constexpr std::size_t kAll = 100'000'000;
+constexpr std::size_t kAllDatagrams = 100'000'000;
 
 } // namespace
 
 TEST_CASE("the page shows each session with its player and its own totals") {
-    InspectedCapture watched{kAll};
+    InspectedCapture watched{kAllDatagrams};
     const web::StatusView view = watched.view();
     REQUIRE(view.sessions.size() == 4);
     CHECK(view.sessions_open == 4);
@@ -194,7 +194,7 @@ TEST_CASE("players are looked up again after the clock was set back") {
 }
 
 TEST_CASE("items are counted by name, and the counts add up to those of the snapshots") {
-    InspectedCapture watched{kAll};
+    InspectedCapture watched{kAllDatagrams};
     const web::StatusView view = watched.view();
     std::uint64_t counted = 0;
     for (const auto& [type, count] : view.items) {
@@ -209,7 +209,7 @@ TEST_CASE("items are counted by name, and the counts add up to those of the snap
 }
 
 TEST_CASE("a session that ends is forgotten") {
-    InspectedCapture watched{kAll};
+    InspectedCapture watched{kAllDatagrams};
     REQUIRE_FALSE(watched.view().sessions.empty());
     watched.run.finish();
     const web::StatusView view = watched.view();
@@ -219,7 +219,7 @@ TEST_CASE("a session that ends is forgotten") {
 }
 
 TEST_CASE("a session that a peer closed is counted separately until it reopens") {
-    InspectedCapture watched{kAll};
+    InspectedCapture watched{kAllDatagrams};
     CHECK(watched.view().sessions_closed == 0);
     record::SessionRecord closed{
         .head = {.session = watched.view().sessions.front().number, .server_name = "ctf"},

@@ -24,10 +24,10 @@ namespace {
 class FakeSocket final : public web::WebSocket {
   public:
     bool send(std::shared_ptr<const std::string> text) override {
-        if (stuck) {
+        if (is_stuck) {
             return false;
         }
-        got.push_back(json::parse(*text).as_object());
+        sent_messages.push_back(json::parse(*text).as_object());
         return true;
     }
 
@@ -37,7 +37,7 @@ class FakeSocket final : public web::WebSocket {
 
     [[nodiscard]] std::vector<json::object> messages_of_kind(std::string_view kind) const {
         std::vector<json::object> fitting;
-        for (const json::object& message : got) {
+        for (const json::object& message : sent_messages) {
             if (message.at("k") == json::string_view{kind.data(), kind.size()}) {
                 fitting.push_back(message);
             }
@@ -54,9 +54,9 @@ class FakeSocket final : public web::WebSocket {
         return lines;
     }
 
-    bool stuck = false;
+    bool is_stuck = false;
     std::string reason; ///< the reason for which the server closed the socket
-    std::vector<json::object> got;
+    std::vector<json::object> sent_messages;
 };
 
 base::Network network_of_peer(std::size_t number) {
@@ -64,12 +64,12 @@ base::Network network_of_peer(std::size_t number) {
 }
 
 /// A filter that takes some milliseconds for each line.
-bool slow_filter(std::string_view line) {
+bool filter_slowly(std::string_view line) {
     std::this_thread::sleep_for(std::chrono::milliseconds{3});
     return line.find("slow") != std::string_view::npos;
 }
 
-struct ViewersFixture : test::SamplePage {
+struct ViewersFixture : test::SamplePageData {
     /// Connects a viewer that sends a message.
     std::shared_ptr<FakeSocket> connect_viewer(std::string_view message = "{}") {
         auto socket = std::make_shared<FakeSocket>();
@@ -78,8 +78,8 @@ struct ViewersFixture : test::SamplePage {
         return socket;
     }
 
-    static web::ViewerBatch batch_of(std::uint32_t session, snapshot::Tick at,
-                                     std::int32_t parts = 1) {
+    static web::ViewerBatch make_batch(std::uint32_t session, snapshot::Tick at,
+                                       std::int32_t parts = 1) {
         web::ViewerBatch batch;
         batch.add_snapshot({.session = session,
                             .time = std::int64_t{at} * 20'000'000,
@@ -95,7 +95,7 @@ struct ViewersFixture : test::SamplePage {
         ++tick;
         web::ViewerBatch batch;
         if (feed.interest.wants_session(session)) {
-            batch = batch_of(session, tick);
+            batch = make_batch(session, tick);
         }
         if (feed.interest.wants_topic(web::ViewerTopic::log)) {
             batch.lines +=
@@ -104,25 +104,25 @@ struct ViewersFixture : test::SamplePage {
         if (!batch.empty()) {
             CHECK(feed.mailboxes[0].try_put_batch(batch));
         }
-        update();
+        advance_and_update();
     }
 
     /// Adds a snapshot that is not fetched.
     void add_unfetched_snapshot(std::uint32_t session = 1, snapshot::Tick at = 1) {
-        web::ViewerBatch batch = batch_of(session, at);
+        web::ViewerBatch batch = make_batch(session, at);
         CHECK(feed.mailboxes[0].try_put_batch(batch));
     }
 
     /// Adds a merged snapshot of three sessions.
     void add_merged_snapshot(std::string line = {}) {
-        web::ViewerBatch batch = batch_of(0, ++tick, 3);
+        web::ViewerBatch batch = make_batch(0, ++tick, 3);
         batch.world_line = std::move(line);
         batch.world_server = world_server;
         CHECK(feed.mailboxes.back().try_put_batch(batch));
-        update();
+        advance_and_update();
     }
 
-    bool update() {
+    bool advance_and_update() {
         now += std::chrono::milliseconds{200};
         return viewers.fetch_and_send(now);
     }
@@ -130,9 +130,9 @@ struct ViewersFixture : test::SamplePage {
     web::Viewers::Clock::time_point now = web::Viewers::Clock::now();
     snapshot::Tick tick = 0;
     std::string world_server;
-    /// The responses that were stored by `keep`, as "STATUS BODY".
+    /// The responses that were stored by `store_response`, as "STATUS BODY".
     std::vector<std::string> answers;
-    web::Respond keep = [this](const web::Response& response) {
+    web::Respond store_response = [this](const web::Response& response) {
         answers.push_back(std::to_string(response.status) + ' ' + response.body);
     };
     web::PageFeed feed{1};
@@ -146,7 +146,7 @@ struct ViewersFixture : test::SamplePage {
             return tl::unexpected{web::InputError{.message = "no such key", .offset = 2}};
         }
         if (text == "slow") {
-            return slow_filter;
+            return filter_slowly;
         }
         return [text](std::string_view line) { return line.find(text) != std::string_view::npos; };
     }
@@ -207,9 +207,9 @@ TEST_CASE("viewers' requests are parsed, and invalid ones explained") {
 }
 
 TEST_CASE_FIXTURE(ViewersFixture, "without viewers, the workers collect nothing") {
-    CHECK_FALSE(update());
+    CHECK_FALSE(advance_and_update());
     auto socket = connect_viewer();
-    CHECK(update());
+    CHECK(advance_and_update());
     CHECK_FALSE(feed.interest.wants_anything());
     socket->on_text(R"({"watch":1})");
     CHECK(feed.interest.wants_session(1));
@@ -219,7 +219,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "without viewers, the workers collect nothing"
     CHECK(feed.interest.wants_topic(web::ViewerTopic::log));
     CHECK(feed.interest.wants_topic(web::ViewerTopic::traffic_totals));
     socket.reset();
-    CHECK_FALSE(update());
+    CHECK_FALSE(advance_and_update());
     CHECK_FALSE(feed.interest.wants_anything());
 }
 
@@ -229,11 +229,11 @@ TEST_CASE_FIXTURE(
     const auto slow = connect_viewer(R"({"watch":1,"pace":50})");
     const auto fast = connect_viewer(R"({"watch":1,"pace":50})");
     add_snapshot();
-    slow->stuck = true;
+    slow->is_stuck = true;
     for (int i = 0; i < 5; ++i) {
         add_snapshot();
     }
-    slow->stuck = false;
+    slow->is_stuck = false;
     add_snapshot();
     add_snapshot();
     const auto frames = slow->messages_of_kind("frame");
@@ -242,9 +242,9 @@ TEST_CASE_FIXTURE(
     CHECK(frames[2].at("full") == false);
     CHECK(fast->messages_of_kind("frame").size() == 8);
     CHECK(viewers.dropped_message_count() >= 5);
-    update();
-    update();
-    update();
+    advance_and_update();
+    advance_and_update();
+    advance_and_update();
     CHECK(slow->last_state().at("frames_lost").as_int64() >= 5);
 }
 
@@ -277,14 +277,14 @@ TEST_CASE_FIXTURE(ViewersFixture, "an invalid message gets an error and changes 
 
 TEST_CASE_FIXTURE(ViewersFixture,
                   "a request for a snapshot waits for the next one until a timeout") {
-    viewers.request_snapshot(7, {}, keep);
+    viewers.request_snapshot(7, {}, store_response);
     CHECK(feed.interest.wants_session(7));
     add_snapshot(7);
     REQUIRE(answers.size() == 1);
     CHECK(answers[0] == "200 1");
     CHECK_FALSE(feed.interest.wants_anything());
-    viewers.request_snapshot(8, {}, keep);
-    for (int i = 0; i < 20 && update(); ++i) {
+    viewers.request_snapshot(8, {}, store_response);
+    for (int i = 0; i < 20 && advance_and_update(); ++i) {
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
@@ -296,8 +296,8 @@ TEST_CASE_FIXTURE(
     const auto socket = connect_viewer(R"({"watch":7,"pace":50})");
     add_snapshot(7);
     add_unfetched_snapshot(7, 50); // added before the request, fetched after it
-    viewers.request_snapshot(7, {}, keep);
-    update();
+    viewers.request_snapshot(7, {}, store_response);
+    advance_and_update();
     CHECK(answers.empty());
     add_snapshot(7);
     CHECK(answers.size() == 1);
@@ -314,7 +314,7 @@ TEST_CASE_FIXTURE(
     }
     batch.lost_lines = 5; // lines for which the worker had no room
     CHECK(feed.mailboxes[0].try_put_batch(batch));
-    update();
+    advance_and_update();
     REQUIRE(socket->messages_of_kind("log").size() == 1);
     const json::object log = socket->messages_of_kind("log")[0];
     const json::array& lines = log.at("lines").as_array();
@@ -325,9 +325,9 @@ TEST_CASE_FIXTURE(
     add_snapshot();
     CHECK(socket->messages_of_kind("log").back().at("lost").as_int64() == 0);
     const auto later = connect_viewer();
-    update();
-    update();
-    update();
+    advance_and_update();
+    advance_and_update();
+    advance_and_update();
     CHECK(later->last_state().at("frames_lost").as_int64() == 0);
     CHECK(socket->last_state().at("frames_lost").as_int64() == 0);
 }
@@ -335,11 +335,11 @@ TEST_CASE_FIXTURE(
 TEST_CASE_FIXTURE(ViewersFixture,
                   "lines lost for a slow viewer are reported with its next message") {
     const auto socket = connect_viewer(R"({"log":""})");
-    socket->stuck = true;
+    socket->is_stuck = true;
     for (int i = 0; i < 3; ++i) {
         add_snapshot();
     }
-    socket->stuck = false;
+    socket->is_stuck = false;
     add_snapshot();
     REQUIRE(socket->messages_of_kind("log").size() == 1);
     CHECK(socket->messages_of_kind("log")[0].at("lost").as_int64() == 3);
@@ -347,7 +347,7 @@ TEST_CASE_FIXTURE(ViewersFixture,
 }
 
 TEST_CASE_FIXTURE(ViewersFixture, "a response that would be too long has the newest records") {
-    viewers.request_records({}, std::chrono::milliseconds{100}, 1000, {}, keep);
+    viewers.request_records({}, std::chrono::milliseconds{100}, 1000, {}, store_response);
     const std::string filler(10000, 'x');
     for (int part = 0; part < 3; ++part) {
         web::ViewerBatch batch;
@@ -360,7 +360,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "a response that would be too long has the new
             viewers.fetch_and_send(now); // the responses are not due yet
         } else {
             for (int i = 0; i < 100 && answers.empty(); ++i) {
-                update();
+                advance_and_update();
             }
         }
     }
@@ -380,15 +380,15 @@ TEST_CASE_FIXTURE(ViewersFixture,
     CHECK(socket->messages_of_kind("frame")[0].at("session") == 0);
     CHECK(socket->messages_of_kind("frame")[0].at("bars").at(0).at(5) == 3);
 
-    viewers.request_snapshot(0, {}, keep);
+    viewers.request_snapshot(0, {}, store_response);
     CHECK(feed.interest.wants_topic(web::ViewerTopic::world_line));
     add_merged_snapshot("the world");
     CHECK(answers == std::vector<std::string>{"200 the world"});
     CHECK_FALSE(feed.interest.wants_topic(web::ViewerTopic::world_line));
     add_merged_snapshot("a line that nobody asked for");
-    viewers.request_snapshot(0, {}, keep);
+    viewers.request_snapshot(0, {}, store_response);
     for (int i = 0; i < 20 && answers.size() < 2; ++i) {
-        update();
+        advance_and_update();
     }
     REQUIRE(answers.size() == 2);
     CHECK(answers[1].starts_with("404"));
@@ -412,24 +412,27 @@ TEST_CASE_FIXTURE(ViewersFixture,
 
 TEST_CASE_FIXTURE(ViewersFixture, "one peer cannot use all places of waiting requests") {
     for (std::size_t i = 0; i < web::Viewers::kMaxWaitingRequestsOfPeer; ++i) {
-        viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(1), keep);
-        viewers.request_snapshot(1, network_of_peer(1), keep);
+        viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(1),
+                                store_response);
+        viewers.request_snapshot(1, network_of_peer(1), store_response);
     }
     CHECK(answers.empty());
-    viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(1), keep);
-    viewers.request_snapshot(1, network_of_peer(1), keep);
+    viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(1),
+                            store_response);
+    viewers.request_snapshot(1, network_of_peer(1), store_response);
     REQUIRE(answers.size() == 2);
     CHECK(answers[0].starts_with("503"));
     CHECK(answers[1].starts_with("503"));
-    viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(2), keep);
-    viewers.request_snapshot(1, network_of_peer(2), keep);
+    viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(2),
+                            store_response);
+    viewers.request_snapshot(1, network_of_peer(2), store_response);
     CHECK(answers.size() == 2);
 }
 
 TEST_CASE_FIXTURE(ViewersFixture,
                   "viewers get the name of the server whose merged snapshots are shown") {
     const auto socket = connect_viewer(R"({"watch":"all","pace":50})");
-    update();
+    advance_and_update();
     CHECK(socket->last_state().at("world_server").is_null());
     world_server = "ctf \"1\"";
     add_merged_snapshot();
@@ -445,7 +448,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "stale data is not sent to a new viewer") {
     add_unfetched_snapshot();
     feed.interest.set_interest({}, web::ViewerTopic::none);
     const auto socket = connect_viewer(R"({"watch":1,"pace":50})");
-    update();
+    advance_and_update();
     CHECK(socket->messages_of_kind("frame").empty());
     add_snapshot();
     CHECK(socket->messages_of_kind("frame").size() == 1);
@@ -454,13 +457,13 @@ TEST_CASE_FIXTURE(ViewersFixture, "stale data is not sent to a new viewer") {
 TEST_CASE_FIXTURE(
     ViewersFixture,
     "records are collected while a request waits; the newest are kept, and few requests may wait") {
-    viewers.request_records({}, std::chrono::milliseconds{900}, 2, {}, keep);
+    viewers.request_records({}, std::chrono::milliseconds{900}, 2, {}, store_response);
     for (int i = 0; i < 4; ++i) {
         add_snapshot();
     }
     CHECK(answers.empty());
-    update();
-    update();
+    advance_and_update();
+    advance_and_update();
     REQUIRE(answers.size() == 1);
     CHECK(answers[0].find("\"tick\":3}\n") != std::string::npos);
     CHECK(answers[0].find("\"tick\":4}\n") != std::string::npos);
@@ -468,7 +471,7 @@ TEST_CASE_FIXTURE(
     answers.clear();
     for (std::size_t i = 0; i < web::Viewers::kMaxWaitingRequests + 3; ++i) {
         viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(i / 8),
-                                keep);
+                                store_response);
     }
     CHECK(answers.size() == 3);
     viewers.clear();
@@ -507,7 +510,8 @@ TEST_CASE_FIXTURE(ViewersFixture,
                   "a slow filter delays only its own viewer, who gets all lines in the end") {
     const auto slow = connect_viewer(R"({"log":"slow"})");
     const auto quick = connect_viewer(R"({"log":"tick"})");
-    viewers.request_records(slow_filter, std::chrono::milliseconds{100}, 1000, {}, keep);
+    viewers.request_records(filter_slowly, std::chrono::milliseconds{100}, 1000, {},
+                            store_response);
     web::ViewerBatch batch;
     constexpr std::size_t kLines = 100; // the filter takes some milliseconds for each
     for (std::size_t i = 0; i < kLines; ++i) {
@@ -517,13 +521,13 @@ TEST_CASE_FIXTURE(ViewersFixture,
     }
     REQUIRE(feed.mailboxes[0].try_put_batch(batch));
     for (int i = 0; i < 20 && quick->count_log_lines() < kLines; ++i) {
-        update();
+        advance_and_update();
     }
     CHECK(quick->count_log_lines() == kLines);
     CHECK(slow->count_log_lines() < kLines);
     for (std::size_t i = 0; i < 2 * kLines && (slow->count_log_lines() < kLines || answers.empty());
          ++i) {
-        update();
+        advance_and_update();
     }
     CHECK(slow->count_log_lines() == kLines);
     REQUIRE(answers.size() == 1);

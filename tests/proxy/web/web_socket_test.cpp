@@ -35,27 +35,27 @@ namespace json = boost::json;
 namespace {
 
 /// A run with one session and a new snapshot at every update.
-struct LivePageFixture final : test::SamplePage {
+struct LivePageFixture final : test::SamplePageData {
     explicit LivePageFixture(std::string on = "127.0.0.1") : address{std::move(on)} {
         admin.start();
     }
 
     ~LivePageFixture() override {
-        ending = true;
+        is_ending = true;
         if (worker.joinable()) {
             worker.join();
         }
     }
 
     /// Makes a worker add large snapshots of session 1, which differ a little.
-    void play() {
+    void start_adding_snapshots() {
         worker = std::thread{[this] {
             web::ViewerBatch batch;
             test::Items items;
             for (std::uint16_t id = 0; id < 900; ++id) {
                 items[{9, id}] = std::vector<std::int32_t>(10, 1'000'000);
             }
-            for (snapshot::Tick tick = 1; !ending; ++tick) {
+            for (snapshot::Tick tick = 1; !is_ending; ++tick) {
                 for (std::uint16_t id = 0; id < 40; ++id) {
                     items[{9, id}][0] = tick;
                 }
@@ -75,7 +75,7 @@ struct LivePageFixture final : test::SamplePage {
     }
 
     web::PageFeed feed{1};
-    std::atomic<bool> ending{false};
+    std::atomic<bool> is_ending{false};
     std::atomic<std::size_t> servers{0};
     std::thread worker;
     std::string address;
@@ -84,7 +84,7 @@ struct LivePageFixture final : test::SamplePage {
     web::PageFeed* page_feed() override { return &feed; }
 
     web::RunState state() const override {
-        web::RunState state = test::sample_state();
+        web::RunState state = test::sample_run_state();
         state.servers.resize(servers);
         return state;
     }
@@ -94,7 +94,7 @@ struct LivePageFixture final : test::SamplePage {
         if (text == "a b") {
             return [](std::string_view) { return true; };
         }
-        return SamplePage::make_filter(text);
+        return SamplePageData::make_filter(text);
     }
 
     [[nodiscard]] std::uint16_t port() const { return admin.server().port(); }
@@ -135,7 +135,7 @@ struct ViewerClient {
     }
 
     /// True once the server has closed the connection.
-    bool ends() {
+    bool is_closed_by_server() {
         beast::flat_buffer buffer;
         boost::system::error_code error;
         while (!error) {
@@ -150,8 +150,8 @@ struct ViewerClient {
 };
 
 /// Requests a WebSocket, and returns the status line and headers of the response.
-std::string ask_for_socket(std::uint16_t port, const std::string& headers,
-                           const std::string& path = "/api/live") {
+std::string request_web_socket(std::uint16_t port, const std::string& headers,
+                               const std::string& path = "/api/live") {
     test::HttpClient client{port};
     client.send("GET " + path +
                 " HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -187,14 +187,14 @@ TEST_CASE("only our own page may open a WebSocket, and only at /api/live") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.headers);
-        CHECK(test::status_of(ask_for_socket(port, row.headers, row.path)) == row.status);
+        CHECK(test::response_status(request_web_socket(port, row.headers, row.path)) == row.status);
     }
 }
 
 TEST_CASE("the response names a subprotocol only if the client requested it") {
     const LivePageFixture page;
     const auto answer = [&](const std::string& headers) {
-        return ask_for_socket(page.port(), "Host: localhost\r\n" + headers);
+        return request_web_socket(page.port(), "Host: localhost\r\n" + headers);
     };
     CHECK(answer("").find("Sec-WebSocket-Protocol") == std::string::npos);
     for (const std::string none : {"other", "twscope.live.10", "xtwscope.live.1", ","}) {
@@ -213,7 +213,7 @@ TEST_CASE("the response names a subprotocol only if the client requested it") {
 
 TEST_CASE("a viewer gets the frames and states that it requests") {
     LivePageFixture page;
-    page.play();
+    page.start_adding_snapshots();
     ViewerClient client{page.port()};
     client.send_text(R"({"watch":1,"pace":50})");
     const json::object first = client.receive_message("frame");
@@ -235,7 +235,7 @@ TEST_CASE("a new token disconnects viewers that used the old one, and no others"
     for (LivePageFixture* page : {&far, &near}) {
         page->admin.set_token("another-correct-horse-battery");
     }
-    CHECK(by_token.ends());
+    CHECK(by_token.is_closed_by_server());
     CHECK(by_token.socket.reason().reason == "the token was changed");
     std::ignore = by_loopback.receive_message("state");
     std::ignore = by_loopback.receive_message("state");
@@ -243,30 +243,30 @@ TEST_CASE("a new token disconnects viewers that used the old one, and no others"
 
 TEST_CASE("hostile WebSocket frames close only their own connection") {
     LivePageFixture page;
-    page.play();
+    page.start_adding_snapshots();
     ViewerClient watching{page.port()};
     watching.send_text(R"({"watch":1})");
 
     ViewerClient binary{page.port()};
     binary.socket.binary(true);
     binary.send_text("\x01\x02");
-    CHECK(binary.ends());
+    CHECK(binary.is_closed_by_server());
 
     ViewerClient huge{page.port()};
     boost::system::error_code ignored;
     huge.socket.write(asio::buffer(std::string(1 << 20, 'x')), ignored);
-    CHECK(huge.ends());
+    CHECK(huge.is_closed_by_server());
 
     ViewerClient unmasked{page.port()};
     auto& raw = beast::get_lowest_layer(unmasked.socket);
     asio::write(raw, asio::buffer("\x81\x02{}", 4), ignored);
-    CHECK(unmasked.ends());
+    CHECK(unmasked.is_closed_by_server());
 
     ViewerClient reserved{page.port()};
     // A complete header, because the server waits for the rest of an incomplete one.
     asio::write(beast::get_lowest_layer(reserved.socket), asio::buffer(std::string(14, '\xff')),
                 ignored);
-    CHECK(reserved.ends());
+    CHECK(reserved.is_closed_by_server());
 
     ViewerClient gone{page.port()};
     gone.send_text(R"({"watch":1})");
@@ -274,7 +274,7 @@ TEST_CASE("hostile WebSocket frames close only their own connection") {
 
     ViewerClient nonsense{page.port()};
     nonsense.send_text("\xc3\x28"); // invalid UTF-8
-    CHECK(nonsense.ends());
+    CHECK(nonsense.is_closed_by_server());
 
     CHECK(watching.receive_message("frame").at("session") == 1);
     CHECK(watching.receive_message("frame").at("session") == 1);
@@ -283,7 +283,7 @@ TEST_CASE("hostile WebSocket frames close only their own connection") {
 TEST_CASE(
     "one of twenty viewers reads nothing: the others miss nothing, and memory stays bounded") {
     LivePageFixture page;
-    page.play();
+    page.start_adding_snapshots();
     ViewerClient stuck{page.port(), true};
     stuck.send_text(R"({"watch":1,"pace":50})");
     std::vector<std::unique_ptr<ViewerClient>> clients;
@@ -302,7 +302,8 @@ TEST_CASE(
         }
     }
     CHECK(whole);
-    const std::string state = test::body_of(test::get(page.port(), "/api/state"));
+    const std::string state =
+        test::response_body(test::send_get_request(page.port(), "/api/state"));
     const json::object counted = json::parse(state).as_object();
     CHECK(counted.at("viewers") == 20);
     // Data for the viewer that reads nothing may wait only in its queue and in the system's buffer.
@@ -357,7 +358,7 @@ TEST_CASE("scripts can request snapshots and records, and invalid requests are e
     };
 
     LivePageFixture page;
-    page.play();
+    page.start_adding_snapshots();
     const Row rows[] = {
         {"/page.js", "HTTP/1.1 200 OK", "use strict"},
         {"/page.css", "HTTP/1.1 200 OK", "{"},
@@ -382,20 +383,21 @@ TEST_CASE("scripts can request snapshots and records, and invalid requests are e
     };
     for (const Row& row : rows) {
         CAPTURE(row.path);
-        const std::string answer = test::get(page.port(), row.path);
-        CHECK(test::status_of(answer) == row.status);
-        CHECK(test::body_of(answer).find(row.holds) != std::string::npos);
+        const std::string answer = test::send_get_request(page.port(), row.path);
+        CHECK(test::response_status(answer) == row.status);
+        CHECK(test::response_body(answer).find(row.holds) != std::string::npos);
     }
 }
 
 TEST_CASE("responses are compressed for clients that accept gzip") {
     const LivePageFixture page;
-    const std::string plain = test::body_of(test::get(page.port(), "/page.js"));
-    const std::string packed =
-        test::get(page.port(), "/page.js", "Host: localhost\r\nAccept-Encoding: gzip, br\r\n");
+    const std::string plain = test::response_body(test::send_get_request(page.port(), "/page.js"));
+    const std::string packed = test::send_get_request(
+        page.port(), "/page.js", "Host: localhost\r\nAccept-Encoding: gzip, br\r\n");
     CHECK(packed.find("Content-Encoding: gzip\r\n") != std::string::npos);
-    CHECK(test::get(page.port(), "/page.js").find("Content-Encoding") == std::string::npos);
-    const std::string body = test::body_of(packed);
+    CHECK(test::send_get_request(page.port(), "/page.js").find("Content-Encoding") ==
+          std::string::npos);
+    const std::string body = test::response_body(packed);
     CHECK(body == web::gzip_text(plain));
     std::string unpacked(plain.size() + 1, '\0');
     z_stream stream{};
