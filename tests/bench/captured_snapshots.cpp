@@ -38,7 +38,7 @@ Capture read_snapshots(const std::string& name) {
         if (!packet || packet->kind != wire::PacketKind::chunks) {
             continue;
         }
-        each_delta(
+        for_each_delta(
             wire::ChunkReader{packet->payload, packet->num_chunks, wire::Dialect::six},
             parts[each.session],
             [&](const snapshot::AssembledDelta& delta) {

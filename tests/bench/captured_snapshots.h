@@ -15,13 +15,13 @@ struct CapturedSnapshot {
     std::size_t session = 0;
     snapshot::Tick tick = 0;
     snapshot::Tick delta_tick = snapshot::kNoBase;
-    std::optional<std::int32_t> crc; ///< nothing: an empty one, a copy of its base
+    std::optional<std::int32_t> crc; ///< nullopt: an empty message, which repeats its base
     std::vector<std::byte> body;
 };
 
 struct Capture {
     std::size_t num_sessions = 0;
-    std::vector<CapturedSnapshot> snapshots; ///< of all sessions, in the order they came
+    std::vector<CapturedSnapshot> snapshots; ///< of all sessions, in order of arrival
 };
 
 /// Returns the snapshots in tests/data/captures/NAME. Throws std::runtime_error.

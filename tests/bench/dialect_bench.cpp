@@ -26,7 +26,7 @@ constexpr int kSnapshots = 2000;
 constexpr int kAckLag = 2;
 
 /// The items that are equal in both dialects: they have the same ints, but different type numbers.
-test::Items items_at(int step, Dialect dialect) {
+test::Items items_of_step(int step, Dialect dialect) {
     test::Items items;
     for (int tee = 0; tee < kTees; ++tee) {
         std::vector<std::int32_t> character(22, 3);
@@ -46,18 +46,19 @@ test::Items items_at(int step, Dialect dialect) {
     return items;
 }
 
-std::vector<test::Bytes> datagrams_of(test::SessionScript& script) {
+std::vector<test::Bytes> snapshot_datagrams_of(test::SessionScript& script) {
     std::vector<test::Bytes> datagrams;
     for (int step = 0; step < kSnapshots; ++step) {
         const snapshot::Tick tick = kFirst + step * kStep;
         const snapshot::Tick base = step < kAckLag ? snapshot::kNoBase : tick - kAckLag * kStep;
-        datagrams.push_back(script.snap_datagram(tick, base, items_at(step, script.dialect())));
+        datagrams.push_back(
+            script.snap_datagram(tick, base, items_of_step(step, script.dialect())));
     }
     return datagrams;
 }
 
 template <Dialect kDialect>
-void snapshots_of(benchmark::State& state) {
+void measure_snapshots(benchmark::State& state) {
     using Clock = std::chrono::steady_clock;
     test::NoSink sink;
     std::size_t bytes = 0;
@@ -70,7 +71,7 @@ void snapshots_of(benchmark::State& state) {
             script.join_ddnet();
         }
         script.enter_game();
-        const auto datagrams = datagrams_of(script);
+        const auto datagrams = snapshot_datagrams_of(script);
         const auto begin = Clock::now();
         for (const test::Bytes& datagram : datagrams) {
             script.send_datagram(wire::Direction::s2c, datagram);
@@ -87,11 +88,11 @@ void snapshots_of(benchmark::State& state) {
     state.counters["bytes"] = static_cast<double>(bytes);
 }
 
-BENCHMARK(snapshots_of<Dialect::six>)
+BENCHMARK(measure_snapshots<Dialect::six>)
     ->Name("snapshots<six>")
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
-BENCHMARK(snapshots_of<Dialect::seven>)
+BENCHMARK(measure_snapshots<Dialect::seven>)
     ->Name("snapshots<seven>")
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);

@@ -15,7 +15,8 @@ namespace {
 using namespace tw;
 
 /// The sizes of each session's snapshots by tick, as the reference builder counts them.
-std::vector<std::map<snapshot::Tick, std::size_t>> sizes_of(const bench::Capture& capture) {
+std::vector<std::map<snapshot::Tick, std::size_t>>
+snapshot_sizes_by_tick(const bench::Capture& capture) {
     std::vector<std::map<snapshot::Tick, std::size_t>> sizes(capture.num_sessions);
     std::vector<snapshot::History> histories(capture.num_sessions);
     snapshot::Delta delta;
@@ -44,7 +45,8 @@ std::vector<std::map<snapshot::Tick, std::size_t>> sizes_of(const bench::Capture
 int main(int argc, char** argv) {
     try {
         double sum = 0;
-        const auto sizes = sizes_of(bench::read_snapshots(argc > 1 ? argv[1] : "bench-4.pcap.gz"));
+        const auto sizes =
+            snapshot_sizes_by_tick(bench::read_snapshots(argc > 1 ? argv[1] : "bench-4.pcap.gz"));
         for (const auto& session : sizes) {
             for (const auto& [tick, size] : session) {
                 if (tick > session.rbegin()->first - snapshot::kHistoryTicks) {

@@ -15,14 +15,14 @@ namespace {
 
 using namespace tw;
 
-const std::vector<test::TrafficDatagram>& traffic(std::int64_t players) {
+const std::vector<test::TrafficDatagram>& captured_traffic(std::int64_t players) {
     static const auto four = test::read_traffic("bench-4.pcap.gz");
     static const auto many = test::read_traffic("bench-64.pcap.gz");
     return players == 4 ? four : many;
 }
 
 /// Counts the written bytes and discards them.
-class Counting final : public sink::Output {
+class ByteCounter final : public sink::Output {
   public:
     void write(std::string_view block) override { bytes_ += block.size(); }
 
@@ -34,10 +34,11 @@ class Counting final : public sink::Output {
 
 /// Plays a capture repeatedly through the same sessions, as if the clients joined again. The measurement
 /// starts after the sessions' memory has grown.
-class Player {
+class CaptureReplayer {
   public:
-    Player(benchmark::State& state, record::RecordSink& sink, bool messages)
-        : state_{&state}, traffic_{&traffic(state.range(0))}, run_{{.messages = messages}, sink} {
+    CaptureReplayer(benchmark::State& state, record::RecordSink& sink, bool messages)
+        : state_{&state}, traffic_{&captured_traffic(state.range(0))}, run_{{.messages = messages},
+                                                                            sink} {
         play();
         played_ = run_.inspector().totals();
     }
@@ -49,7 +50,7 @@ class Player {
         }
     }
 
-    void report() {
+    void report_counters() {
         const record::SessionStats totals = run_.inspector().totals();
         if (played_.verified == 0 ||
             totals.mismatched + totals.undecodable + totals.unknown_base != 0) {
@@ -73,28 +74,28 @@ class Player {
 /// Inspects without records of messages. Argument: number of players in the capture.
 void datagrams_to_snapshots(benchmark::State& state) {
     test::NoSink sink;
-    Player player{state, sink, false};
+    CaptureReplayer player{state, sink, false};
     for (auto _ : state) {
         player.play();
     }
-    player.report();
+    player.report_counters();
 }
 
 template <sink::ItemChoice kItems>
 void datagrams_to_json(benchmark::State& state) {
-    Counting output;
+    ByteCounter output;
     sink::JsonLines sink{{.items = kItems}, output};
-    Player player{state, sink, true};
+    CaptureReplayer player{state, sink, true};
     const std::uint64_t before = output.bytes();
     for (auto _ : state) {
         player.play();
     }
     state.SetBytesProcessed(static_cast<std::int64_t>(output.bytes() - before));
-    player.report();
+    player.report_counters();
 }
 
 /// Keeps consecutive snapshots from the middle of a capture, with all data that their records use.
-class Samples final : public test::TypedRecordSink<Samples> {
+class SampleSnapshots final : public test::TypedRecordSink<SampleSnapshots> {
   public:
     void on(const record::SnapshotRecord& snapshot) {
         if (!snapshot.rebuilt || seen_++ < kFirst || samples_.size() == kKept) {
@@ -131,12 +132,12 @@ class Samples final : public test::TypedRecordSink<Samples> {
 
 /// Measures formatting alone: every item of prepared snapshots.
 void format_every_item(benchmark::State& state) {
-    Samples samples;
+    SampleSnapshots samples;
     test::TrafficInspector run{{}, samples}; // owns the data that the records use
-    for (const test::TrafficDatagram& datagram : traffic(state.range(0))) {
+    for (const test::TrafficDatagram& datagram : captured_traffic(state.range(0))) {
         run.on_datagram(datagram);
     }
-    Counting output;
+    ByteCounter output;
     sink::JsonLines sink{{.items = sink::ItemChoice::all}, output};
     for (auto _ : state) {
         samples.write(sink);

@@ -18,7 +18,7 @@ const std::filesystem::path kFolder =
     "/usr/share/games/ddnet/data/maps"; // from the package ddnet-data
 constexpr const char* kMaps[] = {"dm1.map", "Gold Mine.map", "Tutorial.map"};
 
-std::vector<std::byte> read(benchmark::State& state) {
+std::vector<std::byte> read_map_file(benchmark::State& state) {
     const char* const name = kMaps[state.range(0)];
     state.SetLabel(name);
     auto file = read_file(kFolder / name, Limits{}.max_file_bytes);
@@ -42,7 +42,7 @@ std::vector<std::int32_t> physics_blocks(const Map& map) {
 }
 
 void open_and_locate(benchmark::State& state) {
-    const auto file = read(state);
+    const auto file = read_map_file(state);
     for (auto _ : state) {
         const auto map = Map::parse(file);
         const auto physics = map->physics();
@@ -51,7 +51,7 @@ void open_and_locate(benchmark::State& state) {
 }
 
 void inflate_alone(benchmark::State& state) {
-    const auto file = read(state);
+    const auto file = read_map_file(state);
     const auto map = Map::parse(file);
     const auto blocks = map ? physics_blocks(*map) : std::vector<std::int32_t>{};
     for (auto _ : state) {
@@ -64,7 +64,7 @@ void inflate_alone(benchmark::State& state) {
 }
 
 void locate(benchmark::State& state) {
-    const auto map = Map::parse(read(state));
+    const auto map = Map::parse(read_map_file(state));
     const auto physics = map->physics();
     int x = 0;
     for (auto _ : state) {

@@ -14,8 +14,8 @@ constexpr std::uint16_t kEnd = 256;
 /// Servers use snapshots of the last three seconds as bases.
 constexpr std::int32_t kKeptTicks = 150;
 
-/// Follows these bits in the tree, creates missing nodes, and returns the last node.
-struct Bits {
+/// The bits of a Huffman code, from the lowest bit of each byte.
+struct BitString {
     std::vector<std::byte> bytes;
 
     [[nodiscard]] std::size_t at(std::size_t index) const {
@@ -23,7 +23,7 @@ struct Bits {
     }
 };
 
-const std::byte* unpack(const std::byte* from, const std::byte* end, std::int32_t& out) {
+const std::byte* unpack_int(const std::byte* from, const std::byte* end, std::int32_t& out) {
     if (from == end) {
         return nullptr;
     }
@@ -48,7 +48,7 @@ Huffman::Huffman() {
     // Compressing one byte gives the codes of the byte and of the end symbol; compressing no byte gives only the latter.
     std::uint16_t used = kEnd + 1;
     const auto root = used++;
-    const auto insert = [&](std::uint16_t symbol, const Bits& bits, std::size_t length) {
+    const auto insert = [&](std::uint16_t symbol, const BitString& bits, std::size_t length) {
         std::uint16_t node = root;
         for (std::size_t i = 0; i + 1 < length; ++i) {
             std::uint16_t& child = nodes_[node].children[bits.at(i)];
@@ -145,14 +145,14 @@ std::int32_t Items::checksum() const {
     return static_cast<std::int32_t>(sum);
 }
 
-void Session::forget_old(std::int32_t tick) {
+void Session::forget_old_snapshots(std::int32_t tick) {
     snapshots_.erase(snapshots_.begin(), snapshots_.lower_bound(tick - kKeptTicks));
     if (!snapshots_.empty() && snapshots_.rbegin()->first > tick) {
         snapshots_.clear(); // the capture starts again
     }
 }
 
-void Session::repeat(std::int32_t tick, std::int32_t base_tick) {
+void Session::repeat_snapshot(std::int32_t tick, std::int32_t base_tick) {
     if (const auto base = snapshots_.find(base_tick); base != snapshots_.end()) {
         snapshots_[tick] = base->second;
     }
@@ -163,10 +163,10 @@ const Items* Session::find(std::int32_t tick) const {
     return found == snapshots_.end() ? nullptr : &found->second;
 }
 
-bool Session::unpack_all(std::span<const std::byte> body) {
+bool Session::unpack_ints(std::span<const std::byte> body) {
     ints_.clear();
     for (const std::byte* from = body.data(); from != body.data() + body.size();) {
-        from = unpack(from, body.data() + body.size(), ints_.emplace_back());
+        from = unpack_int(from, body.data() + body.size(), ints_.emplace_back());
         if (from == nullptr) {
             return false;
         }
@@ -181,8 +181,8 @@ bool Session::unpack_all(std::span<const std::byte> body) {
 namespace {
 
 /// Applies the updated item at `at`. Returns the start of the next item; null if the data is invalid.
-const std::int32_t* update(const Items& base, Items& next, const std::int32_t* at,
-                           const std::int32_t* end) {
+const std::int32_t* apply_item_update(const Items& base, Items& next, const std::int32_t* at,
+                                      const std::int32_t* end) {
     if (end - at < 3 || at[0] < 0 || at[0] > snapshot::kMaxItemType || at[1] < 0 ||
         at[1] > snapshot::kMaxItemId) {
         return nullptr;
@@ -214,8 +214,8 @@ const std::int32_t* update(const Items& base, Items& next, const std::int32_t* a
 
 std::optional<std::int32_t> Session::decode(std::int32_t tick, std::int32_t base_tick,
                                             std::span<const std::byte> body) {
-    forget_old(tick);
-    if (!unpack_all(body)) {
+    forget_old_snapshots(tick);
+    if (!unpack_ints(body)) {
         return std::nullopt;
     }
     static const Items nothing;
@@ -233,7 +233,7 @@ std::optional<std::int32_t> Session::decode(std::int32_t tick, std::int32_t base
     }
     const std::int32_t* at = ints_.data() + 3 + ints_[0];
     for (std::int32_t updates = ints_[1]; updates > 0; --updates) {
-        at = update(base, next, at, ints_.data() + ints_.size());
+        at = apply_item_update(base, next, at, ints_.data() + ints_.size());
         if (at == nullptr) {
             return std::nullopt;
         }

@@ -59,15 +59,15 @@ class Session {
     /// Returns the checksum of the rebuilt snapshot; nullopt if it could not be rebuilt.
     [[nodiscard]] std::optional<std::int32_t> decode(std::int32_t tick, std::int32_t base_tick,
                                                      std::span<const std::byte> body);
-    void repeat(std::int32_t tick, std::int32_t base_tick);
+    void repeat_snapshot(std::int32_t tick, std::int32_t base_tick);
 
     /// Returns the snapshot of a tick; null if there is none.
     [[nodiscard]] const Items* find(std::int32_t tick) const;
 
   private:
-    void forget_old(std::int32_t tick);
+    void forget_old_snapshots(std::int32_t tick);
     /// Returns false if the bytes are not valid ints, or too few.
-    [[nodiscard]] bool unpack_all(std::span<const std::byte> body);
+    [[nodiscard]] bool unpack_ints(std::span<const std::byte> body);
 
     std::map<std::int32_t, Items> snapshots_;
     std::vector<std::int32_t> ints_;

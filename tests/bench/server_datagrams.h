@@ -27,7 +27,7 @@ struct ServerDatagrams {
 /// Passes every part of a delta among these chunks to `on_part(const snapshot::Part&)`, and every
 /// empty snapshot to `on_empty(tick, base tick)`.
 template <typename OnPart, typename OnEmpty>
-void each_part(wire::ChunkReader chunks, OnPart&& on_part, OnEmpty&& on_empty) {
+void for_each_part(wire::ChunkReader chunks, OnPart&& on_part, OnEmpty&& on_empty) {
     // The first int of a message: id * 2 + 1 for system messages.
     constexpr std::int32_t kSnap = 11;
     constexpr std::int32_t kSnapEmpty = 13;
@@ -60,9 +60,9 @@ void each_part(wire::ChunkReader chunks, OnPart&& on_part, OnEmpty&& on_empty) {
 /// Passes every delta among these chunks to `on_delta(const snapshot::AssembledDelta&)`, and every
 /// empty snapshot to `on_empty(tick, base tick)`.
 template <typename OnDelta, typename OnEmpty>
-void each_delta(wire::ChunkReader chunks, snapshot::PartAssembler& parts, OnDelta&& on_delta,
-                OnEmpty&& on_empty) {
-    each_part(
+void for_each_delta(wire::ChunkReader chunks, snapshot::PartAssembler& parts, OnDelta&& on_delta,
+                    OnEmpty&& on_empty) {
+    for_each_part(
         chunks,
         [&](const snapshot::Part& part) {
             if (parts.add(part) == snapshot::PartStatus::complete) {

@@ -25,31 +25,31 @@ using tw::bench::CapturedSnapshot;
 using tw::bench::ServerDatagram;
 using tw::bench::ServerDatagrams;
 
-const Capture& capture(std::int64_t players) {
+const Capture& captured_snapshots(std::int64_t players) {
     static const Capture four = tw::bench::read_snapshots("bench-4.pcap.gz");
     static const Capture many = tw::bench::read_snapshots("bench-64.pcap.gz");
     return players == 4 ? four : many;
 }
 
-void per_snapshot(benchmark::State& state, std::size_t snapshots) {
+void set_per_snapshot_counter(benchmark::State& state, std::size_t snapshots) {
     state.counters["per_snapshot"] = benchmark::Counter(
         static_cast<double>(snapshots),
         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void varints(benchmark::State& state) {
-    const auto& snapshots = capture(state.range(0)).snapshots;
+    const auto& snapshots = captured_snapshots(state.range(0)).snapshots;
     std::vector<std::int32_t> ints(kMaxDeltaInts);
     for (auto _ : state) {
         for (const auto& each : snapshots) {
             benchmark::DoNotOptimize(decode_varints(each.body, ints));
         }
     }
-    per_snapshot(state, snapshots.size());
+    set_per_snapshot_counter(state, snapshots.size());
 }
 
 void decode(benchmark::State& state) {
-    const auto& snapshots = capture(state.range(0)).snapshots;
+    const auto& snapshots = captured_snapshots(state.range(0)).snapshots;
     Delta delta;
     std::size_t updates = 0;
     for (auto _ : state) {
@@ -61,12 +61,12 @@ void decode(benchmark::State& state) {
             updates += delta.updates.size();
         }
     }
-    per_snapshot(state, snapshots.size());
+    set_per_snapshot_counter(state, snapshots.size());
     state.counters["updates"] =
         static_cast<double>(updates) / static_cast<double>(snapshots.size());
 }
 
-struct Totals {
+struct SnapshotTotals {
     std::size_t items = 0;
     std::size_t ints = 0;
     std::size_t history_bytes = 0;
@@ -81,7 +81,8 @@ std::vector<History> make_histories(std::size_t sessions, Arena& arena) {
     return histories;
 }
 
-const char* replay(const Capture& capture, std::vector<History>& histories, Totals& totals) {
+const char* replay_snapshots(const Capture& capture, std::vector<History>& histories,
+                             SnapshotTotals& totals) {
     Delta delta;
     DeltaWarnings warnings;
     for (const CapturedSnapshot& each : capture.snapshots) {
@@ -105,17 +106,17 @@ const char* replay(const Capture& capture, std::vector<History>& histories, Tota
 }
 
 void all(benchmark::State& state) {
-    const Capture& captured = capture(state.range(0));
+    const Capture& captured = captured_snapshots(state.range(0));
     Arena arena;
     std::vector<History> histories = make_histories(captured.num_sessions, arena);
-    Totals totals;
-    static_cast<void>(replay(captured, histories, totals)); // lets the rings grow
+    SnapshotTotals totals;
+    static_cast<void>(replay_snapshots(captured, histories, totals)); // lets the rings grow
     for (auto _ : state) {
         totals = {};
         for (auto& history : histories) {
             history.clear();
         }
-        if (const char* error = replay(captured, histories, totals)) {
+        if (const char* error = replay_snapshots(captured, histories, totals)) {
             state.SkipWithError(error);
             break;
         }
@@ -124,14 +125,14 @@ void all(benchmark::State& state) {
         totals.history_bytes += history.segment_bytes();
     }
     const auto count = static_cast<double>(captured.snapshots.size());
-    per_snapshot(state, captured.snapshots.size());
+    set_per_snapshot_counter(state, captured.snapshots.size());
     state.counters["items"] = static_cast<double>(totals.items) / count;
     state.counters["ints"] = static_cast<double>(totals.ints) / count;
     state.counters["history_KiB"] =
         static_cast<double>(totals.history_bytes) / 1024.0 / static_cast<double>(histories.size());
 }
 
-const ServerDatagrams& datagrams_of(std::int64_t players) {
+const ServerDatagrams& captured_datagrams(std::int64_t players) {
     static const auto four = tw::bench::read_server_datagrams("bench-4.pcap.gz");
     static const auto many = tw::bench::read_server_datagrams("bench-64.pcap.gz");
     return players == 4 ? four : many;
@@ -143,21 +144,21 @@ class Ours {
     explicit Ours(std::size_t sessions)
         : parts_(sessions), histories_{make_histories(sessions, arena_)} {}
 
-    void datagram(const ServerDatagram& each, std::span<const std::byte> next) {
+    void decode_datagram(const ServerDatagram& each, std::span<const std::byte> next) {
         scratch_.begin_datagram(each.bytes, next);
         const auto packet = tw::wire::decode_packet(each.bytes, tw::wire::Protocol::six, scratch_);
         if (!packet || packet->kind != tw::wire::PacketKind::chunks) {
             return;
         }
         History& history = histories_[each.session];
-        tw::bench::each_delta(
+        tw::bench::for_each_delta(
             tw::wire::ChunkReader{packet->payload, packet->num_chunks, tw::wire::Dialect::six},
             parts_[each.session],
             [&](const AssembledDelta& body) { verified += decode(history, body) ? 1U : 0U; },
             [&](Tick tick, Tick base) { history.store_unchanged(base, tick); });
     }
 
-    void begin_again() {
+    void reset_sessions() {
         std::fill(parts_.begin(), parts_.end(), PartAssembler{});
         for (History& history : histories_) {
             history.clear();
@@ -184,12 +185,12 @@ class Ours {
     DeltaWarnings warnings_;
 };
 
-/// Does the same like the reference client.
+/// Decodes the same datagrams as the reference client does.
 class Plain {
   public:
     explicit Plain(std::size_t sessions) : parts_(sessions), sessions_(sessions) {}
 
-    void datagram(const ServerDatagram& each, std::span<const std::byte> /*next*/) {
+    void decode_datagram(const ServerDatagram& each, std::span<const std::byte> /*next*/) {
         const auto flags = std::to_integer<unsigned>(each.bytes[0]);
         if ((flags & 0x30U) != 0) { // connless and control packets
             return;
@@ -203,7 +204,7 @@ class Plain {
             payload = std::span{room_}.first(*size);
         }
         auto& session = sessions_[each.session];
-        tw::bench::each_delta(
+        tw::bench::for_each_delta(
             tw::wire::ChunkReader{payload, std::to_integer<std::uint8_t>(each.bytes[2]),
                                   tw::wire::Dialect::six},
             parts_[each.session],
@@ -211,10 +212,10 @@ class Plain {
                 verified +=
                     session.decode(body.tick, body.delta_tick, body.body) == body.crc ? 1U : 0U;
             },
-            [&](Tick tick, Tick base) { session.repeat(tick, base); });
+            [&](Tick tick, Tick base) { session.repeat_snapshot(tick, base); });
     }
 
-    void begin_again() { std::fill(parts_.begin(), parts_.end(), PartAssembler{}); }
+    void reset_sessions() { std::fill(parts_.begin(), parts_.end(), PartAssembler{}); }
 
     std::size_t verified = 0;
 
@@ -227,18 +228,19 @@ class Plain {
 
 template <typename Decoder>
 void datagrams(benchmark::State& state) {
-    const ServerDatagrams& captured = datagrams_of(state.range(0));
-    const auto snapshots = static_cast<std::size_t>(std::count_if(
-        capture(state.range(0)).snapshots.begin(), capture(state.range(0)).snapshots.end(),
-        [](const CapturedSnapshot& each) { return each.crc.has_value(); }));
+    const ServerDatagrams& captured = captured_datagrams(state.range(0));
+    const auto snapshots = static_cast<std::size_t>(
+        std::count_if(captured_snapshots(state.range(0)).snapshots.begin(),
+                      captured_snapshots(state.range(0)).snapshots.end(),
+                      [](const CapturedSnapshot& each) { return each.crc.has_value(); }));
     Decoder decoder{captured.num_sessions};
     const auto play = [&] {
-        decoder.begin_again();
+        decoder.reset_sessions();
         decoder.verified = 0;
         const auto& all = captured.datagrams;
         for (std::size_t i = 0; i < all.size(); ++i) {
-            decoder.datagram(all[i], i + 1 == all.size() ? std::span<const std::byte>{}
-                                                         : std::span{all[i + 1].bytes});
+            decoder.decode_datagram(all[i], i + 1 == all.size() ? std::span<const std::byte>{}
+                                                                : std::span{all[i + 1].bytes});
         }
     };
     play(); // lets the memory grow
@@ -248,7 +250,7 @@ void datagrams(benchmark::State& state) {
     if (decoder.verified != snapshots) {
         state.SkipWithError("not every snapshot was verified");
     }
-    per_snapshot(state, snapshots);
+    set_per_snapshot_counter(state, snapshots);
 }
 
 BENCHMARK(datagrams<Ours>)->Arg(4)->Arg(64)->Unit(benchmark::kMillisecond);

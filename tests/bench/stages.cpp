@@ -29,7 +29,7 @@ namespace stage {
     return wire::decode_packet(datagram, wire::Protocol::six, scratch);
 }
 
-struct Heads {
+struct SnapshotMessages {
     struct Empty {
         snapshot::Tick tick = 0;
         snapshot::Tick base = 0;
@@ -39,10 +39,10 @@ struct Heads {
     std::vector<Empty> empty;
 };
 
-[[gnu::noinline]] void chunks(const wire::Packet& packet, Heads& heads) {
+[[gnu::noinline]] void chunks(const wire::Packet& packet, SnapshotMessages& heads) {
     heads.parts.clear();
     heads.empty.clear();
-    each_part(
+    for_each_part(
         wire::ChunkReader{packet.payload, packet.num_chunks, wire::Dialect::six},
         [&](const snapshot::Part& part) { heads.parts.push_back(part); },
         [&](snapshot::Tick tick, snapshot::Tick base) {
@@ -89,7 +89,7 @@ struct Heads {
     inspector.on_datagram(datagram);
 }
 
-/// Nobody asks for message records.
+/// Inspects without message records.
 [[gnu::noinline]] void verify(test::TrafficInspector& inspector,
                               const test::TrafficDatagram& datagram) {
     inspector.on_datagram(datagram);
@@ -106,12 +106,12 @@ namespace {
 constexpr const char* kCapture = "bench-4.pcap.gz";
 
 /// Runs the stages up to the snapshot, one after the other.
-class Snapshots {
+class SnapshotStages {
   public:
-    explicit Snapshots(std::size_t sessions)
+    explicit SnapshotStages(std::size_t sessions)
         : parts_(sessions), histories_(sessions), ints_(snapshot::kMaxDeltaInts) {}
 
-    void datagram(const ServerDatagram& datagram) {
+    void run_datagram(const ServerDatagram& datagram) {
         const auto packet = stage::packet(datagram.bytes, scratch_);
         if (!packet || packet->kind != wire::PacketKind::chunks) {
             return;
@@ -123,13 +123,13 @@ class Snapshots {
         stage::chunks(*packet, heads_);
         for (const snapshot::Part& part : heads_.parts) {
             if (stage::parts(parts_[datagram.session], part)) {
-                verified +=
-                    snapshot(histories_[datagram.session], parts_[datagram.session].assembled())
-                        ? 1U
-                        : 0U;
+                verified += rebuild_snapshot(histories_[datagram.session],
+                                             parts_[datagram.session].assembled())
+                                ? 1U
+                                : 0U;
             }
         }
-        for (const stage::Heads::Empty& empty : heads_.empty) {
+        for (const stage::SnapshotMessages::Empty& empty : heads_.empty) {
             verified +=
                 histories_[datagram.session].store_unchanged(empty.base, empty.tick) ? 1U : 0U;
         }
@@ -138,7 +138,7 @@ class Snapshots {
     std::size_t verified = 0;
 
   private:
-    bool snapshot(snapshot::History& history, const snapshot::AssembledDelta& body) {
+    bool rebuild_snapshot(snapshot::History& history, const snapshot::AssembledDelta& body) {
         ints += stage::varints(body.body, ints_);
         if (!stage::delta(body.body, delta_)) {
             return false;
@@ -153,23 +153,23 @@ class Snapshots {
     std::vector<std::int32_t> ints_;
     wire::PacketScratch scratch_{};
     std::array<std::byte, wire::kMaxPayloadSize> again_{};
-    stage::Heads heads_;
+    stage::SnapshotMessages heads_;
     snapshot::Delta delta_;
 
   public:
     std::size_t ints = 0;
 };
 
-class Forgetting final : public sink::Output {
+class DiscardingOutput final : public sink::Output {
   public:
     void write(std::string_view block) override { bytes += block.size(); }
 
     std::size_t bytes = 0;
 };
 
-class ToJson final : public record::RecordSink {
+class JsonRecordSink final : public record::RecordSink {
   public:
-    explicit ToJson(sink::Output& output) : lines_{{}, output} {}
+    explicit JsonRecordSink(sink::Output& output) : lines_{{}, output} {}
 
     void on_record(const record::Record& record) override { stage::json(lines_, record); }
 
@@ -177,14 +177,14 @@ class ToJson final : public record::RecordSink {
     sink::JsonLines lines_;
 };
 
-int run() {
+int run_all_stages() {
     const ServerDatagrams captured = read_server_datagrams(kCapture);
-    Snapshots snapshots{captured.num_sessions};
+    SnapshotStages snapshots{captured.num_sessions};
     for (const ServerDatagram& each : captured.datagrams) {
-        snapshots.datagram(each);
+        snapshots.run_datagram(each);
     }
-    Forgetting output;
-    ToJson sink{output};
+    DiscardingOutput output;
+    JsonRecordSink sink{output};
     test::TrafficInspector inspector{{}, sink};
     test::NoSink no_sink;
     test::TrafficInspector verifier{{.messages = false}, no_sink};
@@ -211,7 +211,7 @@ int run() {
 
 int main() {
     try {
-        return tw::bench::run();
+        return tw::bench::run_all_stages();
     } catch (const std::exception& error) {
         std::fprintf(stderr, "stages: %s\n", error.what());
         return 1;

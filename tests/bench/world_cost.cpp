@@ -31,7 +31,7 @@ double cpu_ms() {
     return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
 }
 
-class Counting final : public sink::Output {
+class ByteCounter final : public sink::Output {
   public:
     void write(std::string_view block) override { bytes += block.size(); }
 
@@ -39,7 +39,7 @@ class Counting final : public sink::Output {
 };
 
 /// Counts the snapshots and their ticks, and the merged snapshots and their ticks.
-class Seen final : public record::RecordSink {
+class SnapshotCounter final : public record::RecordSink {
   public:
     void on_record(const record::Record& record) override {
         if (const auto* const* world = std::get_if<const record::WorldRecord*>(&record)) {
@@ -71,7 +71,7 @@ class Seen final : public record::RecordSink {
     snapshot::Tick tick_ = snapshot::kNoBase;
 };
 
-struct Round {
+struct RoundCosts {
     double ms = 0;
     std::size_t worlds = 0;
     std::size_t items = 0;
@@ -80,15 +80,15 @@ struct Round {
     std::size_t ticks = 0;
 };
 
-Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view way) {
+RoundCosts play_round(const std::vector<test::TrafficDatagram>& traffic, std::string_view way) {
     const double begin = cpu_ms();
-    Counting output;
+    ByteCounter output;
     sink::JsonLines lines{{.items = sink::ItemChoice::all}, output};
-    Seen worlds;
+    SnapshotCounter worlds;
     worlds.next = way == "lines" ? &lines : nullptr;
     world::WorldMerger merger{snapshot::ObjectSet::standard(), worlds};
     world::WorldInputConverter feed{merger};
-    Seen sessions;
+    SnapshotCounter sessions;
     sessions.next = way == "decode" ? nullptr : &feed;
     test::TrafficInspector inspector{{}, sessions};
     inspector.play(traffic);
@@ -98,14 +98,14 @@ Round play(const std::vector<test::TrafficDatagram>& traffic, std::string_view w
             output.bytes,     sessions.snapshots, sessions.ticks.size()};
 }
 
-int run(int rounds, std::string_view only) {
+int run_rounds(int rounds, std::string_view only) {
     const auto traffic = test::read_traffic(kCapture);
-    std::array<Round, kWays.size()> best;
+    std::array<RoundCosts, kWays.size()> best;
     best.fill({.ms = std::numeric_limits<double>::max()});
     for (int round = 0; round < rounds; ++round) {
         for (std::size_t i = 0; i < kWays.size(); ++i) {
             if (only.empty() || only == kWays[i]) {
-                const Round played = play(traffic, kWays[i]);
+                const RoundCosts played = play_round(traffic, kWays[i]);
                 best[i] = played.ms < best[i].ms ? played : best[i];
             }
         }
@@ -128,7 +128,7 @@ int run(int rounds, std::string_view only) {
 
 int main(int argc, char** argv) {
     try {
-        return run(argc > 1 ? std::atoi(argv[1]) : 5, argc > 2 ? argv[2] : "");
+        return run_rounds(argc > 1 ? std::atoi(argv[1]) : 5, argc > 2 ? argv[2] : "");
     } catch (const std::exception& error) {
         std::fprintf(stderr, "world_cost: %s\n", error.what());
         return 1;

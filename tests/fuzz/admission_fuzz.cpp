@@ -17,7 +17,7 @@
 /// Fuzzes admission with batches of datagrams from many sources and from the server, at different times.
 /// The input's first byte chooses the limits, and each further byte the next step. Pools and the session
 /// table must keep to their sizes, a session that the server plays with must stay, and the observer must
-/// be told of the begin and the end of every session once.
+/// be told of the begin and the end of every session exactly once.
 namespace {
 
 using namespace tw::base;
@@ -28,8 +28,8 @@ using tw::fuzz::Input;
 
 /// A protocol with one letter in each datagram. Some letters begin a connection. The server's 'p' is a
 /// secret that the client's 'q' returns, and with 'w' the server plays with the client.
-DatagramVerdict prove(HandshakeMemory& memory, Direction direction,
-                      std::span<const std::byte> datagram) {
+DatagramVerdict judge_letter(HandshakeMemory& memory, Direction direction,
+                             std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
     std::byte& told = memory.bytes[0];
     std::byte& returned = memory.bytes[1];
@@ -71,7 +71,7 @@ constexpr AnswerFunctions kRepeating{
             return part.size();
         }};
 
-NewClientLimits limits_of(std::uint8_t choice) {
+NewClientLimits limits_from_choice(std::uint8_t choice) {
     NewClientLimits limits;
     limits.unverified_timeout = milliseconds{(choice & 1U) != 0 ? 3000 : 100};
     limits.connless_timeout = milliseconds{(choice & 2U) != 0 ? 2000 : 50};
@@ -82,7 +82,7 @@ NewClientLimits limits_of(std::uint8_t choice) {
 }
 
 /// Returns a client's endpoint. Half of the clients share an address or a network.
-Endpoint client(std::size_t number) {
+Endpoint client_endpoint(std::size_t number) {
     Endpoint made{.port = static_cast<std::uint16_t>(1000 + number)};
     constexpr std::size_t kFamilies = 4;
     const auto last = static_cast<std::uint8_t>(number / kFamilies);
@@ -106,18 +106,18 @@ Endpoint client(std::size_t number) {
 }
 
 /// Checks the events that the observer receives.
-class Hearing {
+class EventChecker {
   public:
-    void take(Ring& ring) {
-        ring.consume_events([this](const RelayEvent& event) { hear(event); });
+    void check_events(Ring& ring) {
+        ring.consume_events([this](const RelayEvent& event) { check_event(event); });
     }
 
-    [[nodiscard]] bool all_over() const { return open_.empty(); }
+    [[nodiscard]] bool are_all_closed() const { return open_.empty(); }
 
-    [[nodiscard]] std::uint64_t begun() const { return begun_; }
+    [[nodiscard]] std::uint64_t opened_count() const { return begun_; }
 
   private:
-    void hear(const RelayEvent& event) {
+    void check_event(const RelayEvent& event) {
         switch (event.kind) {
         case EventKind::open:
             demand(event.session > last_ && open_.insert(event.session).second);
@@ -145,95 +145,98 @@ class Hearing {
 constexpr std::size_t kClients = 64;
 
 /// A session table with its clients, its server and its observer.
-class Scene {
+class FuzzedSessionTable {
   public:
-    Scene(std::uint8_t choice, Ring& ring)
-        : options_{options_of(choice)}, ring_{&ring}, shared_{options_, numbers_, 0, server(),
-                                                              ClientAddressMode::loopback},
+    FuzzedSessionTable(std::uint8_t choice, Ring& ring)
+        : options_{options_from_choice(choice)}, ring_{&ring}, shared_{options_, numbers_, 0,
+                                                                       server_endpoint(),
+                                                                       ClientAddressMode::loopback},
           copier_{&ring, observation_.observer},
           table_{shared_, listeners_, ready_.get(), copier_, observation_.counters[0], rounds_} {}
 
     /// Sends a batch with this number of datagrams from clients.
-    void clients(Input& in) {
+    void send_from_clients(Input& in) {
         rounds_.begin_batch(now_);
         for (std::size_t left = 1 + in.below(8); left > 0; --left) {
-            SocketAddress address = name_of(client(in.below(kClients)));
+            SocketAddress address = socket_address_of(client_endpoint(in.below(kClients)));
             const std::array letter{in.take<std::byte>()};
             msghdr header{};
             header.msg_name = &address;
             header.msg_namelen = sizeof address;
             if (Session* const session = table_.find_or_open_session(header, letter, 0)) {
                 session->is_active = true;
-                pass(*session, Direction::c2s, letter);
+                forward_datagram(*session, Direction::c2s, letter);
             }
         }
         rounds_.end_batch();
-        settle();
+        check_table();
     }
 
     /// Sends datagrams from the server to some of the clients.
-    void server_speaks(Input& in) {
+    void send_from_server(Input& in) {
         rounds_.begin_batch(now_);
         const std::array letter{in.take<std::byte>()};
         for (std::size_t left = 1 + in.below(8); left > 0; --left) {
-            if (Session* const session = table_.sessions().find(client(in.below(kClients)), 0)) {
+            if (Session* const session =
+                    table_.sessions().find(client_endpoint(in.below(kClients)), 0)) {
                 table_.note_server_answer(*session);
                 answered_ = now_;
-                pass(*session, Direction::s2c, letter);
+                forward_datagram(*session, Direction::s2c, letter);
             }
         }
         rounds_.end_batch();
-        settle();
+        check_table();
     }
 
-    void wait(milliseconds time) {
+    void advance_time(milliseconds time) {
         now_ += time;
         const auto check_timeout = [this](Session& session) {
             table_.check_timeout(session, now_);
         };
         while (!rounds_.check_due_sessions(now_, check_timeout)) {
         }
-        settle();
+        check_table();
     }
 
-    void end() {
+    void close_all_sessions() {
         closing_ = true;
         table_.close_sessions(CloseReason::shutdown);
-        settle();
-        demand(heard_.all_over() && shared_.num_sessions == 0);
+        check_table();
+        demand(heard_.are_all_closed() && shared_.num_sessions == 0);
         const LiveCounters& counters = observation_.counters[0];
-        demand(counters.sessions_opened.value() == heard_.begun());
-        demand(counters.sessions_closed.value() == heard_.begun());
+        demand(counters.sessions_opened.value() == heard_.opened_count());
+        demand(counters.sessions_closed.value() == heard_.opened_count());
     }
 
   private:
-    static Options options_of(std::uint8_t choice) {
+    static Options options_from_choice(std::uint8_t choice) {
         Options options;
         options.max_sessions = 4 + choice % 13U;
         options.socket_buffer_bytes = 0;
         options.idle_timeout = kIdle;
-        options.judge_datagram = prove;
+        options.judge_datagram = judge_letter;
         options.answer_functions = kRepeating;
-        options.new_client_limits = limits_of(choice);
+        options.new_client_limits = limits_from_choice(choice);
         return options;
     }
 
     static constexpr milliseconds kIdle{5000};
     static constexpr milliseconds kLooks{501};
 
-    static boost::asio::ip::udp::endpoint server() {
+    static boost::asio::ip::udp::endpoint server_endpoint() {
         constexpr std::uint16_t kDiscard = 9; // no datagram ever arrives there
         return {boost::asio::ip::address_v4::loopback(), kDiscard};
     }
 
-    static SocketAddress name_of(const Endpoint& endpoint) {
+    static SocketAddress socket_address_of(const Endpoint& endpoint) {
         SocketAddress name{};
         const auto asio = to_asio(endpoint);
         std::memcpy(&name, asio.data(), asio.size());
         return name;
     }
 
-    void pass(Session& session, Direction direction, std::span<const std::byte> datagram) {
+    void forward_datagram(Session& session, Direction direction,
+                          std::span<const std::byte> datagram) {
         table_.examine_datagram(session, direction, datagram);
         table_.copy_to_observer(session, 0, direction, datagram);
         if (session.standing == ClientStanding::player && direction == Direction::s2c &&
@@ -243,9 +246,9 @@ class Scene {
     }
 
     /// Checks the table after every batch.
-    void settle() {
+    void check_table() {
         copier_.commit_events();
-        heard_.take(*ring_);
+        heard_.check_events(*ring_);
         SessionIndex& all = table_.sessions();
         const SessionPoolSizes& pools = shared_.pools;
         demand(all.sessions_of_standing(ClientStanding::unverified).size() <= pools.unverified);
@@ -260,7 +263,8 @@ class Scene {
             here.insert(session.number);
             demand(!session.is_closed);
             demand(pools.per_address == 0 || is_loopback(session.observed.client) ||
-                   !session.counts_against_limit || count_of(session) <= pools.per_address);
+                   !session.counts_against_limit ||
+                   count_address_sessions(session) <= pools.per_address);
         });
         demand(shared_.num_sessions == places && places <= options_.max_sessions);
         std::erase_if(players_, [&](const auto& each) {
@@ -274,7 +278,7 @@ class Scene {
     }
 
     /// Returns the number of sessions of the session's address that are in the table.
-    [[nodiscard]] std::size_t count_of(const Session& session) {
+    [[nodiscard]] std::size_t count_address_sessions(const Session& session) {
         std::size_t count = 0;
         table_.sessions().for_each_session([&](const Session& other) {
             const bool same = narrowest_network(other.observed.client) ==
@@ -297,7 +301,7 @@ class Scene {
                                     options_.new_client_limits.connless_timeout}),
                           now_};
     SessionTable table_;
-    Hearing heard_;
+    EventChecker heard_;
     std::map<std::uint32_t, Clock::time_point>
         players_; ///< for each session number, the time at which the server last played with the client
     Clock::time_point answered_{}; ///< time of the server's last datagram
@@ -309,20 +313,20 @@ class Scene {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static tw::test::LocalRing ring{Ring::kMinBytes};
     Input in{data, size};
-    Scene scene{in.take<std::uint8_t>(), ring};
+    FuzzedSessionTable scene{in.take<std::uint8_t>(), ring};
     while (!in.empty()) {
         switch (in.below(4)) {
         case 0:
-            scene.server_speaks(in);
+            scene.send_from_server(in);
             break;
         case 1:
-            scene.wait(milliseconds{1 + in.take<std::uint16_t>() % 8000});
+            scene.advance_time(milliseconds{1 + in.take<std::uint16_t>() % 8000});
             break;
         default:
-            scene.clients(in);
+            scene.send_from_clients(in);
             break;
         }
     }
-    scene.end();
+    scene.close_all_sessions();
     return 0;
 }

@@ -26,7 +26,7 @@ class CountingSink final : public record::RecordSink {
     std::size_t count = 0;
 };
 
-void read(capture::CaptureFile& file) {
+void read_all_datagrams(capture::CaptureFile& file) {
     test::NoMaps maps;
     CountingSink sink;
     std::atomic<std::uint32_t> numbers{0};
@@ -57,7 +57,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const tw::fuzz::MemoryFile bytes{data, size};
     try {
         capture::CaptureFile file{bytes.path()};
-        read(file);
+        read_all_datagrams(file);
     } catch (const capture::CaptureError& error) {
         demand(!std::string_view{error.what()}.empty());
     }

@@ -23,7 +23,7 @@ using tw::fuzz::demand;
 
 constexpr std::size_t kMaxMemory = std::size_t{32} << 20U;
 
-std::optional<SessionCheckpoint> read_again(const SessionCheckpoint& checkpoint) {
+std::optional<SessionCheckpoint> reencode_checkpoint(const SessionCheckpoint& checkpoint) {
     const auto bytes = encode_checkpoint(checkpoint);
     demand(bytes.size() <= kMaxEncodedCheckpoint);
     auto again = decode_checkpoint(bytes);
@@ -31,7 +31,7 @@ std::optional<SessionCheckpoint> read_again(const SessionCheckpoint& checkpoint)
     return again;
 }
 
-void go_on(Session& session, SessionCheckpoint checkpoint, DecodeBuffers& workspace) {
+void continue_session(Session& session, SessionCheckpoint checkpoint, DecodeBuffers& workspace) {
     constexpr std::array<std::byte, 3> kNothing{};
     session.set_pending_checkpoint(std::move(checkpoint));
     session.on_datagram(1, wire::Direction::s2c, kNothing, workspace);
@@ -48,17 +48,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     demand(checkpoint->is_consistent());
     demand(checkpoint->snapshots.size() <= 251);
-    auto again = read_again(*checkpoint);
+    auto again = reencode_checkpoint(*checkpoint);
     static const auto workspace = std::make_unique<DecodeBuffers>();
     fuzz::StrictSink sink;
     test::NoMaps maps;
     Session session{1, "client", "server", {}, maps, sink};
     session.open_session(0);
-    go_on(session, *std::move(checkpoint), *workspace);
-    auto left = read_again(session.make_checkpoint());
+    continue_session(session, *std::move(checkpoint), *workspace);
+    auto left = reencode_checkpoint(session.make_checkpoint());
     // Restores another checkpoint while the session is running, and the saved one.
-    go_on(session, *std::move(again), *workspace);
-    go_on(session, *std::move(left), *workspace);
+    continue_session(session, *std::move(again), *workspace);
+    continue_session(session, *std::move(left), *workspace);
     session.close_session(3, "end of capture", *workspace);
     return 0;
 }

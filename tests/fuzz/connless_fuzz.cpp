@@ -12,7 +12,7 @@ namespace {
 
 /// Repeats a server's answer to another request. The result must be no longer than a datagram, and be
 /// the answer to that request.
-void repeat(std::span<const std::byte> datagram) {
+void check_repeated_answer(std::span<const std::byte> datagram) {
     using namespace tw::wire;
     std::array<std::byte, kMaxDatagramSize> out{};
     static_cast<void>(read_info_request(datagram));
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     using tw::wire::FieldValue;
     constexpr std::size_t kExtraSize = 4;
     const auto bytes = std::as_bytes(std::span{data, size});
-    repeat(bytes);
+    check_repeated_answer(bytes);
     tw::wire::Packet packet;
     packet.kind = tw::wire::PacketKind::connless;
     packet.connless_extra = bytes.first(std::min(size, kExtraSize));

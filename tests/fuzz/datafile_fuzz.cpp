@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         items += type.num;
     }
     demand(items == file->item_count());
-    const auto again = tw::map::Datafile::parse(tw::map::test::rewrite(*file));
+    const auto again = tw::map::Datafile::parse(tw::map::test::rewrite_datafile(*file));
     demand(again.has_value());
     demand(again->item_count() == file->item_count());
     demand(again->block_count() == file->block_count());

@@ -14,7 +14,7 @@ namespace {
 using namespace tw::snapshot;
 using tw::fuzz::demand;
 
-bool build(const SnapshotView& base, std::span<const std::byte> body, Snapshot& out) {
+bool build_snapshot(const SnapshotView& base, std::span<const std::byte> body, Snapshot& out) {
     Delta delta;
     if (const auto decoded = decode_delta(body, delta, kAgreedSizes); !decoded) {
         demand(decoded.error().code != DecodeErrc::none);
@@ -46,15 +46,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t first_size =
         std::min<std::size_t>(data[0] | std::size_t{data[1]} << 8U, bytes.size());
     Snapshot base;
-    if (!build({}, bytes.first(first_size), base)) {
+    if (!build_snapshot({}, bytes.first(first_size), base)) {
         return 0;
     }
     Snapshot next;
-    if (!build(base.view(), bytes.subspan(first_size), next)) {
+    if (!build_snapshot(base.view(), bytes.subspan(first_size), next)) {
         return 0;
     }
     Snapshot again;
-    demand(build(base.view(), encode_delta(base.view(), next.view(), kAgreedSizes), again));
+    demand(
+        build_snapshot(base.view(), encode_delta(base.view(), next.view(), kAgreedSizes), again));
     demand(again == next && again.view().checksum() == next.view().checksum());
     return 0;
 }

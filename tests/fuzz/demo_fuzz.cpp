@@ -20,7 +20,7 @@ namespace {
 using namespace tw;
 using tw::fuzz::demand;
 
-struct Shown {
+struct PlayedSnapshot {
     snapshot::Tick tick = 0;
     snapshot::Snapshot items;
 };
@@ -33,7 +33,7 @@ snapshot::Snapshot copy_of(const snapshot::SnapshotView& view) {
     return copy;
 }
 
-class Watcher final : public test::TypedRecordSink<Watcher> {
+class SnapshotChecker final : public test::TypedRecordSink<SnapshotChecker> {
   public:
     void on(const record::MessageRecord& record) {
         demand(record.payload.size() <= demo::kMaxPayloadBytes);
@@ -53,12 +53,12 @@ class Watcher final : public test::TypedRecordSink<Watcher> {
         shown.push_back({record.tick, copy_of(record.items)});
     }
 
-    std::vector<Shown> shown;
+    std::vector<PlayedSnapshot> shown;
 };
 
-std::vector<Shown> play(const demo::DemoParts& head) {
+std::vector<PlayedSnapshot> play_demo(const demo::DemoParts& head) {
     test::NoMaps maps;
-    Watcher watcher;
+    SnapshotChecker watcher;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, watcher, numbers};
     const demo::DemoReadResult played = demo::inspect_demo(head, "demo", inspector);
@@ -69,13 +69,13 @@ std::vector<Shown> play(const demo::DemoParts& head) {
 }
 
 /// Writes the snapshots that were shown to a demo, and reads them again.
-void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) {
+void check_round_trip(const std::vector<PlayedSnapshot>& shown, int version, bool seven) {
     const std::string_view net = seven ? demo::kSevenNetVersion : demo::kNetVersion;
     std::vector<std::byte> demo =
         demo::DemoEncoder::encode_start({.version = version, .net_version = std::string{net}}, {});
     demo::DemoEncoder encoder{version, seven ? snapshot::Dialect::seven : snapshot::Dialect::six};
-    std::vector<const Shown*> held;
-    for (const Shown& one : shown) {
+    std::vector<const PlayedSnapshot*> held;
+    for (const PlayedSnapshot& one : shown) {
         if (encoder.append_snapshot(one.tick, one.items.view(), demo)) {
             held.push_back(&one);
         }
@@ -83,9 +83,9 @@ void check_round_trip(const std::vector<Shown>& shown, int version, bool seven) 
     encoder.append_final_chunk(demo);
     const auto head = demo::decode_demo_parts(demo);
     demand(head.has_value());
-    const std::vector<Shown> again = play(*head);
+    const std::vector<PlayedSnapshot> again = play_demo(*head);
     demand(std::equal(held.begin(), held.end(), again.begin(), again.end(),
-                      [](const Shown* left, const Shown& right) {
+                      [](const PlayedSnapshot* left, const PlayedSnapshot& right) {
                           return left->tick == right.tick && left->items == right.items;
                       }));
 }
@@ -98,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         demand(head.error().code != demo::DemoErrc::none && head.error().offset <= size);
         return 0;
     }
-    const std::vector<Shown> shown = play(*head);
+    const std::vector<PlayedSnapshot> shown = play_demo(*head);
     for (const int version : {4, 5}) {
         check_round_trip(shown, version, head->header.net_version.starts_with("0.7"));
     }

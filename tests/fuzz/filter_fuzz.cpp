@@ -16,7 +16,7 @@ namespace {
 using tw::filter::FilterError;
 using tw::fuzz::demand;
 
-void check(const FilterError& error, std::size_t size) {
+void check_error(const FilterError& error, std::size_t size) {
     demand(error.offset <= size);
     demand(!error.message.empty());
     demand(std::all_of(error.message.begin(), error.message.end(),
@@ -31,11 +31,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text{reinterpret_cast<const char*>(data), size};
     auto expectation = tw::filter::Expectation::parse(text);
     if (!expectation) {
-        check(expectation.error(), size);
+        check_error(expectation.error(), size);
     }
     const auto filter = tw::filter::Filter::parse(text);
     if (!filter) {
-        check(filter.error(), size);
+        check_error(filter.error(), size);
     }
     bool any = false;
     for (const auto& record : records) {

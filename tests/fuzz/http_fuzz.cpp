@@ -26,7 +26,7 @@ using Tcp = asio::ip::tcp;
 using namespace tw::web;
 using tw::fuzz::demand;
 
-void check(const Request& request) {
+void check_request(const Request& request) {
     demand(!request.method.empty() && request.body.size() <= kMaxBodyBytes);
     demand(request.method.size() + request.path.size() + request.host.size() +
                request.origin.size() + request.fetch_site.size() + request.content_type.size() +
@@ -37,8 +37,8 @@ void check(const Request& request) {
 }
 
 /// Checks access and origin as the page does before it looks up the path.
-Response answer(Request request) {
-    check(request);
+Response answer_fuzzed_request(Request request) {
+    check_request(request);
     request.connection_origin =
         request.path.size() % 2 == 0 ? ConnectionOrigin::loopback : ConnectionOrigin::network;
     auto refusal =
@@ -54,11 +54,12 @@ Response answer(Request request) {
     return {.body = std::string{request.body}};
 }
 
-class Server {
+class FuzzedHttpServer {
   public:
-    Server()
-        : http_{listening(), {.handler = [](const Request& request, const Respond& respond) {
-                    respond(answer(request));
+    FuzzedHttpServer()
+        : http_{make_listening_sockets(),
+                {.handler = [](const Request& request, const Respond& respond) {
+                    respond(answer_fuzzed_request(request));
                 }}} {
         http_.start();
     }
@@ -66,7 +67,7 @@ class Server {
     [[nodiscard]] std::uint16_t port() const { return http_.port(); }
 
   private:
-    static std::vector<ListeningSocket> listening() {
+    static std::vector<ListeningSocket> make_listening_sockets() {
         std::vector<ListeningSocket> sockets;
         sockets.emplace_back(HttpAddress{.address = "0.0.0.0"});
         return sockets;
@@ -76,16 +77,17 @@ class Server {
 };
 
 /// Returns another loopback address for every connection, so that the limits of one peer do not apply.
-asio::ip::address_v4 next_address() {
+asio::ip::address_v4 next_client_address() {
     constexpr std::uint32_t kLoopback = 0x7f'00'00'00;
     constexpr std::uint32_t kAddresses = 0xff'ff'fe;
     static std::uint32_t count = 0;
     return asio::ip::address_v4{kLoopback + 1 + count++ % kAddresses};
 }
 
-std::string ask(std::uint16_t port, std::span<const std::byte> request, std::size_t pieces) {
+std::string send_request(std::uint16_t port, std::span<const std::byte> request,
+                         std::size_t pieces) {
     asio::io_context io;
-    Tcp::socket socket{io, Tcp::endpoint{next_address(), 0}};
+    Tcp::socket socket{io, Tcp::endpoint{next_client_address(), 0}};
     socket.connect({asio::ip::address_v4::loopback(), port});
     socket.set_option(Tcp::no_delay{true});
     boost::system::error_code error;
@@ -104,10 +106,10 @@ std::string ask(std::uint16_t port, std::span<const std::byte> request, std::siz
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    static const Server server;
+    static const FuzzedHttpServer server;
     tw::fuzz::Input in{data, size};
     const std::size_t pieces = 1 + in.below(4);
-    const std::string answer = ask(server.port(), in.take_bytes(size), pieces);
+    const std::string answer = send_request(server.port(), in.take_bytes(size), pieces);
     demand(answer.empty() || answer.starts_with("HTTP/1.1 "));
     return 0;
 }

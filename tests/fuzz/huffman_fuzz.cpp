@@ -43,7 +43,7 @@ void check_decoding(std::span<const std::byte> in, std::size_t room) {
 
 /// Decodes two halves of the input together, into buffers of different sizes. Each result must be the same
 /// as when it is decoded alone.
-void check_two(std::span<const std::byte> in, std::size_t room) {
+void check_paired_decoding(std::span<const std::byte> in, std::size_t room) {
     const std::array<std::span<const std::byte>, 2> halves{in.first(in.size() / 2),
                                                            in.subspan(in.size() / 2)};
     const std::array<Bytes, 2> rooms{Bytes(room), Bytes(kMaxRoom - room)};
@@ -76,7 +76,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     const auto in = std::as_bytes(std::span{data + 2, size - 2});
     check_decoding(in, (data[0] | std::size_t{data[1]} << 8U) % kMaxRoom);
-    check_two(in, (data[0] | std::size_t{data[1]} << 8U) % kMaxRoom);
+    check_paired_decoding(in, (data[0] | std::size_t{data[1]} << 8U) % kMaxRoom);
     check_round_trip(in);
     return 0;
 }

@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 8> kFilters{
     "not (session == 1 and ok)",
     "c2s.jitter_us.mean > 0.5 or names.player_flags == chatting"};
 
-void ask(std::string_view line) {
+void check_line(std::string_view line) {
     for (const std::string_view text : kFilters) {
         const auto filter = tw::filter::Filter::parse(text);
         demand(filter.has_value());
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(text.size(), line.size() + 1));
-        ask(line);
+        check_line(line);
         table.append_rows(line, rows);
         items.append_rows(line, rows);
         chosen.append_rows(line, rows);

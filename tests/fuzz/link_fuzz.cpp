@@ -19,7 +19,7 @@ using tw::fuzz::demand;
 
 constexpr std::size_t kScale = 16;
 
-void impair(std::string_view text) {
+void check_impairment(std::string_view text) {
     const auto read = tw::relay::parse_impairment(text, 7);
     if (!read) {
         demand(!read.error().empty());
@@ -36,7 +36,7 @@ void impair(std::string_view text) {
 }
 
 /// Sends one message over the link. Returns false if the receiver then takes the other end for closed.
-bool pass(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> said) {
+bool send_and_receive(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> said) {
     if (::send(from.descriptor(), said.data(), said.size(), MSG_NOSIGNAL) < 0) {
         return true; // longer than the link's limit
     }
@@ -50,7 +50,7 @@ bool pass(const ProcessLink& from, ProcessLink& to, std::span<const std::byte> s
     const auto text = said.subspan(1, std::min(said.size() - 1, ProcessLink::kMaxTextBytes));
     demand(std::equal(heard->text.begin(), heard->text.end(), text.begin(), text.end(),
                       [](char a, std::byte b) { return static_cast<std::byte>(a) == b; }));
-    impair(heard->text);
+    check_impairment(heard->text);
     return true;
 }
 
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     tw::fuzz::Input in{data, size};
     for (bool open = true; open && !in.empty();) {
         const auto length = in.take<std::uint8_t>() * kScale;
-        open = pass(observer, relay, in.take_bytes(length));
+        open = send_and_receive(observer, relay, in.take_bytes(length));
     }
     return 0;
 }

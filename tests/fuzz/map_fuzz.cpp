@@ -27,7 +27,7 @@ void read_layers(const Map& map) {
     }
 }
 
-void locate(const PhysicsLayers& physics) {
+void locate_positions(const PhysicsLayers& physics) {
     constexpr int kMost = std::numeric_limits<int>::max();
     for (const WorldPos position : {WorldPos{0, 0}, WorldPos{-kMost - 1, kMost},
                                     WorldPos{kMost, -kMost - 1}, WorldPos{100, 70}}) {
@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     static_cast<void>(read_info(*map));
     if (const auto physics = map->physics()) {
-        locate(*physics);
+        locate_positions(*physics);
     }
     const tw::analyze::MapPoint points[] = {{1e300, -0.5}};
     const auto description = tw::analyze::map_json(*map, "", {.points = points});

@@ -15,7 +15,7 @@ namespace {
 using tw::fuzz::demand;
 using tw::wire::FieldValue;
 
-void check(const tw::wire::DecodedFields& fields, std::span<const std::byte> body) {
+void check_fields(const tw::wire::DecodedFields& fields, std::span<const std::byte> body) {
     int depth = 0;
     for (const auto& value : fields.values) {
         depth += value.kind == FieldValue::Kind::array_begin ||
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     tw::wire::DecodedFields fields;
     tw::wire::decode_fields(*head->spec, head->body, fields);
-    check(fields, head->body);
+    check_fields(fields, head->body);
     const bool in_range = std::none_of(fields.values.begin(), fields.values.end(),
                                        [](const FieldValue& value) { return value.out_of_range; });
     demand((!fields.error && fields.trailing.empty() && in_range) ||

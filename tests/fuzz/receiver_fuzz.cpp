@@ -27,21 +27,25 @@ constexpr record::Timestamp kMillisecond = 1'000'000;
 constexpr std::size_t kMaxOperations = 300;
 constexpr std::size_t kMaxText = 64;
 
-class Play {
+class FuzzedPeers {
   public:
-    explicit Play(Input& in) : in_{&in}, script_{{}, sink_} {}
+    explicit FuzzedPeers(Input& in) : in_{&in}, script_{{}, sink_} {}
 
-    void step() {
+    void run_operation() {
         static constexpr std::array kOperations{
-            &Play::snapshot,  &Play::snapshot, &Play::large_snapshot, &Play::empty_snapshot,
-            &Play::handshake, &Play::enter,    &Play::message_of_any, &Play::raw_message,
-            &Play::input,     &Play::odd,      &Play::control,        &Play::again,
-            &Play::map_data,  &Play::lost,     &Play::pause,          &Play::raw_datagram,
-            &Play::compress};
+            &FuzzedPeers::send_snapshot,       &FuzzedPeers::send_snapshot,
+            &FuzzedPeers::send_large_snapshot, &FuzzedPeers::send_empty_snapshot,
+            &FuzzedPeers::begin_connection,    &FuzzedPeers::enter_game,
+            &FuzzedPeers::send_any_message,    &FuzzedPeers::send_raw_message,
+            &FuzzedPeers::send_input,          &FuzzedPeers::send_invalid_packet,
+            &FuzzedPeers::send_control,        &FuzzedPeers::repeat_datagram,
+            &FuzzedPeers::send_map_data,       &FuzzedPeers::lose_copies,
+            &FuzzedPeers::pause_script,        &FuzzedPeers::send_raw_datagram,
+            &FuzzedPeers::change_compression};
         (this->*kOperations.at(in_->below(kOperations.size())))();
     }
 
-    void end() {
+    void close_session() {
         script_.close("end of capture");
         const record::SessionStats totals = script_.session().totals();
         demand(totals.verified <= totals.snapshots);
@@ -49,7 +53,7 @@ class Play {
 
   private:
     /// Sends a packet over a faulty network: the input says whether it is lost, damaged or delayed.
-    void send(Direction direction, Bytes datagram) {
+    void send_over_network(Direction direction, Bytes datagram) {
         enum class Fate : std::uint8_t { whole, twice, lost, later, flipped, cut };
         const auto fate = static_cast<Fate>(in_->below(16));
         if (fate == Fate::lost) {
@@ -77,18 +81,20 @@ class Play {
         }
     }
 
-    /// Delivers a message without faults or, at random, passes it to send(), which may damage it.
-    void say(Direction direction, const std::vector<Piece>& pieces) {
+    /// Delivers a message without faults or, at random, over the faulty network.
+    void send_pieces(Direction direction, const std::vector<Piece>& pieces) {
         if (in_->below(2) == 0) {
             script_.send(direction, pieces);
         } else {
-            send(direction, script_.pack(direction, pieces));
+            send_over_network(direction, script_.pack(direction, pieces));
         }
     }
 
-    [[nodiscard]] Direction side() { return in_->below(2) == 0 ? Direction::c2s : Direction::s2c; }
+    [[nodiscard]] Direction random_direction() {
+        return in_->below(2) == 0 ? Direction::c2s : Direction::s2c;
+    }
 
-    [[nodiscard]] std::string text() {
+    [[nodiscard]] std::string random_text() {
         const auto bytes = in_->take_bytes(in_->below(kMaxText));
         std::string made(bytes.size(), '\0');
         std::transform(bytes.begin(), bytes.end(), made.begin(),
@@ -97,7 +103,7 @@ class Play {
     }
 
     /// Changes some items of the world, of types with and without an agreed size, and with descriptors.
-    void change_world() {
+    void change_items() {
         for (std::size_t left = in_->below(6); left > 0; --left) {
             constexpr std::array<std::uint16_t, 8> kTypes{0, 2, 4, 9, 10, 63, 0x4000, 0x7fff};
             const auto type = kTypes.at(in_->below(kTypes.size()));
@@ -126,7 +132,7 @@ class Play {
         return tick_;
     }
 
-    [[nodiscard]] snapshot::Tick base() {
+    [[nodiscard]] snapshot::Tick choose_base() {
         constexpr std::size_t kChoices = 4;
         switch (in_->below(kChoices)) {
         case 0:
@@ -138,20 +144,20 @@ class Play {
         }
     }
 
-    void snapshot() {
-        const snapshot::Tick from = base();
+    void send_snapshot() {
+        const snapshot::Tick from = choose_base();
         const snapshot::Tick tick = next_tick();
-        change_world();
+        change_items();
         const Bytes datagram = script_.snap_datagram(tick, from, world_);
         if (datagram.size() > wire::kMaxDatagramSize) {
-            return; // large_snapshot() covers this case
+            return; // send_large_snapshot() covers this case
         }
         last_sent_ = tick;
-        send(Direction::s2c, datagram);
+        send_over_network(Direction::s2c, datagram);
     }
 
     /// Sends a snapshot in parts, some of which the network may lose.
-    void large_snapshot() {
+    void send_large_snapshot() {
         const snapshot::Tick tick = next_tick();
         Items large = world_;
         for (std::size_t left = 100 + in_->below(200); left > 0; --left) {
@@ -160,25 +166,25 @@ class Play {
         }
         const Bytes body = delta_body({}, large, script_.dialect());
         for (const Bytes& part : snap_parts(tick, snapshot::kNoBase, checksum_of(large), body)) {
-            send(Direction::s2c, script_.pack(Direction::s2c, {non_vital(part)}));
+            send_over_network(Direction::s2c, script_.pack(Direction::s2c, {non_vital(part)}));
         }
     }
 
-    void empty_snapshot() {
-        const snapshot::Tick from = base();
-        send(Direction::s2c,
-             script_.pack(Direction::s2c, {non_vital(snap_empty(next_tick(), from))}));
+    void send_empty_snapshot() {
+        const snapshot::Tick from = choose_base();
+        send_over_network(Direction::s2c,
+                          script_.pack(Direction::s2c, {non_vital(snap_empty(next_tick(), from))}));
     }
 
-    void handshake() {
+    void begin_connection() {
         const wire::Dialect before = script_.dialect();
-        shake_hands();
+        send_handshake();
         if (script_.dialect() != before) {
             world_.clear(); // the other dialect's types have other sizes
         }
     }
 
-    void shake_hands() {
+    void send_handshake() {
         switch (in_->below(6)) {
         case 0:
             return script_.join_ddnet();
@@ -195,74 +201,76 @@ class Play {
         }
     }
 
-    void enter() {
-        script_.enter_game(in_->below(2) == 0 ? "dm1" : text());
+    void enter_game() {
+        script_.enter_game(in_->below(2) == 0 ? "dm1" : random_text());
         tick_ = in_->below(2) == 0 ? 0 : tick_;
     }
 
     /// Sends a message of the message table with arbitrary fields.
-    void message_of_any() {
+    void send_any_message() {
         const auto table = wire::message_table();
         const auto& spec = table[in_->below(table.size())];
         MessageBuilder builder{spec};
         for (std::size_t left = in_->below(4); left > 0; --left) {
-            builder.string(text());
+            builder.string(random_text());
         }
         for (std::size_t left = in_->below(24); left > 0; --left) {
             builder.number(in_->take<std::int8_t>());
         }
-        say(side(), {{.message = builder.bytes(), .vital = in_->below(2) == 0}});
+        send_pieces(random_direction(),
+                    {{.message = builder.bytes(), .vital = in_->below(2) == 0}});
     }
 
-    void raw_message() {
+    void send_raw_message() {
         const auto bytes = in_->take_bytes(in_->below(kMaxText));
         const bool vital = in_->below(2) == 0;
-        say(side(), {{.message = {bytes.begin(), bytes.end()},
-                      .vital = vital,
-                      .resend = in_->below(2) == 0}});
+        send_pieces(random_direction(), {{.message = {bytes.begin(), bytes.end()},
+                                          .vital = vital,
+                                          .resend = in_->below(2) == 0}});
     }
 
     /// Acknowledges a snapshot as the client.
-    void input() {
+    void send_input() {
         const snapshot::Tick acked = in_->below(4) == 0 ? in_->take<std::int32_t>() : last_sent_;
         auto builder = message("input").number(acked).number(tick_).number(40);
         for (std::size_t i = 0; i < 10; ++i) {
             builder.number(in_->take<std::int8_t>());
         }
-        say(Direction::c2s, {non_vital(builder)});
+        send_pieces(Direction::c2s, {non_vital(builder)});
     }
 
     /// Sends an invalid packet.
-    void odd() {
+    void send_invalid_packet() {
         const auto bytes = in_->take_bytes(in_->below(8));
         const Deviations odd{.ack = in_->take<std::int8_t>(),
                              .count = in_->take<std::uint8_t>(),
                              .behind = Bytes(bytes.begin(), bytes.end()),
                              .flags = in_->take<std::uint8_t>()};
-        const Direction direction = side();
-        send(direction, script_.pack_deviating(direction, {vital(message("ready"))}, odd));
+        const Direction direction = random_direction();
+        send_over_network(direction,
+                          script_.pack_deviating(direction, {vital(message("ready"))}, odd));
     }
 
-    void control() {
+    void send_control() {
         wire::ControlSpec spec{.kind = static_cast<wire::ControlKind>(in_->below(6))};
-        const std::string reason = text();
+        const std::string reason = random_text();
         if (spec.kind == wire::ControlKind::close && in_->below(2) == 0) {
             spec.reason = reason;
         }
         if (in_->below(2) == 0) {
             spec.token = in_->below(2) == 0 ? SessionScript::kToken : wire::kTokenUnknown;
         }
-        script_.control(side(), spec);
+        script_.control(random_direction(), spec);
     }
 
     /// Repeats the last datagram, perhaps from the other side.
-    void again() {
+    void repeat_datagram() {
         script_.send_datagram(in_->below(4) == 0 ? wire::opposite(before_.direction)
                                                  : before_.direction,
                               before_.bytes);
     }
 
-    void map_data() {
+    void send_map_data() {
         if (in_->below(2) == 0) {
             script_.send(
                 Direction::s2c,
@@ -275,19 +283,21 @@ class Play {
                            .number(static_cast<std::int32_t>(in_->below(4)))
                            .number(static_cast<std::int32_t>(bytes.size()))
                            .raw(bytes);
-        say(Direction::s2c, {vital(builder)});
+        send_pieces(Direction::s2c, {vital(builder)});
     }
 
-    void lost() { script_.lose_copies(1 + in_->below(100)); }
+    void lose_copies() { script_.lose_copies(1 + in_->below(100)); }
 
-    void pause() { script_.pause(in_->take<std::uint16_t>() * kMillisecond); }
+    void pause_script() { script_.pause(in_->take<std::uint16_t>() * kMillisecond); }
 
-    void raw_datagram() {
+    void send_raw_datagram() {
         const auto bytes = in_->take_bytes(in_->below(kMaxText));
-        script_.send_datagram(side(), bytes);
+        script_.send_datagram(random_direction(), bytes);
     }
 
-    void compress() { script_.compression = static_cast<wire::Compression>(in_->below(3)); }
+    void change_compression() {
+        script_.compression = static_cast<wire::Compression>(in_->below(3));
+    }
 
     struct Datagram {
         Direction direction = Direction::c2s;
@@ -308,10 +318,10 @@ class Play {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     Input in{data, size};
-    Play play{in};
+    FuzzedPeers peers{in};
     for (std::size_t i = 0; i < kMaxOperations && !in.empty(); ++i) {
-        play.step();
+        peers.run_operation();
     }
-    play.end();
+    peers.close_session();
     return 0;
 }

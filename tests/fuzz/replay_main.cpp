@@ -63,7 +63,7 @@ void mutate(Input& input, const Input& other, std::mt19937& random) {
     input.resize(std::min(input.size(), kMaxInput));
 }
 
-Input read(const std::filesystem::path& path) {
+Input read_input_file(const std::filesystem::path& path) {
     std::ifstream file{path, std::ios::binary};
     const std::vector<char> text{std::istreambuf_iterator<char>{file}, {}};
     return {text.begin(), text.end()};
@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
         std::fprintf(
             stderr, "%s",
             path.c_str()); // after a crash, the last printed name is that of the failed input
-        const Input seed = read(path);
+        const Input seed = read_input_file(path);
         LLVMFuzzerTestOneInput(seed.data(), seed.size());
         std::mt19937 random{static_cast<std::mt19937::result_type>(seed.size())};
         for (unsigned long i = 1; i <= mutations; ++i) {

@@ -22,7 +22,7 @@ using tw::fuzz::StrictSink;
 constexpr std::size_t kHeadSize = 4;
 constexpr record::Timestamp kStart = 1'700'000'000'000'000'000;
 
-std::size_t u16(std::span<const std::uint8_t> bytes, std::size_t at) {
+std::size_t read_u16(std::span<const std::uint8_t> bytes, std::size_t at) {
     return std::size_t{bytes[at]} << 8U | bytes[at + 1];
 }
 
@@ -37,11 +37,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     session.open_session(time);
     std::span<const std::uint8_t> rest{data, size};
     while (rest.size() >= kHeadSize) {
-        const std::size_t head = u16(rest, 0);
+        const std::size_t head = read_u16(rest, 0);
         constexpr std::size_t kLost = 0xFFFF;
         constexpr std::size_t kDirection = 0x8000;
         constexpr record::Timestamp kMillisecond = 1'000'000;
-        time += static_cast<record::Timestamp>(u16(rest, 2)) * kMillisecond;
+        time += static_cast<record::Timestamp>(read_u16(rest, 2)) * kMillisecond;
         rest = rest.subspan(kHeadSize);
         if (head == kLost) {
             session.on_missed_datagrams(time, 1, "ring_full");

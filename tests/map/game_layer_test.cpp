@@ -39,7 +39,7 @@ std::map<std::string, std::int64_t> count_indices(const PhysicsLayers& physics, 
     return histogram;
 }
 
-std::map<std::string, std::int64_t> histogram_of(const json::object& layer) {
+std::map<std::string, std::int64_t> expected_histogram(const json::object& layer) {
     std::map<std::string, std::int64_t> histogram;
     for (const auto& [index, count] : layer.at("histogram").as_object()) {
         histogram[std::string{index}] = count.as_int64();
@@ -98,7 +98,7 @@ TEST_CASE("every tile of a real map's other physics layers is the known one") {
                 layers != nullptr ? layers->as_object().if_contains(layer_name(kind)) : nullptr;
             REQUIRE(physics.has(kind) == (layer != nullptr));
             if (layer != nullptr) {
-                CHECK(count_indices(physics, kind) == histogram_of(layer->as_object()));
+                CHECK(count_indices(physics, kind) == expected_histogram(layer->as_object()));
             }
         }
     }

@@ -13,16 +13,16 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A temporary folder with folders of maps.
-struct Folder {
+struct MapFolderTree {
     tw::test::TemporaryFolder folder;
     fs::path path{folder.path()};
 
-    Folder() {
+    MapFolderTree() {
         fs::create_directories(path / "maps");
         fs::create_directories(path / "downloadedmaps");
     }
 
-    void put(const fs::path& name, const std::string& text) const {
+    void add_file(const fs::path& name, const std::string& text) const {
         tw::test::write_text(path / name, text);
     }
 };
@@ -93,7 +93,7 @@ TEST_CASE("a map name that is not a valid file name everywhere is rejected") {
 }
 
 TEST_CASE("a map is found under every name it is stored by, and only with the right bytes") {
-    const Folder folder;
+    const MapFolderTree folder;
     const Identity right = identify(tw::test::as_bytes("right"));
     const std::string sha_name = "downloadedmaps/dm1_" + to_hex(right.sha256) + ".map";
     const std::string crc_name = "downloadedmaps/dm1_" + to_hex(right.crc) + ".map";
@@ -103,7 +103,7 @@ TEST_CASE("a map is found under every name it is stored by, and only with the ri
     for (const std::string& name :
          {crc_name, sha_name, std::string{"maps/dm1.map"}, std::string{"dm1.map"}}) {
         CAPTURE(name);
-        folder.put(name, "right");
+        folder.add_file(name, "right");
         CHECK(find_map(folders, "dm1", right.crc, right.sha256) == folder.path / name);
     }
     CHECK_FALSE(find_map(folders, "../downloadedmaps/dm1", right.crc, right.sha256).has_value());
@@ -111,9 +111,9 @@ TEST_CASE("a map is found under every name it is stored by, and only with the ri
 }
 
 TEST_CASE("a map with the right name and wrong bytes is not found but reported") {
-    const Folder folder;
-    folder.put("dm1.map", "wrong");
-    folder.put("maps/dm1.map", "right");
+    const MapFolderTree folder;
+    folder.add_file("dm1.map", "wrong");
+    folder.add_file("maps/dm1.map", "right");
     const Identity right = identify(tw::test::as_bytes("right"));
     const fs::path folders[] = {folder.path};
     std::vector<WrongMap> wrong;
@@ -132,8 +132,8 @@ TEST_CASE("a map with the right name and wrong bytes is not found but reported")
 }
 
 TEST_CASE("a map above the size limit is not read") {
-    const Folder folder;
-    folder.put("dm1.map", "right");
+    const MapFolderTree folder;
+    folder.add_file("dm1.map", "right");
     Limits limits;
     limits.max_file_bytes = 4;
     const fs::path folders[] = {folder.path};

@@ -25,13 +25,13 @@ std::int32_t add_ints(test::DatafileWriter& writer, const Ints& ints) {
 }
 
 /// Returns the numbers 0 to size - 1.
-Ints count_up(std::size_t size) {
+Ints consecutive_ints(std::size_t size) {
     Ints ints(size);
     std::iota(ints.begin(), ints.end(), 0);
     return ints;
 }
 
-Map parse(const test::DatafileWriter& writer) {
+Map parse_map(const test::DatafileWriter& writer) {
     auto map = Map::parse(writer.finish());
     REQUIRE(map.has_value());
     return *std::move(map);
@@ -46,7 +46,7 @@ TEST_CASE("the author of a map is read, truncated, and absent if it is not a tex
     const std::int32_t version = add_text(writer, "a version that is too long\0"sv);
     const std::int32_t credits = add_text(writer, "\xff\0"sv);
     writer.add_item(kItemTypeInfo, 0, Ints{1, author, version, credits, -1});
-    const auto info = read_info(parse(writer));
+    const auto info = read_info(parse_map(writer));
     REQUIRE(info.has_value());
     CHECK(info->num_item_ints == 5);
     CHECK(info->author == "Ann");
@@ -57,7 +57,7 @@ TEST_CASE("the author of a map is read, truncated, and absent if it is not a tex
 
     test::DatafileWriter cut = test::MapBuilder{2, 2}.writer();
     cut.add_item(kItemTypeInfo, 0, Ints{1, -1, -1, -1});
-    CHECK_FALSE(read_info(parse(cut)).has_value());
+    CHECK_FALSE(read_info(parse_map(cut)).has_value());
 }
 
 TEST_CASE("images and their pixels are read if they are complete") {
@@ -65,13 +65,13 @@ TEST_CASE("images and their pixels are read if they are complete") {
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     const std::int32_t name = add_text(writer, "grass\0"sv);
     const std::int32_t path = add_text(writer, "../grass\0"sv);
-    const std::int32_t pixels = add_ints(writer, count_up(6));
+    const std::int32_t pixels = add_ints(writer, consecutive_ints(6));
     writer.add_item(kItemTypeImage, 0, Ints{1, 3, 2, 0, name, pixels});
     writer.add_item(kItemTypeImage, 1, Ints{2, 4, 2, 1, path, pixels, 0});
     writer.add_item(kItemTypeImage, 2, Ints{1, 0, 2, 0, name, pixels});
     writer.add_item(kItemTypeImage, 3, Ints{1, 3, 2, 0, name});
     writer.add_item(kItemTypeImage, 4, Ints{2, 3, 0, 0, name, pixels});
-    const Map map = parse(writer);
+    const Map map = parse_map(writer);
     REQUIRE(map.count_items(kItemTypeImage) == 5);
     CHECK_FALSE(read_image(map, 3).has_value());
     CHECK_FALSE(read_image(map, 4)->format.has_value()); // the item is too short for its version
@@ -99,7 +99,7 @@ TEST_CASE("an envelope is read if its item has the ints up to the number of poin
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     writer.add_item(kItemTypeEnvelope, 0, Ints{2, 4, 0});
     writer.add_item(kItemTypeEnvelope, 1, Ints{2, 4, 5, 6});
-    const Map map = parse(writer);
+    const Map map = parse_map(writer);
     CHECK_FALSE(read_envelope(map, 0).has_value());
     CHECK_FALSE(read_envelope(map, 2).has_value());
     const auto envelope = read_envelope(map, 1);

@@ -15,7 +15,7 @@ using Ints = std::vector<std::int32_t>;
 /// The result of decoding a layer item.
 enum class DecodedLayer : std::uint8_t { nothing, unknown, tiles, design };
 
-DecodedLayer read_as(const Ints& ints) {
+DecodedLayer decode_layer_kind(const Ints& ints) {
     const auto layer = decode_layer(ints);
     if (!layer) {
         return DecodedLayer::nothing;
@@ -47,9 +47,9 @@ TEST_CASE("a layer item of any length is read as far as possible") {
             CAPTURE(row.name);
             CAPTURE(size);
             const Ints cut{row.item.begin(), row.item.begin() + static_cast<std::ptrdiff_t>(size)};
-            CHECK(read_as(cut) == (size < 3            ? DecodedLayer::nothing
-                                   : size < row.needed ? DecodedLayer::unknown
-                                                       : row.read));
+            CHECK(decode_layer_kind(cut) == (size < 3            ? DecodedLayer::nothing
+                                             : size < row.needed ? DecodedLayer::unknown
+                                                                 : row.read));
         }
     }
 }

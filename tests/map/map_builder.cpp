@@ -6,8 +6,8 @@
 
 namespace tw::map::test {
 
-MapBuilder& MapBuilder::set(Layer kind, int x, int y, std::span<const std::uint8_t> record) {
-    Plane& target = plane(kind);
+MapBuilder& MapBuilder::set_record(Layer kind, int x, int y, std::span<const std::uint8_t> record) {
+    Plane& target = find_or_add_plane(kind);
     const auto at = (static_cast<std::size_t>(y) * static_cast<std::size_t>(target.width) +
                      static_cast<std::size_t>(x)) *
                     tile_bytes(kind);
@@ -19,7 +19,7 @@ MapBuilder& MapBuilder::set(Layer kind, int x, int y, std::span<const std::uint8
 
 MapBuilder& MapBuilder::set_game(int x, int y, std::uint8_t index, std::uint8_t flags) {
     const std::uint8_t record[] = {index, flags};
-    return set(Layer::game, x, y, record);
+    return set_record(Layer::game, x, y, record);
 }
 
 MapBuilder& MapBuilder::add_layer(Layer kind, int width, int height) {
@@ -28,17 +28,17 @@ MapBuilder& MapBuilder::add_layer(Layer kind, int width, int height) {
     return *this;
 }
 
-MapBuilder& MapBuilder::tilemap_version(int version) {
+MapBuilder& MapBuilder::set_tilemap_version(int version) {
     tilemap_version_ = version;
     return *this;
 }
 
-MapBuilder& MapBuilder::settings(std::string_view nul_terminated_lines) {
+MapBuilder& MapBuilder::set_settings(std::string_view nul_terminated_lines) {
     settings_ = nul_terminated_lines;
     return *this;
 }
 
-MapBuilder::Plane& MapBuilder::plane(Layer kind) {
+MapBuilder::Plane& MapBuilder::find_or_add_plane(Layer kind) {
     const auto of_kind = [kind](const Plane& plane) { return plane.kind == kind; };
     if (std::ranges::none_of(planes_, of_kind)) {
         add_layer(kind, width_, height_);
@@ -115,8 +115,8 @@ std::vector<std::int32_t> tile_layer(int version, int width, int height, int fla
     return ints;
 }
 
-std::vector<std::byte> map_of(const std::vector<std::vector<std::int32_t>>& layers,
-                              const std::vector<std::byte>& block, int blocks) {
+std::vector<std::byte> map_with_layers(const std::vector<std::vector<std::int32_t>>& layers,
+                                       const std::vector<std::byte>& block, int blocks) {
     DatafileWriter writer;
     const std::int32_t version[] = {1};
     writer.add_item(kItemTypeVersion, 0, version);

@@ -17,13 +17,13 @@ class MapBuilder {
     MapBuilder(int width, int height) : width_{width}, height_{height} {}
 
     /// Sets a tile record of a physics layer (`tile_bytes(kind)` bytes). Other records are zero.
-    MapBuilder& set(Layer kind, int x, int y, std::span<const std::uint8_t> record);
+    MapBuilder& set_record(Layer kind, int x, int y, std::span<const std::uint8_t> record);
     MapBuilder& set_game(int x, int y, std::uint8_t index, std::uint8_t flags = 0);
     /// Adds an empty layer of this kind. Its dimensions may differ from those of the game layer.
     MapBuilder& add_layer(Layer kind, int width, int height);
     /// Sets the tilemap version of all layers. Version 4 packs the game layer, one tile per entry.
-    MapBuilder& tilemap_version(int version);
-    MapBuilder& settings(std::string_view nul_terminated_lines);
+    MapBuilder& set_tilemap_version(int version);
+    MapBuilder& set_settings(std::string_view nul_terminated_lines);
 
     [[nodiscard]] std::vector<std::byte> build(int datafile_version = 4) const;
     /// Returns the writer of the map, to which more items and blocks can be added.
@@ -36,7 +36,7 @@ class MapBuilder {
         std::vector<std::byte> records;
     };
 
-    Plane& plane(Layer kind);
+    Plane& find_or_add_plane(Layer kind);
     [[nodiscard]] std::vector<std::int32_t> layer_ints(DatafileWriter& writer,
                                                        const Plane& plane) const;
 
@@ -51,7 +51,8 @@ class MapBuilder {
                                                    int data);
 
 /// Returns a map with these layer items in one group. All data blocks are copies of `block`.
-[[nodiscard]] std::vector<std::byte> map_of(const std::vector<std::vector<std::int32_t>>& layers,
-                                            const std::vector<std::byte>& block, int blocks = 1);
+[[nodiscard]] std::vector<std::byte>
+map_with_layers(const std::vector<std::vector<std::int32_t>>& layers,
+                const std::vector<std::byte>& block, int blocks = 1);
 
 } // namespace tw::map::test

@@ -15,13 +15,13 @@
 namespace tw::map {
 namespace {
 
-using test::map_of;
+using test::map_with_layers;
 using test::MapBuilder;
 using test::tile_layer;
 using Bytes = std::vector<std::byte>;
 using Ints = std::vector<std::int32_t>;
 
-MapBuilder walled() {
+MapBuilder make_walled_map() {
     MapBuilder builder{4, 3};
     for (int x = 0; x < 4; ++x) {
         builder.set_game(x, 2, kTileSolid);
@@ -29,7 +29,7 @@ MapBuilder walled() {
     return builder;
 }
 
-PhysicsLayers physics_of(const Bytes& file, Warnings* warnings = nullptr) {
+PhysicsLayers load_physics_from(const Bytes& file, Warnings* warnings = nullptr) {
     const auto map = Map::parse(file);
     REQUIRE(map.has_value());
     auto physics = map->physics(warnings);
@@ -53,14 +53,15 @@ TEST_CASE("a position gives the tiles of all six physics layers") {
     const std::uint8_t tune[] = {4, 68};
     for (const int version : {2, 3}) {
         CAPTURE(version);
-        const PhysicsLayers physics = physics_of(walled()
-                                                     .tilemap_version(version)
-                                                     .set(Layer::front, 1, 2, front)
-                                                     .set(Layer::tele, 1, 2, tele)
-                                                     .set(Layer::speedup, 1, 2, speedup)
-                                                     .set(Layer::switch_, 1, 2, switch_tile)
-                                                     .set(Layer::tune, 1, 2, tune)
-                                                     .build());
+        const PhysicsLayers physics =
+            load_physics_from(make_walled_map()
+                                  .set_tilemap_version(version)
+                                  .set_record(Layer::front, 1, 2, front)
+                                  .set_record(Layer::tele, 1, 2, tele)
+                                  .set_record(Layer::speedup, 1, 2, speedup)
+                                  .set_record(Layer::switch_, 1, 2, switch_tile)
+                                  .set_record(Layer::tune, 1, 2, tune)
+                                  .build());
         const Location found = physics.locate(WorldPos{40, 70});
         CHECK(found.tile == TilePos{1, 2});
         CHECK_FALSE(found.outside);
@@ -79,7 +80,7 @@ TEST_CASE("a position gives the tiles of all six physics layers") {
 }
 
 TEST_CASE("outside the map, the nearest border tile counts") {
-    const PhysicsLayers physics = physics_of(walled().build());
+    const PhysicsLayers physics = load_physics_from(make_walled_map().build());
 
     struct Row {
         WorldPos position;
@@ -118,7 +119,7 @@ TEST_CASE("a switch tile that the game discards has index 0") {
         CAPTURE(row.index);
         const std::uint8_t record[] = {1, row.index, 0, 0};
         const PhysicsLayers physics =
-            physics_of(walled().set(Layer::switch_, 0, 0, record).build());
+            load_physics_from(make_walled_map().set_record(Layer::switch_, 0, 0, record).build());
         CHECK(physics.locate(WorldPos{0, 0}).switch_.index == (row.kept ? row.index : 0));
         CHECK(physics.index(Layer::switch_, {0, 0}) == row.index);
     }
@@ -151,7 +152,8 @@ TEST_CASE("packed tiles are unpacked up to the last entry") {
         for (const std::uint8_t byte : row.data) {
             data.push_back(std::byte{byte});
         }
-        const auto map = Map::parse(map_of({tile_layer(4, 3, 2, kLayerFlagGame, 0)}, data));
+        const auto map =
+            Map::parse(map_with_layers({tile_layer(4, 3, 2, kLayerFlagGame, 0)}, data));
         REQUIRE(map.has_value());
         CHECK(acceptance_of_map(*map).strict == row.strict);
         const auto physics = map->physics();
@@ -194,7 +196,7 @@ TEST_CASE("a map without a usable game layer has no physics, with the reason") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        const auto map = Map::parse(map_of({row.layer}, Bytes(36)));
+        const auto map = Map::parse(map_with_layers({row.layer}, Bytes(36)));
         REQUIRE(map.has_value());
         const auto physics = map->physics();
         REQUIRE_FALSE(physics.has_value());
@@ -205,25 +207,26 @@ TEST_CASE("a map without a usable game layer has no physics, with the reason") {
 
 TEST_CASE("a physics layer is indexed with the game layer's width, and ignored if it is smaller") {
     std::vector<std::uint8_t> record = {7, 26};
-    MapBuilder larger = walled().add_layer(Layer::tele, 5, 3);
-    larger.set(Layer::tele, 4, 0, record);
+    MapBuilder larger = make_walled_map().add_layer(Layer::tele, 5, 3);
+    larger.set_record(Layer::tele, 4, 0, record);
     Warnings warnings;
-    const PhysicsLayers shifted = physics_of(larger.build(), &warnings);
+    const PhysicsLayers shifted = load_physics_from(larger.build(), &warnings);
     CHECK(shifted.locate(WorldPos{0, 32}).tele == TeleTile{7, 26});
     const auto map = Map::parse(larger.build());
     REQUIRE(map.has_value());
     CHECK(map->warnings().contains(WarningId::physics_layer_differs));
 
-    const auto smaller = Map::parse(walled().add_layer(Layer::tele, 3, 3).build());
+    const auto smaller = Map::parse(make_walled_map().add_layer(Layer::tele, 3, 3).build());
     REQUIRE(smaller.has_value());
     CHECK(acceptance_of_map(*smaller).strict == "rejects:physics_layer_too_small");
     CHECK_FALSE(smaller->physics()->has(Layer::tele));
 }
 
 TEST_CASE("the last physics layer of a kind counts") {
-    MapBuilder builder = walled().add_layer(Layer::front, 4, 3).add_layer(Layer::front, 4, 3);
+    MapBuilder builder =
+        make_walled_map().add_layer(Layer::front, 4, 3).add_layer(Layer::front, 4, 3);
     const std::uint8_t record[] = {9};
-    builder.set(Layer::front, 0, 0, record); // set() writes to the first front layer
+    builder.set_record(Layer::front, 0, 0, record); // set_record() writes to the first front layer
     const auto map = Map::parse(builder.build());
     REQUIRE(map.has_value());
     CHECK(map->warnings().contains(WarningId::physics_layer_twice));
@@ -258,7 +261,7 @@ TEST_CASE("settings are lines, with or without the last NUL") {
         {"\0"sv, {""}},
     };
     for (const auto& row : rows) {
-        const auto map = Map::parse(walled().settings(row.block).build());
+        const auto map = Map::parse(make_walled_map().set_settings(row.block).build());
         REQUIRE(map.has_value());
         const auto info = read_info(*map);
         REQUIRE(info.has_value());
@@ -290,8 +293,8 @@ TEST_CASE("unusable parts of a map are absent, and other parts are read") {
         {"without a head", {0, 2}, false, false}};
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        const auto map =
-            Map::parse(map_of({tile_layer(2, 3, 3, kLayerFlagGame, 0), row.layer}, Bytes(36), 2));
+        const auto map = Map::parse(
+            map_with_layers({tile_layer(2, 3, 3, kLayerFlagGame, 0), row.layer}, Bytes(36), 2));
         REQUIRE(map.has_value());
         Warnings warnings;
         const auto physics = map->physics(&warnings);
@@ -300,7 +303,7 @@ TEST_CASE("unusable parts of a map are absent, and other parts are read") {
         CHECK(warnings.contains(WarningId::physics_layer_packed) == row.packed);
     }
     CHECK(Map::open("/not there/dm1.map").error().code == MapErrc::file_unreadable);
-    const auto map = Map::parse(walled().build());
+    const auto map = Map::parse(make_walled_map().build());
     REQUIRE(map.has_value());
     CHECK_FALSE(map->group(1).has_value());
     CHECK_FALSE(map->layer(1).has_value());
@@ -340,8 +343,10 @@ TEST_CASE("the last group with a layer of a kind determines the layer that count
 
 TEST_CASE("a tee dies in death tiles of the game layer and of the front layer") {
     const std::uint8_t death[] = {kTileDeath};
-    const PhysicsLayers front = physics_of(walled().set(Layer::front, 1, 1, death).build());
-    const PhysicsLayers game = physics_of(walled().set_game(1, 1, kTileDeath).build());
+    const PhysicsLayers front =
+        load_physics_from(make_walled_map().set_record(Layer::front, 1, 1, death).build());
+    const PhysicsLayers game =
+        load_physics_from(make_walled_map().set_game(1, 1, kTileDeath).build());
     const WorldPos inside{48, 48};
     for (const PhysicsLayers* physics : {&front, &game}) {
         CHECK(physics->tee_in_death(inside));
@@ -406,7 +411,7 @@ TEST_CASE("maps that DDNet rejects are read with a warning") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        const auto map = Map::parse(map_of(row.layers, Bytes(36), 2));
+        const auto map = Map::parse(map_with_layers(row.layers, Bytes(36), 2));
         REQUIRE(map.has_value());
         CHECK(acceptance_of_map(*map).strict == row.strict);
         CHECK(acceptance_of_map(*map).lenient == "accepts");
@@ -521,8 +526,8 @@ TEST_CASE("a colour has four parts of a byte each") {
             CAPTURE(value);
             Ints plain = tile_layer(2, 3, 3, 0, 1);
             plain.at(kColorAt + part) = value;
-            const auto map =
-                Map::parse(map_of({tile_layer(2, 3, 3, kLayerFlagGame, 0), plain}, Bytes(36), 2));
+            const auto map = Map::parse(
+                map_with_layers({tile_layer(2, 3, 3, kLayerFlagGame, 0), plain}, Bytes(36), 2));
             REQUIRE(map.has_value());
             CHECK(map->warnings().contains(WarningId::layer_color) == (value < 0 || value > 255));
         }

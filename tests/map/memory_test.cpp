@@ -25,9 +25,9 @@ constexpr std::uint64_t kSlack = 32 << 10U;
 
 /// Returns the peak of allocated bytes during `work`, in addition to the bytes allocated before.
 template <typename Work>
-std::uint64_t peak_of(const Work& work) {
+std::uint64_t peak_bytes_during(const Work& work) {
     const std::uint64_t before = tw::test::live_bytes();
-    tw::test::forget_peak();
+    tw::test::reset_peak_bytes();
     work();
     return tw::test::peak_bytes() - before;
 }
@@ -44,7 +44,8 @@ std::uint64_t plane_bytes(const PhysicsLayers& physics) {
 }
 
 /// Returns a file whose header declares these counts. All other bytes are zero.
-std::vector<std::byte> lying_header(const std::array<std::int32_t, 5>& counts, std::size_t size) {
+std::vector<std::byte> make_false_header(const std::array<std::int32_t, 5>& counts,
+                                         std::size_t size) {
     std::vector<std::byte> file(size);
     std::memcpy(file.data(), "DATA", 4);
     const std::array<std::int32_t, 3> front{4, static_cast<std::int32_t>(size - 16),
@@ -56,8 +57,9 @@ std::vector<std::byte> lying_header(const std::array<std::int32_t, 5>& counts, s
 
 /// Returns a map with a game layer of this size and version, in a block with the declared size
 /// `claimed`.
-std::vector<std::byte> lying_map(std::int32_t width, std::int32_t height, std::int32_t version,
-                                 std::uint32_t claimed, std::size_t stored) {
+std::vector<std::byte> make_map_of_false_size(std::int32_t width, std::int32_t height,
+                                              std::int32_t version, std::uint32_t claimed,
+                                              std::size_t stored) {
     DatafileWriter writer;
     const std::int32_t map_version[] = {1};
     writer.add_item(kItemTypeVersion, 0, map_version);
@@ -73,7 +75,7 @@ std::vector<std::byte> lying_map(std::int32_t width, std::int32_t height, std::i
     return writer.finish();
 }
 
-std::vector<std::byte> many_items(std::uint16_t type, std::size_t ints) {
+std::vector<std::byte> make_file_of_items(std::uint16_t type, std::size_t ints) {
     constexpr int kItems = 60'000;
     DatafileWriter writer;
     const std::int32_t version[] = {1};
@@ -87,7 +89,7 @@ std::vector<std::byte> many_items(std::uint16_t type, std::size_t ints) {
     return writer.finish();
 }
 
-std::vector<std::byte> many_blocks() {
+std::vector<std::byte> make_file_of_blocks() {
     constexpr int kBlocks = 100'000;
     DatafileWriter writer;
     const std::int32_t version[] = {1};
@@ -108,13 +110,13 @@ TEST_CASE("a map takes at most three times its file's size, plus its physics lay
     for (const KnownMap& known : known_maps()) {
         CAPTURE(known.label);
         const std::uint64_t size = std::filesystem::file_size(known.path);
-        const std::uint64_t peak = peak_of([&] {
+        const std::uint64_t peak = peak_bytes_during([&] {
             const auto map = Map::open(known.path);
             CHECK(map.has_value());
         });
         CHECK(peak <= 3 * size + kSlack);
         std::uint64_t layers = 0;
-        const std::uint64_t whole = peak_of([&] {
+        const std::uint64_t whole = peak_bytes_during([&] {
             const auto map = Map::open(known.path);
             if (map) {
                 const auto physics = map->physics();
@@ -139,31 +141,31 @@ TEST_CASE("a file that declares more data than it has takes at most three times 
     };
 
     const Row rows[] = {
-        {"item types", lying_header({kMost, 0, 0, 0, 0}, 4096)},
-        {"65536 item types", lying_header({65536, 0, 0, 0, 0}, 4096)},
-        {"items", lying_header({0, kMost, 0, 0, 0}, 4096)},
-        {"data blocks", lying_header({0, 0, kMost, 0, 0}, 4096)},
-        {"the item section", lying_header({0, 0, 0, kMost - 3, 0}, 4096)},
-        {"the data section", lying_header({0, 0, 0, 0, kMost}, 4096)},
-        {"everything", lying_header({kMuch, kMuch, kMuch, kMuch, kMuch}, 4096)},
-        {"a block of 2 GiB", lying_map(100, 100, 3, 0x7fffffff, 100)},
-        {"a layer of 2^60 tiles", lying_map(1 << 30, 1 << 30, 3, 40'000, 100)},
-        {"a layer of 2^26 tiles", lying_map(1 << 13, 1 << 13, 3, 1 << 28, 100)},
-        {"a packed layer of 2^26 tiles", lying_map(1 << 13, 1 << 13, 4, 100, 100)},
-        {"sides whose product wraps", lying_map(65536, 65537, 3, 262144, 100)},
-        {"negative sides", lying_map(-5, -7, 3, 140, 100)},
-        {"60000 layers of nothing", many_items(kItemTypeLayer, 0)},
-        {"60000 short layers", many_items(kItemTypeLayer, 4)},
-        {"60000 groups", many_items(9, 1)},
-        {"60000 images", many_items(kItemTypeImage, 6)},
-        {"60000 envelopes", many_items(kItemTypeEnvelope, 4)},
-        {"100000 empty blocks", many_blocks()},
+        {"item types", make_false_header({kMost, 0, 0, 0, 0}, 4096)},
+        {"65536 item types", make_false_header({65536, 0, 0, 0, 0}, 4096)},
+        {"items", make_false_header({0, kMost, 0, 0, 0}, 4096)},
+        {"data blocks", make_false_header({0, 0, kMost, 0, 0}, 4096)},
+        {"the item section", make_false_header({0, 0, 0, kMost - 3, 0}, 4096)},
+        {"the data section", make_false_header({0, 0, 0, 0, kMost}, 4096)},
+        {"everything", make_false_header({kMuch, kMuch, kMuch, kMuch, kMuch}, 4096)},
+        {"a block of 2 GiB", make_map_of_false_size(100, 100, 3, 0x7fffffff, 100)},
+        {"a layer of 2^60 tiles", make_map_of_false_size(1 << 30, 1 << 30, 3, 40'000, 100)},
+        {"a layer of 2^26 tiles", make_map_of_false_size(1 << 13, 1 << 13, 3, 1 << 28, 100)},
+        {"a packed layer of 2^26 tiles", make_map_of_false_size(1 << 13, 1 << 13, 4, 100, 100)},
+        {"sides whose product wraps", make_map_of_false_size(65536, 65537, 3, 262144, 100)},
+        {"negative sides", make_map_of_false_size(-5, -7, 3, 140, 100)},
+        {"60000 layers of nothing", make_file_of_items(kItemTypeLayer, 0)},
+        {"60000 short layers", make_file_of_items(kItemTypeLayer, 4)},
+        {"60000 groups", make_file_of_items(9, 1)},
+        {"60000 images", make_file_of_items(kItemTypeImage, 6)},
+        {"60000 envelopes", make_file_of_items(kItemTypeEnvelope, 4)},
+        {"100000 empty blocks", make_file_of_blocks()},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const std::uint64_t size = row.file.size();
         std::vector<std::byte> file = row.file; // a copy, so that the allocation is counted
-        const std::uint64_t peak = peak_of([&] {
+        const std::uint64_t peak = peak_bytes_during([&] {
             const auto map = Map::parse(std::move(file));
             if (map) {
                 const auto physics = map->physics();
@@ -184,7 +186,7 @@ TEST_CASE("reading all blocks takes at most the largest layer in addition") {
         CAPTURE(known.label);
         const std::uint64_t size = std::filesystem::file_size(known.path);
         std::uint64_t blocks = 0;
-        const std::uint64_t peak = peak_of([&] {
+        const std::uint64_t peak = peak_bytes_during([&] {
             const auto map = Map::open(known.path);
             if (!map) {
                 return;

@@ -30,7 +30,9 @@ Rgb color_at(const Picture& picture, int x, int y) {
 Map small_map() {
     test::MapBuilder builder{4, 3};
     const std::uint8_t tele[] = {1, 26};
-    builder.set_game(1, 2, kTileSolid).set_game(2, 2, kTileDeath).set(Layer::tele, 0, 0, tele);
+    builder.set_game(1, 2, kTileSolid)
+        .set_game(2, 2, kTileDeath)
+        .set_record(Layer::tele, 0, 0, tele);
     auto map = Map::parse(builder.build());
     REQUIRE(map.has_value());
     return std::move(*map);
@@ -125,7 +127,7 @@ TEST_CASE("a front tile fills air, and the middle of other tiles") {
     test::MapBuilder builder{4, 3};
     const std::uint8_t freeze[] = {9};
     builder.set_game(1, 1, kTileSolid).set_game(2, 2, kTileSolid);
-    builder.set(Layer::front, 0, 0, freeze).set(Layer::front, 1, 1, freeze);
+    builder.set_record(Layer::front, 0, 0, freeze).set_record(Layer::front, 1, 1, freeze);
     const auto map = Map::parse(builder.build());
     REQUIRE(map.has_value());
     const auto physics = map->physics();
@@ -333,14 +335,14 @@ TEST_CASE("the automatic scale and the legend respect the limits of pixels") {
             CHECK(draw_png(*map, {}).error().code == MapErrc::picture_too_large);
         }
     }
-    const auto none = Map::parse(test::map_of({}, {}));
+    const auto none = Map::parse(test::map_with_layers({}, {}));
     REQUIRE(none.has_value());
     CHECK(draw_png(*none, {}).error().code == MapErrc::no_game_layer);
 }
 
 namespace {
 
-std::string drawn(char c) {
+std::string draw_glyph(char c) {
     std::string text;
     for (int y = 0; y < kGlyphHeight; ++y) {
         for (int x = 0; x < kGlyphWidth; ++x) {
@@ -354,8 +356,8 @@ std::string drawn(char c) {
 } // namespace
 
 TEST_CASE("dots stand where the bytes say") {
-    CHECK(drawn('L') == "#....\n#....\n#....\n#....\n#....\n#....\n#####\n.....\n");
-    CHECK(drawn('g') == ".....\n.....\n.####\n#...#\n#...#\n.####\n....#\n.###.\n");
+    CHECK(draw_glyph('L') == "#....\n#....\n#....\n#....\n#....\n#....\n#####\n.....\n");
+    CHECK(draw_glyph('g') == ".....\n.....\n.####\n#...#\n#...#\n.####\n....#\n.###.\n");
 }
 
 TEST_CASE("every letter and digit has a shape, and each letter its own") {

@@ -127,7 +127,7 @@ void encode_int_text(std::string_view text, std::span<std::int32_t> ints) {
     }
 }
 
-std::vector<std::byte> rewrite(const Datafile& file) {
+std::vector<std::byte> rewrite_datafile(const Datafile& file) {
     DatafileWriter writer{file.header().version};
     for (std::size_t i = 0; i < file.item_count(); ++i) {
         const ItemView item = file.item(i);

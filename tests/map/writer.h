@@ -48,7 +48,7 @@ void encode_int_text(std::string_view text, std::span<std::int32_t> ints);
 
 /// Returns a file with the same items and blocks, compressed again. A block that does not inflate is
 /// copied unchanged.
-[[nodiscard]] std::vector<std::byte> rewrite(const Datafile& file);
+[[nodiscard]] std::vector<std::byte> rewrite_datafile(const Datafile& file);
 
 /// Writes a file. Returns false on failure.
 [[nodiscard]] bool write_file(const std::filesystem::path& path, std::span<const std::byte> bytes);

@@ -13,7 +13,7 @@ using namespace tw::snapshot;
 
 namespace {
 
-Snapshot players(std::uint16_t count, std::int32_t step) {
+Snapshot snapshot_of_players(std::uint16_t count, std::int32_t step) {
     Snapshot snapshot;
     for (std::uint16_t id = 0; id < count; ++id) {
         std::vector<std::int32_t> data(22, step * id);
@@ -26,7 +26,7 @@ Snapshot players(std::uint16_t count, std::int32_t step) {
 }
 
 /// The objects that a session needs for decoding.
-struct Session {
+struct DecodingState {
     PartAssembler parts;
     Delta delta;
     History history;
@@ -64,12 +64,12 @@ TEST_CASE("decoding allocates nothing once it has warmed up") {
     std::vector<Datagram> stream;
     Snapshot last;
     for (Tick tick = 2; tick < 2500; tick += 2) {
-        const Snapshot next = players(64, tick / 2);
+        const Snapshot next = snapshot_of_players(64, tick / 2);
         stream.push_back({tick, tick == 2 ? kNoBase : tick - 2, next.view().checksum(),
                           encode_delta(last.view(), next.view(), kAgreedSizes)});
         last = next;
     }
-    Session session;
+    DecodingState session;
     std::size_t warm = 0;
     for (const auto& each : stream) {
         if (each.tick == 1200) {

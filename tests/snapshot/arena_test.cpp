@@ -14,11 +14,11 @@ using namespace tw::snapshot;
 
 namespace {
 
-void fill(const Arena::AllocatedPages& run, int value) {
+void fill_pages(const Arena::AllocatedPages& run, int value) {
     std::memset(run.ints().data(), value, run.bytes());
 }
 
-bool is_filled(const Arena::AllocatedPages& run, int value) {
+bool are_pages_filled(const Arena::AllocatedPages& run, int value) {
     const auto bytes = std::as_bytes(run.ints());
     return std::ranges::all_of(bytes,
                                [&](std::byte byte) { return std::to_integer<int>(byte) == value; });
@@ -44,16 +44,16 @@ TEST_CASE("an arena never allocates the same pages twice") {
             REQUIRE(std::has_single_bit(each.run.bytes()));
             REQUIRE(reinterpret_cast<std::uintptr_t>(each.run.ints().data()) % each.run.bytes() ==
                     0);
-            fill(each.run, each.value);
+            fill_pages(each.run, each.value);
         } else {
             Kept& gone = kept[random() % kept.size()];
-            REQUIRE(is_filled(gone.run, gone.value));
+            REQUIRE(are_pages_filled(gone.run, gone.value));
             gone = std::move(kept.back());
             kept.pop_back();
         }
     }
     for (const Kept& each : kept) {
-        REQUIRE(is_filled(each.run, each.value));
+        REQUIRE(are_pages_filled(each.run, each.value));
     }
 }
 
@@ -63,13 +63,13 @@ TEST_CASE("an arena returns all unused regions but one to the system") {
     std::vector<Arena::AllocatedPages> runs;
     for (int i = 0; i < 5; ++i) {
         runs.push_back(arena.allocate(Arena::kRegionBytes));
-        fill(runs.back(), i);
+        fill_pages(runs.back(), i);
     }
     CHECK(arena.bytes() == 5 * Arena::kRegionBytes);
-    CHECK(is_filled(runs[2], 2));
+    CHECK(are_pages_filled(runs[2], 2));
     runs.erase(runs.begin() + 1, runs.begin() + 3);
     CHECK(arena.bytes() == 4 * Arena::kRegionBytes);
-    CHECK(is_filled(runs[1], 3));
+    CHECK(are_pages_filled(runs[1], 3));
     runs.clear();
     CHECK(arena.bytes() == Arena::kRegionBytes);
     runs.push_back(arena.allocate(1));

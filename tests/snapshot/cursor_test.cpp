@@ -35,7 +35,7 @@ TEST_CASE("a cursor reads values one after the other") {
 
 namespace {
 
-struct Failure {
+struct FailedRead {
     const char* name;
     const char* bytes;
     void (*read)(Cursor&);
@@ -46,7 +46,7 @@ struct Failure {
 } // namespace
 
 TEST_CASE("a cursor names the first failure and then reads nothing") {
-    const Failure rows[] = {
+    const FailedRead rows[] = {
         {"int at the end", "01",
          [](Cursor& in) {
              (void)in.var_int();

@@ -11,7 +11,7 @@ using namespace tw::snapshot;
 
 namespace {
 
-Snapshot make(std::mt19937& random, std::size_t max_items) {
+Snapshot make_random_snapshot(std::mt19937& random, std::size_t max_items) {
     Snapshot snapshot;
     const std::size_t items = random() % (max_items + 1);
     for (std::size_t i = 0; i < items; ++i) {
@@ -32,7 +32,7 @@ Snapshot copy_of(const SnapshotView& view) {
     return copy;
 }
 
-Snapshot largest() {
+Snapshot largest_snapshot() {
     Snapshot snapshot;
     snapshot.append({1, 1}, std::vector<std::int32_t>((kMaxSnapshotBytes - 16) / 4));
     return snapshot;
@@ -54,7 +54,7 @@ TEST_CASE("a history contains the snapshots of the last 250 ticks") {
             const Tick tick =
                 random() % 8 == 0 ? newest - static_cast<Tick>(random() % 300) : newest;
             const bool copies = random() % repeats == 0 && !wanted.empty();
-            Snapshot snapshot = make(random, run % 4 == 0 ? 3 : 40);
+            Snapshot snapshot = make_random_snapshot(random, run % 4 == 0 ? 3 : 40);
             if (copies) {
                 const auto from = std::next(wanted.begin(),
                                             static_cast<std::ptrdiff_t>(random() % wanted.size()));
@@ -104,7 +104,7 @@ TEST_CASE("a history takes little more memory than its snapshots") {
     std::map<Tick, std::size_t> sizes;
     std::size_t most = 0;
     for (Tick tick = 0; tick < 3000; tick += 2) {
-        const Snapshot snapshot = make(random, 300);
+        const Snapshot snapshot = make_random_snapshot(random, 300);
         history.store(tick, snapshot.view());
         sizes[tick] = 8 * snapshot.view().size() + 4 * snapshot.view().data().size();
         sizes.erase(sizes.begin(), sizes.lower_bound(tick - kHistoryTicks));
@@ -119,7 +119,7 @@ TEST_CASE("a history takes little more memory than its snapshots") {
 
 TEST_CASE("a history never exceeds its memory limit") {
     History history;
-    const Snapshot snapshot = largest();
+    const Snapshot snapshot = largest_snapshot();
     REQUIRE(snapshot.view().size_bytes() == kMaxSnapshotBytes);
     for (Tick tick = 0; tick < 1000; ++tick) {
         history.store(tick, snapshot.view());
@@ -127,7 +127,7 @@ TEST_CASE("a history never exceeds its memory limit") {
     }
     CHECK(history.segment_bytes() <= History::kMaxHistoryBytes);
     CHECK(history.size() > 200);
-    Snapshot too_large = largest();
+    Snapshot too_large = largest_snapshot();
     too_large.append({1, 2}, {});
     history.store(1001, too_large.view());
     CHECK_FALSE(history.contains(1001));
@@ -165,7 +165,7 @@ TEST_CASE("ticks with the same snapshot share its memory") {
                 REQUIRE(history.store_unchanged(base, tick));
                 continue;
             }
-            Snapshot snapshot = largest();
+            Snapshot snapshot = largest_snapshot();
             history.store(tick, snapshot.view());
         }
         CHECK(history.size() == std::size_t{kHistoryTicks} + 1);
@@ -176,7 +176,7 @@ TEST_CASE("ticks with the same snapshot share its memory") {
 
 TEST_CASE("a snapshot that is repeated for a long time keeps no other snapshot in memory") {
     History history;
-    const Snapshot large = largest();
+    const Snapshot large = largest_snapshot();
     Snapshot small;
     small.append({7, 7}, std::vector<std::int32_t>{1, 2, 3});
     history.store(0, small.view());
@@ -213,7 +213,7 @@ TEST_CASE("empty snapshots overwrite no other snapshot in a full history") {
 }
 
 TEST_CASE("trim() frees memory") {
-    const Snapshot snapshot = largest();
+    const Snapshot snapshot = largest_snapshot();
     History history;
     for (Tick tick = 0; tick < 200; ++tick) {
         history.store(tick, snapshot.view());
@@ -241,7 +241,7 @@ TEST_CASE("trim() frees memory") {
 }
 
 TEST_CASE("memory that one history frees is reused by the next one") {
-    const Snapshot snapshot = largest();
+    const Snapshot snapshot = largest_snapshot();
     Arena arena;
     const auto play = [&](History& history) {
         for (Tick tick = 0; tick < 600; ++tick) {
@@ -272,7 +272,7 @@ TEST_CASE("a history that was cleared takes larger snapshots than before") {
     History history;
     for (const unsigned items : {2U, 40U, 300U, 5U, 900U, 1U}) {
         for (Tick tick = 0; tick < 700; tick += 2) {
-            const Snapshot snapshot = make(random, items);
+            const Snapshot snapshot = make_random_snapshot(random, items);
             history.store(tick, snapshot.view());
             REQUIRE(copy_of(*history.find(tick)) == snapshot);
         }
@@ -286,7 +286,7 @@ TEST_CASE("a snapshot is built in reserved memory and stored only by commit()") 
     History history;
     std::map<Tick, Snapshot> wanted;
     for (Tick tick = 0; tick < 1000; tick += 2) {
-        const Snapshot next = make(random, 60);
+        const Snapshot next = make_random_snapshot(random, 60);
         // One of four snapshots is not committed. The next one is built in the same memory.
         const auto room = history.reserve(next.view().block_ints());
         next.view().write_block(room.data());

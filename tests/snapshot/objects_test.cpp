@@ -17,7 +17,7 @@ using namespace tw::snapshot::test;
 
 namespace {
 
-std::string text_of(const Uuid& uuid) {
+std::string uuid_text(const Uuid& uuid) {
     const auto text = format_uuid(uuid);
     return {text.begin(), text.end()};
 }
@@ -119,7 +119,7 @@ TEST_CASE("the table of objects agrees with the specification") {
             CHECK(agreed_size(object->type, kAgreedSizes) == object->size);
         } else {
             CHECK(object->type == 0);
-            CHECK(text_of(object->uuid) == wanted.at("uuid").as_string());
+            CHECK(uuid_text(object->uuid) == wanted.at("uuid").as_string());
             CHECK(object->uuid_name == std::string_view{wanted.at("uuid_name").as_string()});
             CHECK(object->min_size ==
                   wanted.at("min_ints_current_reader").to_number<std::size_t>());
@@ -201,7 +201,7 @@ TEST_CASE("the objects of 0.7 agree with their specification") {
                 CHECK(got.names->name == std::string_view{field.at("flags").as_string()});
                 check_names(*got.names, file.at("flags").at(field.at("flags").as_string()));
             } else if (field.at("type").as_string() == "tick" && got.name != "hook_tick") {
-                // That one counts ticks: an amount, as in 0.6.
+                // hook_tick is not a tick: it counts ticks, as in 0.6.
                 CHECK(got.kind == FieldKind::tick);
             }
         }
@@ -338,7 +338,7 @@ TEST_CASE("descriptor items contain UUIDs") {
         const auto ints = ints_of(row.at("item_ints"));
         const auto uuid = descriptor_uuid(ints);
         REQUIRE(uuid);
-        CHECK(text_of(*uuid) == row.at("uuid").as_string());
+        CHECK(uuid_text(*uuid) == row.at("uuid").as_string());
         CHECK_FALSE(descriptor_uuid(std::span{ints}.first(3)));
         auto longer = ints;
         longer.push_back(7);
@@ -380,7 +380,7 @@ constexpr std::array kOrbFields{
     FieldSpec{.name = "x"},
     FieldSpec{.name = "mood", .kind = FieldKind::named, .offset = 1, .names = &kMood}};
 
-ObjectSpec orb(std::uint16_t type) {
+ObjectSpec make_orb_spec(std::uint16_t type) {
     ObjectSpec spec;
     spec.type = type;
     spec.name = "orb";
@@ -409,7 +409,7 @@ TEST_CASE("the standard set contains only the objects of the table") {
 
 TEST_CASE("a mod's types belong to 0.6 unless their description says 0.7") {
     ObjectSet set;
-    ObjectSpec object = orb(40);
+    ObjectSpec object = make_orb_spec(40);
     object.dialect = Dialect::seven;
     REQUIRE(set.add(object, true));
     CHECK(set.find(40, Dialect::six) == nullptr);
@@ -427,14 +427,14 @@ TEST_CASE("a mod's types belong to 0.6 unless their description says 0.7") {
     CHECK(set.find(kSevenCharacterType, Dialect::seven)->name == "orb");
     CHECK(set.find(kSevenCharacterType, Dialect::six)->name == "player_info");
     // A type that cannot have an agreed size does not replace an object.
-    object = orb(1000);
+    object = make_orb_spec(1000);
     object.dialect = Dialect::seven;
     CHECK(set.add(object, false));
 }
 
 TEST_CASE("an added object is found by its type number") {
     ObjectSet set;
-    REQUIRE(set.add(orb(40), true));
+    REQUIRE(set.add(make_orb_spec(40), true));
     const ObjectSpec* found = set.find(40, Dialect::six);
     REQUIRE(found != nullptr);
     CHECK(found->name == "orb");
@@ -452,13 +452,13 @@ TEST_CASE("an added object is found by its type number") {
 
 TEST_CASE("deltas state the size of an object that is added without an agreed size") {
     ObjectSet set;
-    REQUIRE(set.add(orb(41), false));
+    REQUIRE(set.add(make_orb_spec(41), false));
     CHECK(set.sizes(Dialect::six) == kAgreedSizes);
 }
 
 TEST_CASE("an object named by a UUID is found by it, and by no number") {
     ObjectSet set;
-    ObjectSpec object = orb(0);
+    ObjectSpec object = make_orb_spec(0);
     object.uuid[0] = 0xab;
     REQUIRE(set.add(object, false));
     const ObjectSpec* found = set.find(object.uuid);
@@ -470,13 +470,13 @@ TEST_CASE("an object named by a UUID is found by it, and by no number") {
 
 TEST_CASE("an added object replaces a standard object with the same type once") {
     ObjectSet set;
-    const ObjectSpec object = orb(kCharacterType);
+    const ObjectSpec object = make_orb_spec(kCharacterType);
     REQUIRE(set.add(object, true));
     REQUIRE(set.find(kCharacterType, Dialect::six) != nullptr);
     CHECK(set.find(kCharacterType, Dialect::six)->name == "orb");
     CHECK(set.sizes(Dialect::six)[kCharacterType] == 2);
     CHECK_FALSE(set.add(object, true));
-    REQUIRE(set.add(orb(kPlayerInfoType), false));
+    REQUIRE(set.add(make_orb_spec(kPlayerInfoType), false));
     CHECK(set.sizes(Dialect::six)[kPlayerInfoType] == 0);
     CHECK(find_object(kCharacterType, Dialect::six)->name == "character");
 }
@@ -487,7 +487,7 @@ TEST_CASE("an added object replaces a standard object with the same UUID once") 
     REQUIRE(known.type == 0);
     std::vector<FieldSpec> fields{kOrbFields.begin(), kOrbFields.end()};
     fields[0].merge = FieldMerge::per_viewer;
-    ObjectSpec object = orb(0);
+    ObjectSpec object = make_orb_spec(0);
     object.fields = fields;
     object.uuid = known.uuid;
     object.client = ClientIdSpec{};
@@ -518,7 +518,7 @@ TEST_CASE("objects with invalid types are not added") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         ObjectSet set;
-        ObjectSpec object = orb(row.type);
+        ObjectSpec object = make_orb_spec(row.type);
         object.uuid[0] = 0xab;
         CHECK_FALSE(set.add(object, row.agreed));
         CHECK(set.custom().empty());
@@ -528,7 +528,7 @@ TEST_CASE("objects with invalid types are not added") {
 TEST_CASE("a set of objects has a limit") {
     ObjectSet set;
     std::uint16_t type = 100;
-    while (set.add(orb(type), false)) {
+    while (set.add(make_orb_spec(type), false)) {
         ++type;
     }
     CHECK(set.custom().size() == 256);

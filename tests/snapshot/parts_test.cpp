@@ -14,18 +14,19 @@ using namespace tw::snapshot::test;
 namespace {
 
 // Returns bytes that differ for each part of each tick.
-std::vector<std::byte> content(Tick tick, std::int32_t part, std::size_t size = kMaxPartSize) {
+std::vector<std::byte> make_part_bytes(Tick tick, std::int32_t part,
+                                       std::size_t size = kMaxPartSize) {
     std::vector<std::byte> bytes(size, static_cast<std::byte>(std::int64_t{tick} * 7 + part));
     return bytes;
 }
 
-struct Script {
+struct PartSequence {
     PartAssembler parts;
     std::vector<std::byte> data;
 
-    PartStatus add(Tick tick, std::int32_t num_parts, std::int32_t part,
-                   std::size_t size = kMaxPartSize, std::int32_t crc = 0) {
-        data = content(tick, part, size);
+    PartStatus add_part(Tick tick, std::int32_t num_parts, std::int32_t part,
+                        std::size_t size = kMaxPartSize, std::int32_t crc = 0) {
+        data = make_part_bytes(tick, part, size);
         return parts.add({tick, kNoBase, num_parts, part, crc, data});
     }
 };
@@ -95,33 +96,34 @@ TEST_CASE("parts with numbers outside the limits are rejected") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        Script script;
-        CHECK(script.add(100, row.num_parts, row.part, row.size) == row.status);
+        PartSequence script;
+        CHECK(script.add_part(100, row.num_parts, row.part, row.size) == row.status);
         CHECK(script.parts.lost().empty());
     }
 }
 
 TEST_CASE("a late tick is completed while newer ticks are incomplete") {
-    Script script;
-    CHECK(script.add(100, 2, 0) == PartStatus::incomplete);
-    CHECK(script.add(102, 2, 0) == PartStatus::incomplete);
-    CHECK(script.add(102, 2, 1, 10) == PartStatus::complete);
-    CHECK(script.add(104, 1, 0, 10) == PartStatus::complete);
-    CHECK(script.add(100, 2, 1, 20) == PartStatus::complete);
+    PartSequence script;
+    CHECK(script.add_part(100, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(102, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(102, 2, 1, 10) == PartStatus::complete);
+    CHECK(script.add_part(104, 1, 0, 10) == PartStatus::complete);
+    CHECK(script.add_part(100, 2, 1, 20) == PartStatus::complete);
     const auto& delta = script.parts.assembled();
     CHECK(delta.tick == 100);
     REQUIRE(delta.body.size() == 920);
-    CHECK(std::equal(delta.body.begin(), delta.body.begin() + 900, content(100, 0).begin()));
-    CHECK(delta.body[900] == content(100, 1)[0]);
+    CHECK(
+        std::equal(delta.body.begin(), delta.body.begin() + 900, make_part_bytes(100, 0).begin()));
+    CHECK(delta.body[900] == make_part_bytes(100, 1)[0]);
 }
 
 TEST_CASE("a repeated part changes nothing") {
-    Script script;
-    CHECK(script.add(100, 2, 0) == PartStatus::incomplete);
-    CHECK(script.add(100, 2, 0) == PartStatus::duplicate);
-    CHECK(script.add(100, 2, 1, 5) == PartStatus::complete);
-    CHECK(script.add(100, 2, 1, 5) == PartStatus::duplicate);
-    CHECK(script.add(100, 2, 0) == PartStatus::duplicate);
+    PartSequence script;
+    CHECK(script.add_part(100, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(100, 2, 0) == PartStatus::duplicate);
+    CHECK(script.add_part(100, 2, 1, 5) == PartStatus::complete);
+    CHECK(script.add_part(100, 2, 1, 5) == PartStatus::duplicate);
+    CHECK(script.add_part(100, 2, 0) == PartStatus::duplicate);
     CHECK(script.parts.lost().empty());
 }
 
@@ -137,79 +139,80 @@ TEST_CASE("a part that contradicts the earlier ones replaces them") {
     const Row rows[] = {{"parts", 4, 0, 900, 0}, {"crc", 3, 0, 900, 1}, {"size", 3, 2, 11, 0}};
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        Script script;
-        CHECK(script.add(100, 3, 1) == PartStatus::incomplete);
-        CHECK(script.add(100, 3, 2, 10) == PartStatus::incomplete);
-        CHECK(script.add(100, row.num_parts, row.part, row.size, row.crc) ==
+        PartSequence script;
+        CHECK(script.add_part(100, 3, 1) == PartStatus::incomplete);
+        CHECK(script.add_part(100, 3, 2, 10) == PartStatus::incomplete);
+        CHECK(script.add_part(100, row.num_parts, row.part, row.size, row.crc) ==
               PartStatus::inconsistent);
         REQUIRE(script.parts.lost().size() == 1);
         CHECK(script.parts.lost()[0].num_parts == 3);
         CHECK(script.parts.lost()[0].num_received == 2);
-        CHECK(script.add(100, row.num_parts, row.part, row.size, row.crc) == PartStatus::duplicate);
+        CHECK(script.add_part(100, row.num_parts, row.part, row.size, row.crc) ==
+              PartStatus::duplicate);
     }
 }
 
 TEST_CASE("a delta in one part contradicts parts of its tick, and is taken") {
-    Script script;
-    CHECK(script.add(98, 1, 0, 10) == PartStatus::complete);
+    PartSequence script;
+    CHECK(script.add_part(98, 1, 0, 10) == PartStatus::complete);
     CHECK_FALSE(script.parts.assembled().contradicts_earlier_parts);
-    CHECK(script.add(100, 3, 1) == PartStatus::incomplete);
-    CHECK(script.add(102, 1, 0, 10) == PartStatus::complete);
+    CHECK(script.add_part(100, 3, 1) == PartStatus::incomplete);
+    CHECK(script.add_part(102, 1, 0, 10) == PartStatus::complete);
     CHECK_FALSE(script.parts.assembled().contradicts_earlier_parts);
-    CHECK(script.add(100, 1, 0, 10) == PartStatus::complete);
+    CHECK(script.add_part(100, 1, 0, 10) == PartStatus::complete);
     CHECK(script.parts.assembled().contradicts_earlier_parts);
     CHECK(script.parts.assembled().body.size() == 10);
     REQUIRE(script.parts.lost().size() == 1);
     CHECK(script.parts.lost()[0].num_parts == 3);
-    CHECK(script.add(104, 2, 0) == PartStatus::incomplete);
-    CHECK(script.add(104, 2, 1, 10) == PartStatus::complete);
+    CHECK(script.add_part(104, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(104, 2, 1, 10) == PartStatus::complete);
     CHECK_FALSE(script.parts.assembled().contradicts_earlier_parts);
 }
 
 TEST_CASE("ticks are abandoned when they are too old or too many") {
-    Script script;
-    CHECK(script.add(100, 3, 0) == PartStatus::incomplete);
-    CHECK(script.add(100 + kMaxPartAge, 1, 0, 5) == PartStatus::complete);
+    PartSequence script;
+    CHECK(script.add_part(100, 3, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(100 + kMaxPartAge, 1, 0, 5) == PartStatus::complete);
     CHECK(script.parts.lost().empty());
-    CHECK(script.add(101 + kMaxPartAge, 1, 0, 5) == PartStatus::complete);
+    CHECK(script.add_part(101 + kMaxPartAge, 1, 0, 5) == PartStatus::complete);
     REQUIRE(script.parts.lost().size() == 1);
     CHECK(script.parts.lost()[0].tick == 100);
     CHECK(script.parts.lost()[0].num_received == 1);
-    CHECK(script.add(100, 3, 1) == PartStatus::too_old);
+    CHECK(script.add_part(100, 3, 1) == PartStatus::too_old);
     CHECK(script.parts.lost().empty());
 
     for (Tick tick = 0; tick < static_cast<Tick>(kMaxOpenTicks); ++tick) {
-        CHECK(script.add(127 + tick, 2, 0) == PartStatus::incomplete);
+        CHECK(script.add_part(127 + tick, 2, 0) == PartStatus::incomplete);
     }
-    CHECK(script.add(126, 2, 0) == PartStatus::too_old);
-    CHECK(script.add(140, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(126, 2, 0) == PartStatus::too_old);
+    CHECK(script.add_part(140, 2, 0) == PartStatus::incomplete);
     REQUIRE(script.parts.lost().size() == 1);
     CHECK(script.parts.lost()[0].tick == 127);
     CHECK(script.parts.reset().size() == kMaxOpenTicks);
     CHECK(script.parts.reset().empty());
-    CHECK(script.add(1, 1, 0, 5) == PartStatus::complete);
+    CHECK(script.add_part(1, 1, 0, 5) == PartStatus::complete);
 }
 
 TEST_CASE("extreme ticks cause no overflow") {
     constexpr Tick kLow = std::numeric_limits<Tick>::min();
     constexpr Tick kHigh = std::numeric_limits<Tick>::max();
-    Script script;
-    CHECK(script.add(kLow, 2, 0) == PartStatus::incomplete);
-    CHECK(script.add(-5, 2, 0) == PartStatus::incomplete);
-    CHECK(script.add(kHigh, 2, 0) == PartStatus::incomplete);
+    PartSequence script;
+    CHECK(script.add_part(kLow, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(-5, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(kHigh, 2, 0) == PartStatus::incomplete);
     CHECK(script.parts.lost().size() == 1);
-    CHECK(script.add(kLow, 2, 1) == PartStatus::too_old);
-    CHECK(script.add(kHigh, 2, 1) == PartStatus::complete);
+    CHECK(script.add_part(kLow, 2, 1) == PartStatus::too_old);
+    CHECK(script.add_part(kHigh, 2, 1) == PartStatus::complete);
 }
 
 TEST_CASE("the parts of incomplete ticks give another assembler the same state") {
-    Script script;
-    CHECK(script.add(8, 2, 0) == PartStatus::incomplete);
-    CHECK(script.add(8, 2, 1, 3) == PartStatus::complete);
-    CHECK(script.add(10, 3, 2, 5, 77) == PartStatus::incomplete);
-    CHECK(script.add(10, 3, 0, kMaxPartSize, 77) == PartStatus::incomplete);
-    CHECK(script.add(12, 2, 1, 0) == PartStatus::incomplete);
-    Script other;
+    PartSequence script;
+    CHECK(script.add_part(8, 2, 0) == PartStatus::incomplete);
+    CHECK(script.add_part(8, 2, 1, 3) == PartStatus::complete);
+    CHECK(script.add_part(10, 3, 2, 5, 77) == PartStatus::incomplete);
+    CHECK(script.add_part(10, 3, 0, kMaxPartSize, 77) == PartStatus::incomplete);
+    CHECK(script.add_part(12, 2, 1, 0) == PartStatus::incomplete);
+    PartSequence other;
     std::size_t count = 0;
     script.parts.for_each_part_of_incomplete_tick([&](const Part& part) {
         CHECK(part.tick != 8);
@@ -217,8 +220,8 @@ TEST_CASE("the parts of incomplete ticks give another assembler the same state")
         ++count;
     });
     CHECK(count == 3);
-    CHECK(other.add(10, 3, 1, kMaxPartSize, 77) == PartStatus::complete);
+    CHECK(other.add_part(10, 3, 1, kMaxPartSize, 77) == PartStatus::complete);
     CHECK(other.parts.assembled().body.size() == 2 * kMaxPartSize + 5);
-    CHECK(other.add(12, 2, 0) == PartStatus::complete);
+    CHECK(other.add_part(12, 2, 0) == PartStatus::complete);
     CHECK(other.parts.assembled().body.size() == kMaxPartSize);
 }

@@ -11,7 +11,7 @@ using namespace tw::snapshot;
 namespace {
 
 /// Returns a snapshot of one type with the ids 2, 4, 6 ... and 0, 1, 2 ... ints.
-Snapshot even(std::size_t count) {
+Snapshot snapshot_with_even_ids(std::size_t count) {
     Snapshot snapshot;
     for (std::size_t i = 0; i < count; ++i) {
         snapshot.append({.type = 1, .id = static_cast<std::uint16_t>(2 * i + 2)},
@@ -24,7 +24,7 @@ Snapshot even(std::size_t count) {
 
 TEST_CASE("find() and lower_bound() work in snapshots of any size") {
     for (std::size_t size = 0; size < 20; ++size) {
-        const Snapshot snapshot = even(size);
+        const Snapshot snapshot = snapshot_with_even_ids(size);
         for (std::uint16_t id = 0; id < 45; ++id) {
             CAPTURE(size);
             CAPTURE(id);
@@ -43,7 +43,7 @@ TEST_CASE("find() and lower_bound() work in snapshots of any size") {
 }
 
 TEST_CASE("a snapshot that is written in sequences equals one that is appended item by item") {
-    const Snapshot base = even(9);
+    const Snapshot base = snapshot_with_even_ids(9);
     for (std::size_t first = 0; first <= 9; ++first) {
         for (std::size_t last = first; last <= 9; ++last) {
             CAPTURE(first);

@@ -15,7 +15,7 @@
 #endif
 #endif
 
-// In a file of its own: if these were inlined, GCC would warn of mismatched pairs of new and free.
+// These operators have their own file: if inlined, GCC would warn of mismatched new and free.
 
 namespace {
 
@@ -38,7 +38,7 @@ std::uint64_t tw::test::peak_bytes() noexcept {
     return peak.load();
 }
 
-void tw::test::forget_peak() noexcept {
+void tw::test::reset_peak_bytes() noexcept {
     peak.store(live.load());
 }
 

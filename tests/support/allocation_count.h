@@ -11,7 +11,7 @@ std::uint64_t allocation_count() noexcept;
 std::uint64_t live_bytes() noexcept;
 /// Returns the maximum of live_bytes() since forget_peak().
 std::uint64_t peak_bytes() noexcept;
-void forget_peak() noexcept;
+void reset_peak_bytes() noexcept;
 
 /// Lets `more` allocations succeed and makes the next one fail, in any thread. Negative: none fails.
 void fail_allocation_after(std::int64_t more) noexcept;

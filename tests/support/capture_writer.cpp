@@ -37,8 +37,8 @@ CaptureBytes& CaptureBytes::raw(std::span<const std::byte> bytes) {
     return *this;
 }
 
-FrameBytes udp(std::span<const std::byte> payload, std::optional<std::uint32_t> length,
-               std::uint32_t checksum) {
+FrameBytes udp_segment(std::span<const std::byte> payload, std::optional<std::uint32_t> length,
+                       std::uint32_t checksum) {
     constexpr std::size_t kHeader = 8;
     return CaptureBytes{}
         .be16(1000)
@@ -49,8 +49,8 @@ FrameBytes udp(std::span<const std::byte> payload, std::optional<std::uint32_t> 
         .bytes();
 }
 
-FrameBytes ipv4(std::span<const std::byte> segment, std::size_t option_bytes,
-                std::uint32_t fragment, std::uint32_t protocol) {
+FrameBytes ipv4_packet(std::span<const std::byte> segment, std::size_t option_bytes,
+                       std::uint32_t fragment, std::uint32_t protocol) {
     const std::size_t header = 20 + option_bytes;
     return CaptureBytes{}
         .u8(static_cast<std::uint32_t>(0x40 | header / 4))
@@ -68,7 +68,8 @@ FrameBytes ipv4(std::span<const std::byte> segment, std::size_t option_bytes,
         .bytes();
 }
 
-FrameBytes ipv6(std::span<const std::byte> segment, const std::vector<std::uint32_t>& extensions) {
+FrameBytes ipv6_packet(std::span<const std::byte> segment,
+                       const std::vector<std::uint32_t>& extensions) {
     constexpr std::uint32_t kIpProtocolUdp = 17;
     const auto next_after = [&](std::size_t index) {
         return index < extensions.size() ? extensions[index] : kIpProtocolUdp;

@@ -39,15 +39,16 @@ using FrameBytes = std::vector<std::byte>;
 
 /// Returns a UDP segment from port 1000 to 8303. `length`: a wrong size for its header. Without a
 /// checksum, it is 0.
-[[nodiscard]] FrameBytes udp(std::span<const std::byte> payload,
-                             std::optional<std::uint32_t> length = std::nullopt,
-                             std::uint32_t checksum = 0);
+[[nodiscard]] FrameBytes udp_segment(std::span<const std::byte> payload,
+                                     std::optional<std::uint32_t> length = std::nullopt,
+                                     std::uint32_t checksum = 0);
 /// Returns an IPv4 packet from 10.0.0.1 to 10.0.0.2. `fragment`: flags and offset as on the wire.
-[[nodiscard]] FrameBytes ipv4(std::span<const std::byte> segment, std::size_t option_bytes = 0,
-                              std::uint32_t fragment = 0, std::uint32_t protocol = 17);
+[[nodiscard]] FrameBytes ipv4_packet(std::span<const std::byte> segment,
+                                     std::size_t option_bytes = 0, std::uint32_t fragment = 0,
+                                     std::uint32_t protocol = 17);
 /// Returns an IPv6 packet from fd00::1 to fd00::2, with these extension headers of 8 bytes each.
-[[nodiscard]] FrameBytes ipv6(std::span<const std::byte> segment,
-                              const std::vector<std::uint32_t>& extensions = {});
+[[nodiscard]] FrameBytes ipv6_packet(std::span<const std::byte> segment,
+                                     const std::vector<std::uint32_t>& extensions = {});
 
 struct PcapForm {
     bool big_endian = false;

@@ -1,10 +1,10 @@
 // A library for LD_PRELOAD that makes one call in twscope fail: the N-th call of a function, in the
 // relay's or the observer's process.
 //
-// TW_FAULT=relay:send:3    the process (relay, observer), the function's kind (see kKinds), the
-// number from 1; 0: no call fails, calls are only counted TW_FAULT_COUNTS=FILE     the file for the
-// counts: a 64-bit number for each kind, in the order of the table, then one that is 1 once the
-// call has failed
+// TW_FAULT=relay:send:3: the process (relay, observer), the function's kind (see kKinds), and the
+// number N from 1. With 0, no call fails, and calls are only counted.
+// TW_FAULT_COUNTS=FILE: the file for the counts. It gets a 64-bit number for each kind, in the order
+// of the table, then a number that is 1 after the call has failed.
 //
 // Only calls through the dynamic linker are counted, from main() on; calls within the C library are
 // not. Calls fail only in ways that are possible: writing to an eventfd succeeds, and fcntl() fails
@@ -44,7 +44,7 @@ void* __libc_memalign(std::size_t a, std::size_t s);
 
 namespace {
 
-struct Kind {
+struct FunctionKind {
     const char* name;
     int error; ///< the error of a failed call
 };
@@ -65,7 +65,7 @@ enum KindId : std::size_t {
     num_kinds
 };
 
-constexpr std::array<Kind, KindId::num_kinds> kKinds{{
+constexpr std::array<FunctionKind, KindId::num_kinds> kKinds{{
     {"malloc", ENOMEM}, // also calloc, realloc, aligned_alloc and operator new
     {"write", EIO},     // also writev
     {"send", ENOBUFS},  // also sendto, sendmsg, sendmmsg
@@ -81,16 +81,16 @@ constexpr std::array<Kind, KindId::num_kinds> kKinds{{
 }};
 
 /// The counts of calls, in memory shared with the test if it asked for that.
-struct Counts {
+struct CallCounts {
     std::array<std::atomic<std::uint64_t>, KindId::num_kinds> calls;
     std::atomic<std::uint64_t> failed;
 };
 
-Counts own_counts;             // NOLINT: one for the process
-std::atomic<Counts*> counts{}; // NOLINT: null while this process is not the one that is meant
-std::size_t failing = KindId::num_kinds;         // NOLINT: set before `counts`
-std::uint64_t failing_call = 0;                  // NOLINT
-std::atomic<bool> in_main{false};                // NOLINT
+CallCounts own_counts;                   // NOLINT: one for the process
+std::atomic<CallCounts*> counts{};       // NOLINT: null in processes that TW_FAULT does not name
+std::size_t failing = KindId::num_kinds; // NOLINT: set before `counts`
+std::uint64_t failing_call = 0;          // NOLINT
+std::atomic<bool> in_main{false};        // NOLINT
 int (*real_main)(int, char**, char**) = nullptr; // NOLINT
 
 std::array<std::atomic<bool>, 256> eventfds{}; // NOLINT
@@ -106,8 +106,8 @@ bool is_of_libseccomp(const void* caller) {
 }
 
 /// Whether this call is the one that must fail.
-bool fails(KindId kind, const void* caller = nullptr) {
-    Counts* const here = counts.load(std::memory_order_acquire);
+bool must_fail(KindId kind, const void* caller = nullptr) {
+    CallCounts* const here = counts.load(std::memory_order_acquire);
     if (here == nullptr || !in_main) {
         return false;
     }
@@ -138,15 +138,15 @@ const char* role_of_process() {
 }
 
 template <typename Function>
-Function real(const char* name) {
+Function next_function(const char* name) {
     return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
 /// Calls the C library's function that kFunction replaces, or returns -1 if this call must fail.
 template <auto kFunction, typename... Args>
-auto call(KindId kind, const char* name, Args... args) {
-    static const auto next = real<decltype(kFunction)>(name);
-    return fails(kind) ? decltype(next(args...)){-1} : next(args...);
+auto call_or_fail(KindId kind, const char* name, Args... args) {
+    static const auto next = next_function<decltype(kFunction)>(name);
+    return must_fail(kind) ? decltype(next(args...)){-1} : next(args...);
 }
 
 __attribute__((constructor)) void begin() {
@@ -168,30 +168,31 @@ __attribute__((constructor)) void begin() {
         }
     }
     failing_call = number;
-    Counts* seen = &own_counts;
+    CallCounts* seen = &own_counts;
     // NOLINTNEXTLINE(concurrency-mt-unsafe): as above
     if (const char* const path = std::getenv("TW_FAULT_COUNTS")) {
         const int file = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDWR));
         // NOLINTNEXTLINE(performance-no-int-to-ptr): mmap itself is one of those that may fail
         void* const memory = reinterpret_cast<void*>(::syscall(
-            SYS_mmap, nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+            SYS_mmap, nullptr, sizeof(CallCounts), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
         ::close(file);
-        seen = memory == MAP_FAILED ? seen : static_cast<Counts*>(memory);
+        seen = memory == MAP_FAILED ? seen : static_cast<CallCounts*>(memory);
     }
     counts.store(seen, std::memory_order_release);
 }
 
 } // namespace
 
-// The C library's functions, of which one call fails.
+// Replacements of the C library's functions. One call of them fails.
 extern "C" {
 
 /// The C library's start function, replaced to know when main begins.
 // NOLINTNEXTLINE(readability-identifier-naming): the C library's name
 int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, void (*init)(),
                       void (*fini)(), void (*loader)(), void* stack) {
-    static const auto next = real<int (*)(int (*)(int, char**, char**), int, char**, void (*)(),
-                                          void (*)(), void (*)(), void*)>("__libc_start_main");
+    static const auto next =
+        next_function<int (*)(int (*)(int, char**, char**), int, char**, void (*)(), void (*)(),
+                              void (*)(), void*)>("__libc_start_main");
     real_main = main;
     const auto begin_main = [](int count, char** arguments, char** environment) {
         in_main = true;
@@ -201,70 +202,73 @@ int __libc_start_main(int (*main)(int, char**, char**), int argc, char** argv, v
 }
 
 void* malloc(std::size_t size) {
-    return fails(KindId::memory, __builtin_return_address(0)) ? nullptr : __libc_malloc(size);
+    return must_fail(KindId::memory, __builtin_return_address(0)) ? nullptr : __libc_malloc(size);
 }
 
 void* calloc(std::size_t count, std::size_t size) {
-    return fails(KindId::memory, __builtin_return_address(0)) ? nullptr
-                                                              : __libc_calloc(count, size);
+    return must_fail(KindId::memory, __builtin_return_address(0)) ? nullptr
+                                                                  : __libc_calloc(count, size);
 }
 
 void* realloc(void* old, std::size_t size) {
-    return fails(KindId::memory, __builtin_return_address(0)) ? nullptr : __libc_realloc(old, size);
+    return must_fail(KindId::memory, __builtin_return_address(0)) ? nullptr
+                                                                  : __libc_realloc(old, size);
 }
 
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
-    return fails(KindId::memory, __builtin_return_address(0)) ? nullptr
-                                                              : __libc_memalign(alignment, size);
+    return must_fail(KindId::memory, __builtin_return_address(0))
+               ? nullptr
+               : __libc_memalign(alignment, size);
 }
 
 ssize_t write(int file, const void* data, std::size_t size) {
-    static const auto next = real<decltype(&::write)>("write");
-    return !is_eventfd(file) && fails(KindId::writing) ? -1 : next(file, data, size);
+    static const auto next = next_function<decltype(&::write)>("write");
+    return !is_eventfd(file) && must_fail(KindId::writing) ? -1 : next(file, data, size);
 }
 
 ssize_t writev(int file, const iovec* parts, int count) {
-    return call<&::writev>(KindId::writing, "writev", file, parts, count);
+    return call_or_fail<&::writev>(KindId::writing, "writev", file, parts, count);
 }
 
 ssize_t send(int socket, const void* data, std::size_t size, int flags) {
-    return call<&::send>(KindId::sending, "send", socket, data, size, flags);
+    return call_or_fail<&::send>(KindId::sending, "send", socket, data, size, flags);
 }
 
 ssize_t sendto(int socket, const void* data, std::size_t size, int flags, const sockaddr* to,
                socklen_t length) {
-    return call<&::sendto>(KindId::sending, "sendto", socket, data, size, flags, to, length);
+    return call_or_fail<&::sendto>(KindId::sending, "sendto", socket, data, size, flags, to,
+                                   length);
 }
 
 ssize_t sendmsg(int socket, const msghdr* message, int flags) {
-    return call<&::sendmsg>(KindId::sending, "sendmsg", socket, message, flags);
+    return call_or_fail<&::sendmsg>(KindId::sending, "sendmsg", socket, message, flags);
 }
 
 int sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
-    return call<&::sendmmsg>(KindId::sending, "sendmmsg", socket, messages, count, flags);
+    return call_or_fail<&::sendmmsg>(KindId::sending, "sendmmsg", socket, messages, count, flags);
 }
 
 ssize_t recv(int socket, void* data, std::size_t size, int flags) {
-    return call<&::recv>(KindId::receiving, "recv", socket, data, size, flags);
+    return call_or_fail<&::recv>(KindId::receiving, "recv", socket, data, size, flags);
 }
 
 ssize_t recvfrom(int socket, void* data, std::size_t size, int flags, sockaddr* from,
                  socklen_t* length) {
-    return call<&::recvfrom>(KindId::receiving, "recvfrom", socket, data, size, flags, from,
-                             length);
+    return call_or_fail<&::recvfrom>(KindId::receiving, "recvfrom", socket, data, size, flags, from,
+                                     length);
 }
 
 ssize_t recvmsg(int socket, msghdr* message, int flags) {
-    return call<&::recvmsg>(KindId::receiving, "recvmsg", socket, message, flags);
+    return call_or_fail<&::recvmsg>(KindId::receiving, "recvmsg", socket, message, flags);
 }
 
 int recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags, timespec* timeout) {
-    return call<&::recvmmsg>(KindId::receiving, "recvmmsg", socket, messages, count, flags,
-                             timeout);
+    return call_or_fail<&::recvmmsg>(KindId::receiving, "recvmmsg", socket, messages, count, flags,
+                                     timeout);
 }
 
 int bind(int socket, const sockaddr* address, socklen_t length) noexcept {
-    return call<&::bind>(KindId::binding, "bind", socket, address, length);
+    return call_or_fail<&::bind>(KindId::binding, "bind", socket, address, length);
 }
 
 int open(const char* path, int flags, ...) {
@@ -272,8 +276,8 @@ int open(const char* path, int flags, ...) {
     va_start(rest, flags);
     const auto mode = va_arg(rest, mode_t); // undefined if there is no mode, and then unused
     va_end(rest);
-    static const auto next = real<int (*)(const char*, int, mode_t)>("open");
-    return fails(KindId::opening) ? -1 : next(path, flags, mode);
+    static const auto next = next_function<int (*)(const char*, int, mode_t)>("open");
+    return must_fail(KindId::opening) ? -1 : next(path, flags, mode);
 }
 
 int openat(int folder, const char* path, int flags, ...) {
@@ -281,31 +285,33 @@ int openat(int folder, const char* path, int flags, ...) {
     va_start(rest, flags);
     const auto mode = va_arg(rest, mode_t);
     va_end(rest);
-    static const auto next = real<int (*)(int, const char*, int, mode_t)>("openat");
-    return fails(KindId::opening) ? -1 : next(folder, path, flags, mode);
+    static const auto next = next_function<int (*)(int, const char*, int, mode_t)>("openat");
+    return must_fail(KindId::opening) ? -1 : next(folder, path, flags, mode);
 }
 
 void* mmap(void* where, std::size_t size, int protection, int flags, int file,
            off_t offset) noexcept {
-    static const auto next = real<void* (*)(void*, std::size_t, int, int, int, off_t)>("mmap");
-    return fails(KindId::mapping) ? MAP_FAILED : next(where, size, protection, flags, file, offset);
+    static const auto next =
+        next_function<void* (*)(void*, std::size_t, int, int, int, off_t)>("mmap");
+    return must_fail(KindId::mapping) ? MAP_FAILED
+                                      : next(where, size, protection, flags, file, offset);
 }
 
 int ftruncate(int file, off_t size) noexcept {
-    return call<&::ftruncate>(KindId::mapping, "ftruncate", file, size);
+    return call_or_fail<&::ftruncate>(KindId::mapping, "ftruncate", file, size);
 }
 
 int socket(int domain, int type, int protocol) noexcept {
-    return call<&::socket>(KindId::sockets, "socket", domain, type, protocol);
+    return call_or_fail<&::socket>(KindId::sockets, "socket", domain, type, protocol);
 }
 
 int socketpair(int domain, int type, int protocol, int* ends) noexcept {
-    return call<&::socketpair>(KindId::sockets, "socketpair", domain, type, protocol, ends);
+    return call_or_fail<&::socketpair>(KindId::sockets, "socketpair", domain, type, protocol, ends);
 }
 
 int eventfd(unsigned value, int flags) noexcept {
-    static const auto next = real<int (*)(unsigned, int)>("eventfd");
-    const int file = fails(KindId::sockets) ? -1 : next(value, flags);
+    static const auto next = next_function<int (*)(unsigned, int)>("eventfd");
+    const int file = must_fail(KindId::sockets) ? -1 : next(value, flags);
     if (file >= 0 && static_cast<std::size_t>(file) < eventfds.size()) {
         eventfds[static_cast<std::size_t>(file)] = true;
     }
@@ -313,7 +319,7 @@ int eventfd(unsigned value, int flags) noexcept {
 }
 
 int close(int file) {
-    static const auto next = real<int (*)(int)>("close");
+    static const auto next = next_function<int (*)(int)>("close");
     if (is_eventfd(file)) {
         eventfds[static_cast<std::size_t>(file)] = false;
     }
@@ -321,23 +327,23 @@ int close(int file) {
 }
 
 int timerfd_create(clockid_t clock, int flags) noexcept {
-    return call<&::timerfd_create>(KindId::sockets, "timerfd_create", clock, flags);
+    return call_or_fail<&::timerfd_create>(KindId::sockets, "timerfd_create", clock, flags);
 }
 
 int memfd_create(const char* name, unsigned flags) noexcept {
-    return call<&::memfd_create>(KindId::sockets, "memfd_create", name, flags);
+    return call_or_fail<&::memfd_create>(KindId::sockets, "memfd_create", name, flags);
 }
 
 int epoll_create1(int flags) noexcept {
-    return call<&::epoll_create1>(KindId::polling, "epoll_create1", flags);
+    return call_or_fail<&::epoll_create1>(KindId::polling, "epoll_create1", flags);
 }
 
 int epoll_ctl(int set, int operation, int file, epoll_event* event) noexcept {
-    return call<&::epoll_ctl>(KindId::polling, "epoll_ctl", set, operation, file, event);
+    return call_or_fail<&::epoll_ctl>(KindId::polling, "epoll_ctl", set, operation, file, event);
 }
 
 int dup(int file) noexcept {
-    return call<&::dup>(KindId::duplicates, "dup", file);
+    return call_or_fail<&::dup>(KindId::duplicates, "dup", file);
 }
 
 int fcntl(int file, int command, ...) {
@@ -345,19 +351,19 @@ int fcntl(int file, int command, ...) {
     va_start(rest, command);
     void* const argument = va_arg(rest, void*);
     va_end(rest);
-    static const auto next = real<int (*)(int, int, ...)>("fcntl");
+    static const auto next = next_function<int (*)(int, int, ...)>("fcntl");
     const bool makes_one = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
-    return makes_one && fails(KindId::duplicates) ? -1 : next(file, command, argument);
+    return makes_one && must_fail(KindId::duplicates) ? -1 : next(file, command, argument);
 }
 
 int posix_spawn(pid_t* id, const char* path, const posix_spawn_file_actions_t* files,
                 const posix_spawnattr_t* attributes, char* const* arguments,
                 char* const* environment) {
     static const auto next =
-        real<int (*)(pid_t*, const char*, const posix_spawn_file_actions_t*,
-                     const posix_spawnattr_t*, char* const*, char* const*)>("posix_spawn");
-    return fails(KindId::processes) ? kKinds[KindId::processes].error
-                                    : next(id, path, files, attributes, arguments, environment);
+        next_function<int (*)(pid_t*, const char*, const posix_spawn_file_actions_t*,
+                              const posix_spawnattr_t*, char* const*, char* const*)>("posix_spawn");
+    return must_fail(KindId::processes) ? kKinds[KindId::processes].error
+                                        : next(id, path, files, attributes, arguments, environment);
 }
 
 long syscall(long number, ...) noexcept {
@@ -368,18 +374,19 @@ long syscall(long number, ...) noexcept {
         argument = va_arg(rest, long);
     }
     va_end(rest);
-    static const auto next = real<long (*)(long, ...)>("syscall");
-    return fails(KindId::processes) ? -1
-                                    : next(number, arguments[0], arguments[1], arguments[2],
-                                           arguments[3], arguments[4], arguments[5]);
+    static const auto next = next_function<long (*)(long, ...)>("syscall");
+    return must_fail(KindId::processes) ? -1
+                                        : next(number, arguments[0], arguments[1], arguments[2],
+                                               arguments[3], arguments[4], arguments[5]);
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*begin)(void*),
                    void* argument) noexcept {
     static const auto next =
-        real<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
-    return fails(KindId::threads) ? kKinds[KindId::threads].error
-                                  : next(thread, attributes, begin, argument);
+        next_function<int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>(
+            "pthread_create");
+    return must_fail(KindId::threads) ? kKinds[KindId::threads].error
+                                      : next(thread, attributes, begin, argument);
 }
 
 } // extern "C"

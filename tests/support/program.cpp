@@ -62,11 +62,11 @@ Program::~Program() {
     }
 }
 
-void Program::signal(int number) const {
+void Program::send_signal(int number) const {
     ::kill(pid_, number);
 }
 
-bool Program::ended() const {
+bool Program::has_ended() const {
     siginfo_t info{};
     ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
     return info.si_pid == pid_;
@@ -115,7 +115,7 @@ std::size_t count_of(std::string_view text, std::string_view part) {
     return count;
 }
 
-bool within(std::chrono::seconds deadline, const std::function<bool()>& condition) {
+bool becomes_true_within(std::chrono::seconds deadline, const std::function<bool()>& condition) {
     const auto end = std::chrono::steady_clock::now() + deadline;
     while (!condition()) {
         if (std::chrono::steady_clock::now() > end) {

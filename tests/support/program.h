@@ -30,9 +30,9 @@ class Program {
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
 
-    void signal(int number) const;
+    void send_signal(int number) const;
     /// Whether the program has ended; finish() returns how.
-    [[nodiscard]] bool ended() const;
+    [[nodiscard]] bool has_ended() const;
     [[nodiscard]] std::string err() const;
     /// Waits until the program ends.
     [[nodiscard]] ProgramResult finish();
@@ -56,7 +56,8 @@ void write_text(const std::string& path, const std::string& text);
 
 /// Checks `condition` repeatedly until it is true or the deadline passes. Returns whether it is
 /// true.
-[[nodiscard]] bool within(std::chrono::seconds deadline, const std::function<bool()>& condition);
+[[nodiscard]] bool becomes_true_within(std::chrono::seconds deadline,
+                                       const std::function<bool()>& condition);
 
 /// An empty folder, which the destructor removes.
 class TemporaryFolder {

@@ -24,7 +24,7 @@ std::size_t size_of(snapshot::ItemKey key) {
 
 } // namespace
 
-snapshot::ItemKey RandomWorld::any_key() {
+snapshot::ItemKey RandomWorld::random_key() {
     constexpr std::size_t kIds = 400;
     constexpr std::uint16_t kAgreedTypes = 20;
     const auto number = [this](std::size_t first, std::size_t count) {
@@ -44,7 +44,7 @@ snapshot::ItemKey RandomWorld::any_key() {
     }
 }
 
-std::int32_t RandomWorld::any_value() {
+std::int32_t RandomWorld::random_value() {
     constexpr std::size_t kSmall = 2000;
     constexpr std::size_t kHalf = std::size_t{1} << 16U;
     if (choose_(4) != 0) {
@@ -53,8 +53,8 @@ std::int32_t RandomWorld::any_value() {
     return static_cast<std::int32_t>(choose_(kHalf) << 16U | choose_(kHalf));
 }
 
-void RandomWorld::change_one() {
-    const snapshot::ItemKey key = any_key();
+void RandomWorld::change_one_item() {
+    const snapshot::ItemKey key = random_key();
     const auto there = items_.find(key);
     if (there == items_.end()) {
         const std::size_t size = size_of(key);
@@ -63,7 +63,7 @@ void RandomWorld::change_one() {
         }
         std::vector<std::int32_t> data(size);
         for (std::int32_t& value : data) {
-            value = any_value();
+            value = random_value();
         }
         num_ints_ += size;
         items_.emplace(key, std::move(data));
@@ -71,21 +71,21 @@ void RandomWorld::change_one() {
         num_ints_ -= there->second.size();
         items_.erase(there);
     } else if (!there->second.empty()) {
-        there->second[choose_(there->second.size())] = any_value();
+        there->second[choose_(there->second.size())] = random_value();
     }
 }
 
 void RandomWorld::step() {
     constexpr std::array<std::size_t, 8> kChanges{0, 1, 2, 5, 10, 20, 60, 900};
     for (std::size_t left = kChanges.at(choose_(choose_(4) == 0 ? 8 : 6)); left > 0; --left) {
-        change_one();
+        change_one_item();
     }
     // Changes existing items.
     for (std::size_t left = items_.empty() ? 0 : choose_(12); left > 0; --left) {
         const auto at =
             std::next(items_.begin(), static_cast<std::ptrdiff_t>(choose_(items_.size())));
         if (!at->second.empty()) {
-            at->second[choose_(at->second.size())] = any_value();
+            at->second[choose_(at->second.size())] = random_value();
         }
     }
 }

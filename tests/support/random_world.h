@@ -26,9 +26,9 @@ class RandomWorld {
     /// The limit of ints: more would not fit into 64 parts if each int takes five bytes.
     static constexpr std::size_t kMaxInts = 8000;
 
-    [[nodiscard]] snapshot::ItemKey any_key();
-    [[nodiscard]] std::int32_t any_value();
-    void change_one();
+    [[nodiscard]] snapshot::ItemKey random_key();
+    [[nodiscard]] std::int32_t random_value();
+    void change_one_item();
 
     Choose choose_;
     Items items_;

@@ -81,7 +81,8 @@ std::string line_of(const record::ImpairmentRecord& record) {
     return "impairment " + std::string{record.settings};
 }
 
-void show(std::span<const std::byte> bytes, wire::Secrecy secrecy, std::string& shown) {
+void append_shown_bytes(std::span<const std::byte> bytes, wire::Secrecy secrecy,
+                        std::string& shown) {
     if (secrecy == wire::Secrecy::open) {
         std::ranges::transform(bytes, std::back_inserter(shown),
                                [](std::byte byte) { return static_cast<char>(byte); });
@@ -95,12 +96,12 @@ void RecordLog::on_record(const record::Record& record) {
     if (const auto* const* summary = std::get_if<const record::SummaryRecord*>(&record)) {
         summaries_.push_back(*(*summary)->stats);
     } else if (const auto* const* message = std::get_if<const record::MessageRecord*>(&record)) {
-        show((*message)->raw, (*message)->secrecy, shown_);
+        append_shown_bytes((*message)->raw, (*message)->secrecy, shown_);
         for (const wire::FieldValue& value : (*message)->values) {
-            show(value.bytes, value.secrecy, shown_);
+            append_shown_bytes(value.bytes, value.secrecy, shown_);
         }
     } else if (const auto* const* finding = std::get_if<const record::FindingRecord*>(&record)) {
-        show((*finding)->bytes, (*finding)->secrecy, shown_);
+        append_shown_bytes((*finding)->bytes, (*finding)->secrecy, shown_);
     }
 }
 

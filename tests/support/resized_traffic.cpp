@@ -16,7 +16,7 @@ using snapshot::Tick;
 namespace {
 
 /// Returns a hash of some numbers, the same on every machine.
-std::uint32_t mixed(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
+std::uint32_t mix_hash(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
     std::uint32_t value = 0x9E3779B9U; // the golden ratio, as in boost::hash_combine
     for (const std::uint32_t each : {a, b, c, d}) {
         value ^= each + 0x9E3779B9U + (value << 6U) + (value >> 2U);
@@ -36,20 +36,20 @@ std::int32_t added_int(AddedInts kind, ItemKey key, std::size_t index, Tick tick
     case AddedInts::item_id:
         return key.id;
     case AddedInts::arbitrary:
-        return static_cast<std::int32_t>(mixed(key.type, key.id, place, 0));
+        return static_cast<std::int32_t>(mix_hash(key.type, key.id, place, 0));
     case AddedInts::tick:
         return tick;
     case AddedInts::flickering:
         return static_cast<std::int32_t>(
-            mixed(key.type, key.id, place, static_cast<std::uint32_t>(tick)));
+            mix_hash(key.type, key.id, place, static_cast<std::uint32_t>(tick)));
     }
     return 0;
 }
 
 } // namespace
 
-std::vector<std::int32_t> resized(ItemKey key, std::vector<std::int32_t> data, Tick tick,
-                                  const ModSizes& mod) {
+std::vector<std::int32_t> resize_item(ItemKey key, std::vector<std::int32_t> data, Tick tick,
+                                      const ModSizes& mod) {
     if (mod.differs(key.type)) {
         while (data.size() < mod.sizes[key.type]) {
             data.push_back(added_int(mod.added[key.type], key, data.size(), tick));
@@ -104,9 +104,10 @@ Bytes ordered_delta(const Items& from, const Items& to, const std::vector<ItemKe
 }
 
 /// Reads a capture and collects its datagrams and snapshots.
-class ResizedTraffic::Reading final : public TypedRecordSink<Reading>, public inspect::Observer {
+class ResizedTraffic::CaptureReader final : public TypedRecordSink<CaptureReader>,
+                                            public inspect::Observer {
   public:
-    explicit Reading(ResizedTraffic& traffic) : traffic_{&traffic} {}
+    explicit CaptureReader(ResizedTraffic& traffic) : traffic_{&traffic} {}
 
     void begin(const TrafficDatagram& datagram) {
         traffic_->sent_.push_back({.datagram = datagram, .first = traffic_->snapshots_.size()});
@@ -196,7 +197,7 @@ class ResizedTraffic::Reading final : public TypedRecordSink<Reading>, public in
 };
 
 ResizedTraffic::ResizedTraffic(const std::string& capture) {
-    Reading reading{*this};
+    CaptureReader reading{*this};
     inspect::Observers observers;
     observers.add_observer(reading);
     TrafficInspector run{{.messages = false, .observers = &observers}, reading};
@@ -236,7 +237,7 @@ std::vector<TrafficDatagram> ResizedTraffic::traffic_of(const ModSizes& mod,
             const snapshot::SnapshotView view = each.items.view();
             for (std::size_t item = 0; item < view.size(); ++item) {
                 const auto [key, data] = view[item];
-                items[key] = resized(key, {data.begin(), data.end()}, each.tick, mod);
+                items[key] = resize_item(key, {data.begin(), data.end()}, each.tick, mod);
             }
             const Bytes body = ordered_delta(base == snapshot::kNoBase ? Items{} : from->second,
                                              items, each.order, mod.sizes);

@@ -67,7 +67,7 @@ class ResizedTraffic {
     [[nodiscard]] std::map<std::uint16_t, std::size_t> types_seen(std::size_t times) const;
 
   private:
-    class Reading;
+    class CaptureReader;
 
     /// A captured datagram. If `rebuilt`, its packet is without snapshots.
     struct CapturedPacket {
@@ -90,9 +90,9 @@ class ResizedTraffic {
                                   std::size_t changed);
 
 /// Returns the item as the mod's server sends it at this tick.
-[[nodiscard]] std::vector<std::int32_t> resized(snapshot::ItemKey key,
-                                                std::vector<std::int32_t> data, snapshot::Tick tick,
-                                                const ModSizes& mod);
+[[nodiscard]] std::vector<std::int32_t> resize_item(snapshot::ItemKey key,
+                                                    std::vector<std::int32_t> data,
+                                                    snapshot::Tick tick, const ModSizes& mod);
 
 /// Returns the body of the delta between two snapshots: updates in this order, then the others.
 [[nodiscard]] Bytes ordered_delta(const Items& from, const Items& to,

@@ -64,7 +64,7 @@ Piece non_vital(Bytes message) {
     return {.message = std::move(message)};
 }
 
-Piece again(Piece piece, std::uint16_t sequence) {
+Piece resend_piece(Piece piece, std::uint16_t sequence) {
     piece.vital = true;
     piece.resend = true;
     piece.sequence = sequence;
@@ -255,7 +255,7 @@ void SessionScript::snap_body(snapshot::Tick tick, snapshot::Tick base, std::int
     }
 }
 
-SessionScript playing() {
+SessionScript playing_session() {
     SessionScript script;
     script.join_ddnet();
     script.enter_game();

@@ -71,13 +71,13 @@ struct Piece {
 [[nodiscard]] Piece non_vital(const MessageBuilder& message);
 [[nodiscard]] Piece non_vital(Bytes message);
 /// Returns a chunk that was sent before, with the resend bit.
-[[nodiscard]] Piece again(Piece piece, std::uint16_t sequence);
+[[nodiscard]] Piece resend_piece(Piece piece, std::uint16_t sequence);
 
 /// Deviations of a packet from what a correct sender would send.
 struct Deviations {
     std::optional<int> ack{};            ///< offset from the correct acknowledgement
     std::optional<std::uint8_t> count{}; ///< number of chunks in the header
-    std::optional<Bytes> behind{};       ///< bytes to send instead of the token
+    std::optional<Bytes> behind{};       ///< bytes at the packet's end instead of the token
     std::uint8_t flags = 0;              ///< flags to add in the first byte
 };
 
@@ -199,6 +199,6 @@ class SessionScript {
 };
 
 /// Returns a session that plays on a DDNet server, with an empty log.
-[[nodiscard]] SessionScript playing();
+[[nodiscard]] SessionScript playing_session();
 
 } // namespace tw::test

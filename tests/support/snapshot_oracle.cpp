@@ -21,19 +21,19 @@ namespace {
 using snapshot::kNoBase;
 using snapshot::Tick;
 
-bool same(const Items& wanted, const snapshot::SnapshotView& got) {
+bool have_same_items(const Items& wanted, const snapshot::SnapshotView& got) {
     return to_snapshot(wanted).view() == got;
 }
 
 /// Compares the decoded snapshots with the expected ones.
-class Comparing final : public TypedRecordSink<Comparing> {
+class ComparingSink final : public TypedRecordSink<ComparingSink> {
   public:
-    explicit Comparing(const std::map<Tick, Items>& sent) : sent_{&sent} {}
+    explicit ComparingSink(const std::map<Tick, Items>& sent) : sent_{&sent} {}
 
     void on(const record::SnapshotRecord& seen) {
         const auto wanted = sent_->find(seen.tick);
         if (seen.rebuilt && (!rebuilt.insert(seen.tick).second || wanted == sent_->end() ||
-                             !same(wanted->second, seen.items))) {
+                             !have_same_items(wanted->second, seen.items))) {
             difference = "snapshot " + std::to_string(seen.tick) + " is not what was sent";
         }
     }
@@ -55,9 +55,9 @@ struct Slice {
 };
 
 /// The result that a receiver must have, by the rules of the protocol.
-class Expected {
+class ExpectedResult {
   public:
-    void take(const Slice& slice) {
+    void take_slice(const Slice& slice) {
         parts += slice.empty ? 0 : 1;
         const bool in_one = slice.num_parts == 1;
         const bool has_base = slice.base == kNoBase || rebuilt.contains(slice.base);
@@ -79,7 +79,7 @@ class Expected {
         }
     }
 
-    [[nodiscard]] std::size_t incomplete() const {
+    [[nodiscard]] std::size_t incomplete_count() const {
         return static_cast<std::size_t>(std::ranges::count_if(had_, [this](const auto& each) {
             return each.second.size() < num_parts_.at(each.first);
         }));
@@ -96,9 +96,9 @@ class Expected {
 };
 
 /// A server, its network, and the session that inspects the traffic.
-class WorldPlay {
+class LossySession {
   public:
-    explicit WorldPlay(const Choose& choose)
+    explicit LossySession(const Choose& choose)
         : choose_{&choose}, world_{choose}, seen_{sent_}, script_{{}, seen_} {
         script_.join_ddnet();
         script_.enter_game();
@@ -137,7 +137,7 @@ class WorldPlay {
                        .sent = sent_.size(),
                        .rebuilt = expected_.rebuilt.size(),
                        .baseless = expected_.baseless,
-                       .incomplete = expected_.incomplete(),
+                       .incomplete = expected_.incomplete_count(),
                        .repeated = expected_.repeated};
         const auto agree = [&](const char* what, std::size_t wanted, std::uint64_t got) {
             if (wanted != got && !play.difference) {
@@ -198,22 +198,22 @@ class WorldPlay {
 
     void deliver_first() {
         script_.send_datagram(wire::Direction::s2c, line_.front().bytes);
-        expected_.take(line_.front().slice);
+        expected_.take_slice(line_.front().slice);
         line_.pop_front();
     }
 
     const Choose* choose_;
     RandomWorld world_;
     std::map<Tick, Items> sent_;
-    Comparing seen_;
+    ComparingSink seen_;
     SessionScript script_;
-    Expected expected_;
+    ExpectedResult expected_;
     std::deque<Datagram> line_;
     Tick tick_ = 100;
 };
 
 /// Damages bytes at random; in one of four cases not at all.
-void damage_by(const Choose& choose, Bytes& bytes) {
+void damage_randomly(const Choose& choose, Bytes& bytes) {
     for (std::size_t left = choose(4); left > 0 && !bytes.empty(); --left) {
         const std::size_t at = choose(bytes.size());
         const auto place = bytes.begin() + static_cast<std::ptrdiff_t>(at);
@@ -237,7 +237,7 @@ void damage_by(const Choose& choose, Bytes& bytes) {
     }
 }
 
-Bytes any_bytes(const Choose& choose, std::size_t most) {
+Bytes choose_bytes(const Choose& choose, std::size_t most) {
     Bytes bytes(choose(most));
     for (std::byte& byte : bytes) {
         byte = static_cast<std::byte>(choose(4) == 0 ? choose(256) : 0);
@@ -246,7 +246,7 @@ Bytes any_bytes(const Choose& choose, std::size_t most) {
 }
 
 /// Returns the plain decoder's items in the order of their keys.
-Items sorted(const bench::plain::Items& plain) {
+Items sorted_items(const bench::plain::Items& plain) {
     Items items;
     for (const auto& item : plain.items) {
         const auto begin = plain.ints.begin() + item.begin;
@@ -259,7 +259,7 @@ Items sorted(const bench::plain::Items& plain) {
 } // namespace
 
 OracleRun play_worlds(const Choose& choose, std::size_t snapshots) {
-    WorldPlay play{choose};
+    LossySession play{choose};
     for (std::size_t i = 0; i < snapshots; ++i) {
         play.step();
     }
@@ -271,11 +271,11 @@ OracleComparison compare_huffman(const Choose& choose, std::size_t rounds) {
     constexpr std::size_t kMost = 300;
     OracleComparison comparison;
     for (std::size_t i = 0; i < rounds && !comparison.difference; ++i) {
-        const Bytes text = any_bytes(choose, kMost);
+        const Bytes text = choose_bytes(choose, kMost);
         Bytes packed =
             wire::huffman_compress(text, choose(2) == 0 ? wire::HuffmanEnding::with_zero_byte
                                                         : wire::HuffmanEnding::without_zero_byte);
-        damage_by(choose, packed);
+        damage_randomly(choose, packed);
         Bytes ours(choose(kMost));
         Bytes theirs(ours.size());
         const auto size = wire::huffman_decompress(packed, ours);
@@ -303,7 +303,7 @@ OracleComparison compare_deltas(const Choose& choose, std::size_t rounds) {
         const Items from = world.items();
         world.step();
         Bytes body = delta_body(from, world.items());
-        damage_by(choose, body);
+        damage_randomly(choose, body);
         bench::plain::Session plain;
         if (!plain.decode(kBase, kNoBase, delta_body({}, from))) {
             comparison.difference = "the plain decoder does not take what is right";
@@ -323,7 +323,7 @@ OracleComparison compare_deltas(const Choose& choose, std::size_t rounds) {
                               std::string{snapshot::error_info(ours.error().code).name}
                         : "the plain decoder alone rejects") +
                 round;
-        } else if (ours && !same(sorted(*plain.find(kNext)), next.view())) {
+        } else if (ours && !have_same_items(sorted_items(*plain.find(kNext)), next.view())) {
             comparison.difference = "both take it, and differ" + round;
         }
     }

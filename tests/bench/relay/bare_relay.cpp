@@ -48,7 +48,7 @@ sockaddr_in loopback(const char* port) {
     return name;
 }
 
-std::size_t receive(int fd, bool with_names) {
+std::size_t receive_datagrams(int fd, bool with_names) {
     for (std::size_t i = 0; i < kBatch; ++i) {
         vectors[i] = {buffers[i].data(), kMaxDatagram};
         msghdr& header = messages[i].msg_hdr;
@@ -65,7 +65,7 @@ std::size_t receive(int fd, bool with_names) {
     return count > 0 ? static_cast<std::size_t>(count) : 0;
 }
 
-Session& session_of(const sockaddr_in& client, int epoll, sockaddr_in& server) {
+Session& find_or_open_session(const sockaddr_in& client, int epoll, sockaddr_in& server) {
     auto& slot = sessions[std::uint64_t{client.sin_addr.s_addr} << 16U | client.sin_port];
     if (slot == nullptr) {
         slot = std::make_unique<Session>();
@@ -80,10 +80,10 @@ Session& session_of(const sockaddr_in& client, int epoll, sockaddr_in& server) {
     return *slot;
 }
 
-void read_clients(int listen_fd, int epoll, sockaddr_in& server) {
-    const std::size_t count = receive(listen_fd, true);
+void forward_from_clients(int listen_fd, int epoll, sockaddr_in& server) {
+    const std::size_t count = receive_datagrams(listen_fd, true);
     for (std::size_t begin = 0; begin < count;) {
-        Session& session = session_of(names[begin], epoll, server);
+        Session& session = find_or_open_session(names[begin], epoll, server);
         std::size_t end = begin;
         while (end < count && names[end].sin_port == session.client.sin_port &&
                names[end].sin_addr.s_addr == session.client.sin_addr.s_addr) {
@@ -96,8 +96,8 @@ void read_clients(int listen_fd, int epoll, sockaddr_in& server) {
     }
 }
 
-void read_server(int listen_fd, Session& session) {
-    const std::size_t count = receive(session.fd, false);
+void forward_from_server(int listen_fd, Session& session) {
+    const std::size_t count = receive_datagrams(session.fd, false);
     for (std::size_t i = 0; i < count; ++i) {
         messages[i].msg_hdr.msg_name = &session.client;
         messages[i].msg_hdr.msg_namelen = sizeof session.client;
@@ -130,9 +130,9 @@ int main(int argc, char** argv) {
             auto* const session =
                 static_cast<Session*>(events[static_cast<std::size_t>(i)].data.ptr);
             if (session == nullptr) {
-                read_clients(listen_fd, epoll, server);
+                forward_from_clients(listen_fd, epoll, server);
             } else {
-                read_server(listen_fd, *session);
+                forward_from_server(listen_fd, *session);
             }
         }
     }

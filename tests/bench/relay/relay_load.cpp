@@ -64,7 +64,7 @@ struct Payload {
 };
 
 /// Buffers and headers for recvmmsg and sendmmsg.
-struct Batch {
+struct SocketBatch {
     std::array<std::array<char, kMaxDatagram>, kBatch> buffers{};
     std::array<sockaddr_in, kBatch> names{};
     std::array<iovec, kBatch> vectors{};
@@ -94,7 +94,7 @@ struct Batch {
     }
 };
 
-void echo(std::uint16_t port, const std::atomic<bool>& stopping) {
+void run_echo_server(std::uint16_t port, const std::atomic<bool>& stopping) {
     const int fd = ::socket(AF_INET, SOCK_DGRAM, 0);
     ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kSocketBuffer, sizeof kSocketBuffer);
     const timeval timeout{.tv_sec = 0, .tv_usec = 50'000};
@@ -104,7 +104,7 @@ void echo(std::uint16_t port, const std::atomic<bool>& stopping) {
         fmt::print(stderr, "relay_load: cannot bind the echo server to port {}\n", port);
         std::_Exit(2);
     }
-    auto batch = std::make_unique<Batch>();
+    auto batch = std::make_unique<SocketBatch>();
     while (!stopping) {
         const int count = batch->receive(fd, true, MSG_WAITFORONE);
         for (std::size_t i = 0; count > 0 && i < static_cast<std::size_t>(count); ++i) {
@@ -125,9 +125,9 @@ struct Client {
     std::int64_t last_heard = 0;
 };
 
-class Load {
+class LoadGenerator {
   public:
-    explicit Load(const Settings& settings)
+    explicit LoadGenerator(const Settings& settings)
         : settings_{settings}, clients_(settings.clients), epoll_{::epoll_create1(0)} {
         const std::array ports{settings.server_port, settings.target_port};
         for (std::size_t i = 0; i < clients_.size(); ++i) {
@@ -138,7 +138,7 @@ class Load {
             event.events = EPOLLIN;
             event.data.u64 = i;
             ::epoll_ctl(epoll_, EPOLL_CTL_ADD, clients_[i].fd, &event);
-            prove(clients_[i].fd);
+            prove_address(clients_[i].fd);
         }
     }
 
@@ -162,7 +162,7 @@ class Load {
         cpu_ns_ = static_cast<double>(cpu_time(settings_.pids) - cpu);
     }
 
-    void report() {
+    void print_report() {
         const double datagrams = 2.0 * static_cast<double>(received_);
         fmt::print("{{\"clients\":{},\"rate\":{},\"window\":{},\"size\":{},\"seconds\":{:.3f},"
                    "\"datagrams_per_second\":{:.0f},\"lost\":{},\"reordered\":{},"
@@ -177,7 +177,7 @@ class Load {
     }
 
   private:
-    static void prove(int fd) {
+    static void prove_address(int fd) {
         for (const std::span<const unsigned char> each :
              {std::span<const unsigned char>{kAccept}, std::span<const unsigned char>{kAccept},
               std::span<const unsigned char>{kPlay}}) {
@@ -239,7 +239,7 @@ class Load {
             }
             const auto now = now_ns();
             for (std::size_t k = 0; k < static_cast<std::size_t>(count); ++k) {
-                note(client, k, now);
+                count_answer(client, k, now);
             }
             client.last_heard = now;
             if (settings_.rate <= 0) {
@@ -249,7 +249,7 @@ class Load {
         }
     }
 
-    void note(Client& client, std::size_t k, std::int64_t now) {
+    void count_answer(Client& client, std::size_t k, std::int64_t now) {
         Payload payload{};
         std::memcpy(&payload, batch_->buffers[k].data(), sizeof payload);
         client.outstanding -= client.outstanding > 0 ? 1 : 0;
@@ -268,7 +268,7 @@ class Load {
     const Settings& settings_;
     std::vector<Client> clients_;
     int epoll_;
-    std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();
+    std::unique_ptr<SocketBatch> batch_ = std::make_unique<SocketBatch>();
     Histogram times_;
     bool measuring_ = false;
     std::int64_t measured_from_ = 0;
@@ -301,10 +301,10 @@ int main(int argc, char** argv) try {
     CLI11_PARSE(app, argc, argv);
 
     std::atomic<bool> stopping{false};
-    std::thread server{[&] { echo(settings.server_port, stopping); }};
-    Load load{settings};
+    std::thread server{[&] { run_echo_server(settings.server_port, stopping); }};
+    LoadGenerator load{settings};
     load.run();
-    load.report();
+    load.print_report();
     stopping = true;
     server.join();
     return 0;

@@ -21,29 +21,29 @@ namespace {
 using namespace tw::relay;
 
 /// Reads the copies from the rings and discards them.
-class Taker {
+class RingDrainer {
   public:
-    explicit Taker(unsigned threads) {
+    explicit RingDrainer(unsigned threads) {
         constexpr std::size_t kRingBytes = std::size_t{4} << 20U;
         for (unsigned i = 0; i < threads; ++i) {
             rings_.push_back(std::make_unique<tw::test::LocalRing>(kRingBytes));
             views_.push_back(rings_.back().get());
         }
-        thread_ = std::thread{[this] { run(); }};
+        thread_ = std::thread{[this] { discard_events(); }};
     }
 
-    ~Taker() {
+    ~RingDrainer() {
         stopping_ = true;
         thread_.join();
     }
 
-    Taker(const Taker&) = delete;
-    Taker& operator=(const Taker&) = delete;
+    RingDrainer(const RingDrainer&) = delete;
+    RingDrainer& operator=(const RingDrainer&) = delete;
 
     [[nodiscard]] std::span<Ring* const> rings() const { return views_; }
 
   private:
-    void run() {
+    void discard_events() {
         while (!stopping_) {
             std::size_t count = 0;
             for (auto& ring : rings_) {
@@ -62,7 +62,7 @@ class Taker {
 };
 
 /// Returns the signals that end the program, after blocking them, so that it can wait for them.
-sigset_t block_ends() {
+sigset_t block_end_signals() {
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
@@ -92,8 +92,8 @@ int main(int argc, char** argv) try {
         options.client_address = ClientAddressMode::loopback;
     }
     options.server.listen = {{boost::asio::ip::address_v4::loopback(), listen_port}};
-    const sigset_t ends = block_ends();
-    std::optional<Taker> taker;
+    const sigset_t ends = block_end_signals();
+    std::optional<RingDrainer> taker;
     if (observe) {
         taker.emplace(options.threads);
     }

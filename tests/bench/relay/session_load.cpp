@@ -60,7 +60,7 @@ struct Settings {
     std::vector<int> pids;
 };
 
-struct Counts {
+struct DatagramCounts {
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
     std::uint64_t snapshots = 0;
@@ -85,7 +85,7 @@ struct Server {
 };
 
 /// Buffers and headers for recvmmsg and sendmmsg.
-struct Batch {
+struct SocketBatch {
     std::array<std::array<char, kMaxDatagram>, kBatch> buffers{};
     std::array<sockaddr_in, kBatch> names{};
     std::array<iovec, kBatch> vectors{};
@@ -126,7 +126,7 @@ struct Batch {
     }
 };
 
-std::uint64_t name_key(const sockaddr_in& name) {
+std::uint64_t address_key(const sockaddr_in& name) {
     return std::uint64_t{name.sin_addr.s_addr} << 16U | name.sin_port;
 }
 
@@ -137,9 +137,9 @@ std::int64_t own_cpu_time() {
     return ns(usage.ru_utime) + ns(usage.ru_stime);
 }
 
-class Load {
+class SessionLoadGenerator {
   public:
-    Load(const Settings& settings, const std::vector<Script>& scripts)
+    SessionLoadGenerator(const Settings& settings, const std::vector<Script>& scripts)
         : settings_{settings}, sessions_(settings.sessions) {
         for (const std::uint16_t port : settings.server_ports) {
             servers_.push_back({.fd = bench::server_socket(port)});
@@ -149,7 +149,7 @@ class Load {
         for (std::size_t i = 0; i < sessions_.size(); ++i) {
             sessions_[i].script = &scripts[i % scripts.size()];
             sessions_[i].server = i % servers_.size();
-            introduce(i);
+            connect_session(i);
         }
     }
 
@@ -158,14 +158,14 @@ class Load {
         const double first =
             settings_.warm_up_speed > 0 ? settings_.warm_up_speed : settings_.speed;
         set_speed(first, begin);
-        spread(begin, settings_.join);
+        spread_next_steps(begin, settings_.join);
         play_until(begin + static_cast<std::int64_t>(settings_.warm_up * 1e9));
-        settle();
+        await_datagrams();
         if (first != settings_.speed) {
             set_speed(settings_.speed, now_ns());
-            spread(now_ns(), 0.04 / settings_.speed); // between two snapshots
+            spread_next_steps(now_ns(), 0.04 / settings_.speed); // between two snapshots
         }
-        const Counts before = total_;
+        const DatagramCounts before = total_;
         const std::uint64_t lost_before = before.sent - before.received;
         const auto cpu = bench::cpu_time(settings_.pids);
         const auto own = own_cpu_time();
@@ -176,7 +176,7 @@ class Load {
                        : measured_from + static_cast<std::int64_t>(settings_.seconds * 1e9));
         const double seconds = static_cast<double>(now_ns() - measured_from) / 1e9;
         const double own_share = static_cast<double>(own_cpu_time() - own) / 1e9 / seconds;
-        settle();
+        await_datagrams();
         const auto relay_ns = static_cast<double>(bench::cpu_time(settings_.pids) - cpu);
         const auto sent = static_cast<double>(total_.sent - before.sent);
         fmt::print(
@@ -194,20 +194,20 @@ class Load {
 
   private:
     /// Connects a session, so that the server learns its address. Called for one session after another.
-    void introduce(std::size_t index) {
+    void connect_session(std::size_t index) {
         Session& session = sessions_[index];
         auto name = bench::loopback(settings_.target_ports.at(session.server));
         session.fd = bench::client_socket(index, ports_);
         if (::connect(session.fd, bench::as_sockaddr(&name), sizeof name) != 0) {
             throw std::runtime_error{"cannot make a client's socket"};
         }
-        send(session);
+        send_next_step(session);
         const auto give_up = now_ns() + 4 * kGiveUp;
         while (session.heard[1] == 0) {
             Server& server = servers_[session.server];
             if (batch_->receive(server.fd) != 0) {
                 session.at_server = batch_->names[0];
-                server.by_name[name_key(session.at_server)] = index;
+                server.by_name[address_key(session.at_server)] = index;
                 session.heard[1] = 1;
                 ++total_.received;
             } else if (now_ns() > give_up) {
@@ -226,7 +226,7 @@ class Load {
     }
 
     /// Schedules the next steps of all sessions, evenly spread over this time.
-    void spread(std::int64_t now, double seconds) {
+    void spread_next_steps(std::int64_t now, double seconds) {
         queue_ = {};
         const double step = seconds * 1e9 / static_cast<double>(sessions_.size());
         for (std::size_t i = 0; i < sessions_.size(); ++i) {
@@ -235,7 +235,7 @@ class Load {
         }
     }
 
-    void send(Session& session) {
+    void send_next_step(Session& session) {
         const Step& step = (*session.script)[session.next++];
         if (step.direction == wire::Direction::c2s) {
             ::send(session.fd, step.bytes.data(), step.bytes.size(), 0);
@@ -251,7 +251,7 @@ class Load {
     }
 
     /// Whether the sender of the next step has received all earlier steps of the other side.
-    [[nodiscard]] static bool ready(Session& session, std::int64_t now) {
+    [[nodiscard]] static bool is_next_step_ready(Session& session, std::int64_t now) {
         const Step& step = (*session.script)[session.next];
         const std::size_t heard = session.heard[step.direction == wire::Direction::c2s ? 0 : 1];
         if (step.at > kHandshake || heard >= step.heard) {
@@ -263,7 +263,7 @@ class Load {
     }
 
     /// Sets the time of the session's next step; the first step follows the last one.
-    void advance(Session& session, std::int64_t now) const {
+    void schedule_next_step(Session& session, std::int64_t now) const {
         const Script& script = *session.script;
         if (session.next == script.size()) {
             session.next = 0;
@@ -281,18 +281,18 @@ class Load {
     }
 
     void play_until(std::int64_t end) {
-        for (auto now = now_ns(); now < end && !played_enough(); now = now_ns()) {
+        for (auto now = now_ns(); now < end && !has_played_enough(); now = now_ns()) {
             std::size_t sent = 0;
             for (; sent < kMostAtOnce && queue_.top().first <= now; ++sent) {
                 const std::size_t index = queue_.top().second;
                 queue_.pop();
                 Session& session = sessions_[index];
-                if (!ready(session, now)) {
+                if (!is_next_step_ready(session, now)) {
                     session.due = now + kRound.count() * 1000;
                 } else {
                     latest_ = std::max(latest_, now - session.due);
-                    send(session);
-                    advance(session, now);
+                    send_next_step(session);
+                    schedule_next_step(session, now);
                 }
                 queue_.emplace(session.due, index);
             }
@@ -304,7 +304,7 @@ class Load {
         }
     }
 
-    [[nodiscard]] bool played_enough() const {
+    [[nodiscard]] bool has_played_enough() const {
         return settings_.loops != 0 && speed_ == settings_.speed &&
                std::all_of(sessions_.begin(), sessions_.end(), [&](const Session& session) {
                    return session.loops >= settings_.loops;
@@ -312,7 +312,7 @@ class Load {
     }
 
     /// Waits for datagrams in transit.
-    void settle() {
+    void await_datagrams() {
         const auto end = now_ns() + kGiveUp;
         while (total_.received < total_.sent && now_ns() < end) {
             next_sweep_ = 0;
@@ -323,7 +323,7 @@ class Load {
 
     void receive(std::int64_t now) {
         for (const Server& server : servers_) {
-            receive_at(server);
+            receive_at_server(server);
         }
         if (now < next_sweep_) {
             return;
@@ -338,11 +338,11 @@ class Load {
         }
     }
 
-    void receive_at(const Server& server) {
+    void receive_at_server(const Server& server) {
         for (std::size_t count = kBatch; count == kBatch;) {
             count = batch_->receive(server.fd);
             for (std::size_t i = 0; i < count; ++i) {
-                const auto found = server.by_name.find(name_key(batch_->names[i]));
+                const auto found = server.by_name.find(address_key(batch_->names[i]));
                 if (found != server.by_name.end()) {
                     ++sessions_[found->second].heard[1];
                     ++total_.received;
@@ -359,15 +359,15 @@ class Load {
     std::vector<Server> servers_;
     std::vector<std::uint16_t> ports_; ///< ports of the servers and the proxy
     std::size_t sending_ = 0;          ///< the socket whose datagrams are collected
-    std::unique_ptr<Batch> batch_ = std::make_unique<Batch>();
-    std::unique_ptr<Batch> sends_ = std::make_unique<Batch>();
+    std::unique_ptr<SocketBatch> batch_ = std::make_unique<SocketBatch>();
+    std::unique_ptr<SocketBatch> sends_ = std::make_unique<SocketBatch>();
     using Due = std::pair<std::int64_t, std::size_t>;
     std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
     double speed_ = 1;
     std::int64_t sweep_every_ = kShortestSweep;
     std::int64_t next_sweep_ = 0;
     std::int64_t latest_ = 0;
-    Counts total_;
+    DatagramCounts total_;
 };
 
 } // namespace
@@ -390,7 +390,7 @@ int main(int argc, char** argv) try {
     app.add_option("--pid", settings.pids, "processes whose CPU time is the proxy's");
     CLI11_PARSE(app, argc, argv);
     const auto scripts = bench::read_scripts(settings.capture, settings.inputs);
-    Load load{settings, scripts};
+    SessionLoadGenerator load{settings, scripts};
     load.run();
     return 0;
 

@@ -12,12 +12,13 @@ namespace tw::bench {
 
 namespace {
 
-std::size_t snapshots_in(std::span<const std::byte> datagram, snapshot::PartAssembler& parts) {
+std::size_t count_complete_snapshots(std::span<const std::byte> datagram,
+                                     snapshot::PartAssembler& parts) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::six, scratch);
     std::size_t count = 0;
     if (packet && packet->kind == wire::PacketKind::chunks) {
-        each_delta(
+        for_each_delta(
             wire::ChunkReader{packet->payload, packet->num_chunks, wire::Dialect::six}, parts,
             [&](const snapshot::AssembledDelta&) { ++count; },
             [&](snapshot::Tick, snapshot::Tick) { ++count; });
@@ -42,7 +43,7 @@ bool can_be_left_out(std::span<const std::byte> datagram) {
 }
 
 /// Returns the step in which the client leaves.
-Step close_of(const Script& script, std::size_t heard) {
+Step make_close_step(const Script& script, std::size_t heard) {
     const auto last = std::find_if(script.rbegin(), script.rend(), [](const Step& step) {
         return step.direction == wire::Direction::c2s;
     });
@@ -77,12 +78,12 @@ std::vector<Script> read_scripts(const std::string& capture, unsigned inputs) {
             {.at = each.time - begin,
              .direction = each.direction,
              .heard = count[s2c ? 0 : 1],
-             .snapshots = s2c ? snapshots_in(each.bytes, parts[each.session]) : 0,
+             .snapshots = s2c ? count_complete_snapshots(each.bytes, parts[each.session]) : 0,
              .bytes = std::move(each.bytes)});
     }
     std::vector<Script> scripts;
     for (auto& [session, script] : found) {
-        script.push_back(close_of(script, counts[session][1]));
+        script.push_back(make_close_step(script, counts[session][1]));
         scripts.push_back(std::move(script));
     }
     return scripts;

@@ -27,15 +27,15 @@ namespace {
 
 using ItemData = std::optional<std::vector<std::int64_t>>;
 
-RecordedItem item(std::uint16_t type, std::uint16_t id, std::string name, std::string fields,
-                  ItemData data = std::nullopt) {
+RecordedItem make_item(std::uint16_t type, std::uint16_t id, std::string name, std::string fields,
+                       ItemData data = std::nullopt) {
     return {.key = {type, id},
             .type = std::move(name),
             .fields = std::move(fields),
             .data = std::move(data)};
 }
 
-std::shared_ptr<const RecordedItems> items_of(const std::vector<RecordedItem>& all) {
+std::shared_ptr<const RecordedItems> shared_items(const std::vector<RecordedItem>& all) {
     std::map<std::uint32_t, std::shared_ptr<const RecordedItem>> items;
     for (const RecordedItem& each : all) {
         items[each.key.packed()] = std::make_shared<const RecordedItem>(each);
@@ -44,16 +44,16 @@ std::shared_ptr<const RecordedItems> items_of(const std::vector<RecordedItem>& a
 }
 
 std::shared_ptr<const RecordedItems>
-tees(std::initializer_list<std::pair<std::uint16_t, int>> all) {
+items_of_tees(std::initializer_list<std::pair<std::uint16_t, int>> all) {
     std::vector<RecordedItem> items;
     for (const auto& [id, x] : all) {
-        items.push_back(item(9, id, "character", fmt::format(R"({{"x":{}}})", x)));
+        items.push_back(make_item(9, id, "character", fmt::format(R"({{"x":{}}})", x)));
     }
-    return items_of(items);
+    return shared_items(items);
 }
 
 /// Returns the differences as "x 1 2; ", or "not compared".
-std::string compare(const RecordedItem& a, const RecordedItem& b) {
+std::string differences_text(const RecordedItem& a, const RecordedItem& b) {
     const auto found = analyze::compare_items(a, b);
     std::string text = found ? "" : "not compared";
     for (std::size_t i = 0; found && i < found->size(); ++i) {
@@ -72,7 +72,7 @@ TEST_CASE("items are compared by named fields, and by raw ints if no field diffe
         std::string_view said;
     };
 
-    // Raw ints are written behind the fields: `{"x":1} 1 2`.
+    // Raw ints are written after the fields: `{"x":1} 1 2`.
     const auto with_ints = [](const std::string& text) {
         const std::size_t end = std::min(text.find(' '), text.size());
         ItemData ints;
@@ -81,7 +81,7 @@ TEST_CASE("items are compared by named fields, and by raw ints if no field diffe
             ints = ints.value_or(std::vector<std::int64_t>{});
             ints->push_back(value);
         }
-        return item(4, 1, "", text.substr(0, end), ints);
+        return make_item(4, 1, "", text.substr(0, end), ints);
     };
     const Row rows[] = {
         {"equal fields", R"({"x":1})", R"({"x":1})", ""},
@@ -104,7 +104,7 @@ TEST_CASE("items are compared by named fields, and by raw ints if no field diffe
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(compare(with_ints(row.a), with_ints(row.b)) == row.said);
+        CHECK(differences_text(with_ints(row.a), with_ints(row.b)) == row.said);
     }
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("snapshots of A and B are compared tick by tick, in any order of arriv
         CAPTURE(row.name);
         GameComparison comparison{1};
         for (const Step& step : row.steps) {
-            comparison.on_snapshot(0, step.view, step.tick, tees({{3, step.x}}));
+            comparison.on_snapshot(0, step.view, step.tick, items_of_tees({{3, step.x}}));
         }
         comparison.count_unpaired_ticks();
         const auto totals = comparison.result().sum_pairs();
@@ -147,19 +147,19 @@ TEST_CASE("snapshots of A and B are compared tick by tick, in any order of arriv
 
 TEST_CASE("items that only 0.7 demos contain are compared if A and B are such demos") {
     const auto of_demo = [](int x) {
-        return items_of({item(9, 3, "character", R"({"x":5})"),
-                         item(14, 0, "de_game_info", fmt::format(R"({{"x":{}}})", x))});
+        return shared_items({make_item(9, 3, "character", R"({"x":5})"),
+                             make_item(14, 0, "de_game_info", fmt::format(R"({{"x":{}}})", x))});
     };
     GameComparison comparison{1};
-    comparison.on_snapshot(0, 0, 1, tees({{3, 5}}));
+    comparison.on_snapshot(0, 0, 1, items_of_tees({{3, 5}}));
     comparison.on_snapshot(0, 1, 1, of_demo(1));
     comparison.on_snapshot(0, 0, 3, of_demo(1));
-    comparison.on_snapshot(0, 1, 3, tees({{3, 5}}));
+    comparison.on_snapshot(0, 1, 3, items_of_tees({{3, 5}}));
     CHECK(comparison.result().are_games_equal());
     CHECK(comparison.result().demo_only_items == 2);
     comparison.on_snapshot(0, 0, 5, of_demo(1));
     comparison.on_snapshot(0, 1, 5, of_demo(2));
-    comparison.on_snapshot(0, 0, 7, tees({{3, 5}}));
+    comparison.on_snapshot(0, 0, 7, items_of_tees({{3, 5}}));
     comparison.on_snapshot(0, 1, 7, of_demo(1));
     CHECK(comparison.result().sum_pairs().different_ticks == 1);
     CHECK(comparison.result().demo_only_items == 3);
@@ -169,26 +169,26 @@ TEST_CASE("a recording is ahead if many more of its snapshots are stored") {
     GameComparison comparison{2};
     for (std::size_t tick = 0; tick <= GameComparison::kMaxLeadSnapshots; ++tick) {
         CHECK_FALSE(comparison.is_ahead(0));
-        comparison.on_snapshot(1, 0, static_cast<snapshot::Tick>(tick), tees({}));
+        comparison.on_snapshot(1, 0, static_cast<snapshot::Tick>(tick), items_of_tees({}));
     }
     CHECK(comparison.is_ahead(0));
     CHECK_FALSE(comparison.is_ahead(1));
-    comparison.on_snapshot(0, 1, 0, tees({}));
+    comparison.on_snapshot(0, 1, 0, items_of_tees({}));
     CHECK_FALSE(comparison.is_ahead(0));
 }
 
 TEST_CASE("too many waiting snapshots are dropped and counted") {
     GameComparison comparison{2};
-    comparison.on_snapshot(1, 0, 1, tees({}));
-    comparison.on_snapshot(0, 1, 1, tees({}));
-    comparison.on_snapshot(0, 0, 1, tees({}));
-    comparison.on_snapshot(1, 1, 1, tees({}));
+    comparison.on_snapshot(1, 0, 1, items_of_tees({}));
+    comparison.on_snapshot(0, 1, 1, items_of_tees({}));
+    comparison.on_snapshot(0, 0, 1, items_of_tees({}));
+    comparison.on_snapshot(1, 1, 1, items_of_tees({}));
     CHECK(comparison.result().sum_pairs().common_ticks == 2);
 
     constexpr int kMore = 10;
     for (int tick = 2; tick < 2 + static_cast<int>(GameComparison::kMaxWaitingSnapshots) + kMore;
          ++tick) {
-        comparison.on_snapshot(0, 1, tick, tees({}));
+        comparison.on_snapshot(0, 1, tick, items_of_tees({}));
     }
     CHECK(comparison.result().sum_pairs().dropped_snapshots == kMore);
     comparison.count_unpaired_ticks();
@@ -202,9 +202,9 @@ TEST_CASE("differences of fields beyond the limit are counted together") {
         std::vector<RecordedItem> items;
         for (std::uint16_t id = 0; id < GameComparison::kMaxCountedFields + 7; ++id) {
             items.push_back(
-                item(4, id, fmt::format("t{}", id), fmt::format(R"({{"x":{}}})", value)));
+                make_item(4, id, fmt::format("t{}", id), fmt::format(R"({{"x":{}}})", value)));
         }
-        return items_of(items);
+        return shared_items(items);
     };
     comparison.on_snapshot(0, 0, 1, many(1));
     comparison.on_snapshot(0, 1, 1, many(2));
@@ -234,12 +234,12 @@ TEST_CASE("the report has the first difference with both values, then the number
     CHECK_FALSE(b.on_line(line("snapshot", 1, R"("tick":1,"items":[])")));
     const auto pairs = *analyze::pair_map_visits(a.visits(), b.visits(), {}, {});
     GameComparison comparison{pairs.pairs.size()};
-    comparison.on_snapshot(0, 0, 1, tees({{3, 5}, {4, 7}}));
-    comparison.on_snapshot(0, 1, 1, tees({{3, 5}, {4, 7}}));
-    comparison.on_snapshot(0, 0, 3, tees({{3, 5}, {4, 7}}));
-    comparison.on_snapshot(0, 1, 3, tees({{3, 6}}));
-    comparison.on_snapshot(0, 0, 5, tees({{3, 5}}));
-    comparison.on_snapshot(0, 1, 5, tees({{3, 6}}));
+    comparison.on_snapshot(0, 0, 1, items_of_tees({{3, 5}, {4, 7}}));
+    comparison.on_snapshot(0, 1, 1, items_of_tees({{3, 5}, {4, 7}}));
+    comparison.on_snapshot(0, 0, 3, items_of_tees({{3, 5}, {4, 7}}));
+    comparison.on_snapshot(0, 1, 3, items_of_tees({{3, 6}}));
+    comparison.on_snapshot(0, 0, 5, items_of_tees({{3, 5}}));
+    comparison.on_snapshot(0, 1, 5, items_of_tees({{3, 6}}));
     comparison.count_unpaired_ticks();
     const analyze::ComparisonReport report{.files = {"one.pcap", "t\x1bwo\xff"},
                                            .readers = {&a, &b},
@@ -282,35 +282,36 @@ TEST_CASE("types with a UUID are matched by the UUID, even if their numbers diff
 
     const std::string uuid = "66de1544-6e32-3531-a0a9-4ad4a6d2e9a2";
     const auto descriptor = [](std::uint16_t number, std::int64_t value) {
-        return item(snapshot::kDescriptorType, number, "descriptor", "", ItemData{{value}});
+        return make_item(snapshot::kDescriptorType, number, "descriptor", "", ItemData{{value}});
     };
     const auto of = [](std::uint16_t type, std::string name, std::int64_t value) {
-        return item(type, 5, std::move(name), "", ItemData{{value}});
+        return make_item(type, 5, std::move(name), "", ItemData{{value}});
     };
     const Row rows[] = {
         {"the other way round",
-         items_of({descriptor(0x4001, 11), descriptor(0x4002, 12), of(0x4001, "soul", 1),
-                   of(0x4002, "player", 2)}),
-         items_of({descriptor(0x4001, 12), descriptor(0x4002, 11), of(0x4001, "player", 2),
-                   of(0x4002, "soul", 1)}),
+         shared_items({descriptor(0x4001, 11), descriptor(0x4002, 12), of(0x4001, "soul", 1),
+                       of(0x4002, "player", 2)}),
+         shared_items({descriptor(0x4001, 12), descriptor(0x4002, 11), of(0x4001, "player", 2),
+                       of(0x4002, "soul", 1)}),
          ""},
-        {"a type that only one announces", items_of({descriptor(0x4001, 11)}), items_of({}),
+        {"a type that only one announces", shared_items({descriptor(0x4001, 11)}), shared_items({}),
          "descriptor (item); "},
         {"a difference is found all the same",
-         items_of({descriptor(0x4001, 11), of(0x4001, "soul", 1)}),
-         items_of({descriptor(0x7fff, 11), of(0x7fff, "soul", 3)}), "soul int_0; "},
+         shared_items({descriptor(0x4001, 11), of(0x4001, "soul", 1)}),
+         shared_items({descriptor(0x7fff, 11), of(0x7fff, "soul", 3)}), "soul int_0; "},
         {"one that only the other has, under a number of ours",
-         items_of({descriptor(0x4001, 11), of(0x4001, "soul", 1)}),
-         items_of({descriptor(0x4001, 12), of(0x4001, "player", 1)}),
+         shared_items({descriptor(0x4001, 11), of(0x4001, "soul", 1)}),
+         shared_items({descriptor(0x4001, 12), of(0x4001, "player", 1)}),
          "descriptor (item); player (item); soul (item); "},
-        {"not announced", items_of({of(0x4001, "soul", 1)}), items_of({of(0x4001, "", 1)}), ""},
-        {"one number, two names", items_of({of(6, "game_info", 1)}),
-         items_of({of(6, "game_data", 1)}), "game_info (type); "},
+        {"not announced", shared_items({of(0x4001, "soul", 1)}), shared_items({of(0x4001, "", 1)}),
+         ""},
+        {"one number, two names", shared_items({of(6, "game_info", 1)}),
+         shared_items({of(6, "game_data", 1)}), "game_info (type); "},
         {"a name that only one side knows is no difference",
-         items_of({descriptor(0x4001, 11), of(0x4001, uuid, 1), of(6, "", 1)}),
-         items_of({descriptor(0x4001, 11), of(0x4001, "soul", 1), of(6, "game_info", 1)}), ""},
+         shared_items({descriptor(0x4001, 11), of(0x4001, uuid, 1), of(6, "", 1)}),
+         shared_items({descriptor(0x4001, 11), of(0x4001, "soul", 1), of(6, "game_info", 1)}), ""},
         {"a type without a name has its UUID or number",
-         items_of({of(0x4001, uuid, 1), of(40, "", 1)}), items_of({}),
+         shared_items({of(0x4001, uuid, 1), of(40, "", 1)}), shared_items({}),
          uuid + " (item); type_40 (item); "},
     };
     for (const Row& row : rows) {

@@ -35,8 +35,8 @@ const std::vector<std::string> kRecords{
 };
 
 /// Returns a finding's record. `more`: further members, such as `,"tick":3`.
-std::string finding(std::string_view id, std::string_view severity, std::string_view more,
-                    int session = 1) {
+std::string finding_record(std::string_view id, std::string_view severity, std::string_view more,
+                           int session = 1) {
     return fmt::format(R"({{"t":"","type":"finding","session":{},"id":"{}","severity":"{}"{}}})",
                        session, id, severity, more);
 }
@@ -46,7 +46,7 @@ std::vector<std::string> first_records(std::size_t count) {
     return {kRecords.begin(), kRecords.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
-void replace(std::string& text, std::string_view part, std::string_view other) {
+void replace_text(std::string& text, std::string_view part, std::string_view other) {
     text.replace(text.find(part), part.size(), other);
 }
 
@@ -177,8 +177,8 @@ TEST_CASE("only the bytes around the marked byte are shown, with the number of o
     for (int i = 0; i < 120; ++i) {
         bytes += "0a";
     }
-    replace(records[3], R"("offset":4)", R"("offset":79)");
-    replace(records[3], "0001000903a0", bytes);
+    replace_text(records[3], R"("offset":4)", R"("offset":79)");
+    replace_text(records[3], "0001000903a0", bytes);
     const std::string text = explanation_text(explain(records));
     CHECK(contains(text, "  0040  0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a[0a]\n"));
     CHECK(contains(text, "  0020  "));
@@ -201,9 +201,10 @@ TEST_CASE("the client's acknowledgements are compared with the rejected snapshot
         CAPTURE(row.name);
         std::vector<std::string> records = kRecords;
         std::string later = records[4];
-        replace(later, R"("tick":12)", R"("tick":13)");
+        replace_text(later, R"("tick":12)", R"("tick":13)");
         records.insert(records.begin() + 5, later);
-        replace(records[6], R"("ack_tick":10)", fmt::format(R"("ack_tick":{})", row.acknowledged));
+        replace_text(records[6], R"("ack_tick":10)",
+                     fmt::format(R"("ack_tick":{})", row.acknowledged));
         CHECK(contains(explanation_text(explain(records)), row.said));
     }
     CHECK(contains(explanation_text(explain(first_records(5))),
@@ -214,7 +215,7 @@ TEST_CASE("three acknowledgements after the finding are listed, with a note if t
     std::vector<std::string> records = first_records(5);
     const auto acknowledge = [&records](int tick) {
         records.push_back(kRecords[5]);
-        replace(records.back(), R"("ack_tick":10)", fmt::format(R"("ack_tick":{})", tick));
+        replace_text(records.back(), R"("ack_tick":10)", fmt::format(R"("ack_tick":{})", tick));
         return explanation_text(explain(records));
     };
     acknowledge(10);
@@ -241,8 +242,8 @@ TEST_CASE(
     for (const Row& row : rows) {
         CAPTURE(row.id);
         std::vector<std::string> records = kRecords;
-        replace(records[3], id, row.id);
-        replace(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
+        replace_text(records[3], id, row.id);
+        replace_text(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
         std::string text = explanation_text(explain(records));
         for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
             text.replace(at, 3, " ");
@@ -257,7 +258,7 @@ TEST_CASE("a byte is marked only if it is among the printed bytes") {
     for (const std::string_view other : {R"("offset":20,)", R"("offset":9999999999,)"}) {
         CAPTURE(other);
         records[3] = kRecords[3];
-        replace(records[3], mark, other);
+        replace_text(records[3], mark, other);
         const std::string text = explanation_text(explain(records));
         CHECK_FALSE(contains(text, "marked"));
         CHECK(contains(text, "  0010  ab ac ad ae\n"));
@@ -286,10 +287,10 @@ TEST_CASE("each number of a finding has a label") {
     records.emplace_back();
     for (const Row& row : rows) {
         CAPTURE(row.id);
-        records.back() =
-            finding(row.id, "warning",
-                    fmt::format(R"(,"tick":12,{},"item":{{"type":"character","type_id":9,"id":3}})",
-                                row.numbers));
+        records.back() = finding_record(
+            row.id, "warning",
+            fmt::format(R"(,"tick":12,{},"item":{{"type":"character","type_id":9,"id":3}})",
+                        row.numbers));
         const std::string text = explanation_text(explain(records));
         CHECK(contains(text, row.said));
         CHECK(contains(text, "The item: character 3"));
@@ -328,7 +329,7 @@ TEST_CASE("an explanation has no events of another run in the same recording") {
 
 TEST_CASE("an error is explained rather than an earlier warning") {
     std::vector<std::string> records{
-        finding("snapshot.unknown_base", "warning", R"(,"tick":3)", 2)};
+        finding_record("snapshot.unknown_base", "warning", R"(,"tick":3)", 2)};
     CHECK(explain(records).finding.at("id").as_string() == "snapshot.unknown_base");
     records.insert(records.end(), kRecords.begin(), kRecords.end());
     const Explanation story = explain(records);
@@ -340,7 +341,7 @@ TEST_CASE("an error is explained rather than an earlier warning") {
 
 TEST_CASE(
     "a finding that names the cause is explained rather than the errors that follow from it") {
-    const auto first = finding("snapshot.type_out_of_range", "error", R"(,"tick":3)");
+    const auto first = finding_record("snapshot.type_out_of_range", "error", R"(,"tick":3)");
 
     struct Row {
         std::string_view later;
@@ -359,9 +360,10 @@ TEST_CASE(
     };
     for (const Row& row : rows) {
         CAPTURE(row.told);
-        const std::string text = explanation_text(explain(
-            {first, first,
-             finding(row.later, "error", fmt::format(R"(,"name":"{}","tick":4)", row.name))}));
+        const std::string text = explanation_text(
+            explain({first, first,
+                     finding_record(row.later, "error",
+                                    fmt::format(R"(,"name":"{}","tick":4)", row.name))}));
         CHECK(text.starts_with(std::string{row.told} + '\n'));
         CHECK(text.ends_with("\nAlso reported (the first of each kind)\n  " +
                              std::string{row.other} + '\n'));
@@ -371,20 +373,20 @@ TEST_CASE(
 
 TEST_CASE("a snapshot of the next map with the same tick is not confused with the finding's") {
     ExplanationReader reader{{}};
-    reader.on_line(finding("snapshot.type_out_of_range", "error", R"(,"tick":3)"));
+    reader.on_line(finding_record("snapshot.type_out_of_range", "error", R"(,"tick":3)"));
     reader.explanation().datagrams = {{.frame = 7}};
-    reader.on_line(finding("snapshot.size_change", "error", R"(,"tick":3)"));
+    reader.on_line(finding_record("snapshot.size_change", "error", R"(,"tick":3)"));
     CHECK(reader.explanation().datagrams.size() == 1);
-    std::string later = finding("snapshot.size_differs", "error", R"(,"tick":3)");
-    replace(later, R"("t":"")", R"("t":"2026-11-20T15:24:46.000000Z")");
+    std::string later = finding_record("snapshot.size_differs", "error", R"(,"tick":3)");
+    replace_text(later, R"("t":"")", R"("t":"2026-11-20T15:24:46.000000Z")");
     reader.on_line(later);
     CHECK(reader.explanation().datagrams.empty());
 }
 
 TEST_CASE("the other types with another size are listed, with session and tick") {
     const auto differing = [](const std::string& item) {
-        return finding("snapshot.size_differs", "error",
-                       R"(,"tick":3,"value":5,"limit":4,"item":)" + item);
+        return finding_record("snapshot.size_differs", "error",
+                              R"(,"tick":3,"value":5,"limit":4,"item":)" + item);
     };
     const std::string text =
         explanation_text(explain({differing(R"({"type":"pickup","type_id":4,"id":33})"),
@@ -421,10 +423,11 @@ TEST_CASE("the table of fields includes the ints beyond the agreed size") {
         CAPTURE(row.shown);
         const std::string text = explanation_text(explain({
             snapshot(10, "[1,2,5]"),
-            finding(row.id, "error",
-                    fmt::format(
-                        R"(,"tick":12,"limit":{},"item":{{"type":"pickup","type_id":4,"id":7}})",
-                        row.limit)),
+            finding_record(
+                row.id, "error",
+                fmt::format(
+                    R"(,"tick":12,"limit":{},"item":{{"type":"pickup","type_id":4,"id":7}})",
+                    row.limit)),
             snapshot(14, "[1,2,6,8]"),
         }));
         CHECK(contains(text, std::string{row.shown} + "\nUsual cause"));
@@ -449,7 +452,7 @@ TEST_CASE("for a size finding, the datagrams of the first snapshot with that siz
     for (const Row& row : rows) {
         CAPTURE(row.said);
         Explanation story =
-            explain({finding(row.id, "error", fmt::format(R"(,"tick":14{})", row.since))});
+            explain({finding_record(row.id, "error", fmt::format(R"(,"tick":14{})", row.since))});
         CHECK(story.datagram_tick() == row.tick);
         story.datagrams = {{.tick = static_cast<snapshot::Tick>(row.tick)}};
         CHECK(contains(explanation_text(story), row.said));
@@ -498,8 +501,8 @@ TEST_CASE("if an object's size is the cause, the text has the consequences and n
     for (const Row& row : rows) {
         CAPTURE(row.change);
         std::vector<std::string> records = kRecords;
-        replace(records[3], "snapshot.crc_mismatch", "snapshot.size_out_of_range");
-        replace(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
+        replace_text(records[3], "snapshot.crc_mismatch", "snapshot.size_out_of_range");
+        replace_text(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
         Explanation story = explain(records);
         CHECK(explanation_json(story).at("sizes").as_array().empty());
         CHECK_FALSE(contains(explanation_text(story), "What to change"));
@@ -536,8 +539,8 @@ TEST_CASE("an item without known fields has no table of fields") {
     for (const Row& row : rows) {
         CAPTURE(row.item);
         const std::string text = explanation_text(explain(
-            {finding("snapshot.missing_descriptor", "warning",
-                     R"(,"tick":10,"item":{"type":"","type_id":40,"id":1})"),
+            {finding_record("snapshot.missing_descriptor", "warning",
+                            R"(,"tick":10,"item":{"type":"","type_id":40,"id":1})"),
              fmt::format(
                  R"({{"t":"","type":"snapshot","session":1,"tick":12,"ok":true,"items":[{}]}})",
                  row.item)}));
@@ -548,13 +551,14 @@ TEST_CASE("an item without known fields has no table of fields") {
 }
 
 TEST_CASE("an unknown base is explained by the error that rejected it") {
-    const std::string error = finding("snapshot.size_out_of_range", "error", R"(,"tick":10)");
+    const std::string error =
+        finding_record("snapshot.size_out_of_range", "error", R"(,"tick":10)");
     const auto snapshot = [](bool ok) {
         return fmt::format(R"({{"t":"","type":"snapshot","session":1,"tick":10,"ok":{}}})", ok);
     };
     const auto unknown_base = [](int base) {
-        return finding("snapshot.unknown_base", "warning",
-                       fmt::format(R"(,"tick":12,"delta_tick":{})", base));
+        return finding_record("snapshot.unknown_base", "warning",
+                              fmt::format(R"(,"tick":12,"delta_tick":{})", base));
     };
 
     struct Row {
@@ -586,9 +590,10 @@ TEST_CASE("an unknown base is explained by the error that rejected it") {
 }
 
 TEST_CASE("if all findings have the severity info, the text says how to explain them") {
-    const std::vector<std::string> records{finding("snapshot.leftover", "info", R"(,"tick":7)", 2),
-                                           finding("snapshot.leftover", "info", R"(,"tick":9)", 2),
-                                           finding("map.not_found", "info", "", 2)};
+    const std::vector<std::string> records{
+        finding_record("snapshot.leftover", "info", R"(,"tick":7)", 2),
+        finding_record("snapshot.leftover", "info", R"(,"tick":9)", 2),
+        finding_record("map.not_found", "info", "", 2)};
     CHECK(explainable_findings_text(explain(records)) ==
           "Nothing to explain: no warning or error about snapshots in 1 session.\n"
           "Findings of severity info exist; session 2, tick 7 explains the first "
@@ -620,7 +625,7 @@ TEST_CASE(
          "byte 9 marked: byte 36 of the decompressed payload after the header\n"},
     };
     std::vector<std::string> records = kRecords;
-    replace(records[6], R"("part":1)", R"("part":0)");
+    replace_text(records[6], R"("part":1)", R"("part":0)");
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Explanation story = explain(records);
@@ -646,7 +651,7 @@ TEST_CASE("if the requested finding does not exist, the first other findings are
     for (int tick = 1; tick <= 20; ++tick) {
         for (const std::string id :
              {"snapshot.size_change", "snapshot.crc_mismatch", "packet.seven"}) {
-            records.push_back(finding(id, "error", fmt::format(R"(,"tick":{})", tick), 3));
+            records.push_back(finding_record(id, "error", fmt::format(R"(,"tick":{})", tick), 3));
         }
     }
     const Explanation story = explain(records, {.session = 4});

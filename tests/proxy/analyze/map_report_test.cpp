@@ -136,7 +136,7 @@ TEST_CASE("a description has the number of tiles by kind, and the tiles at given
     map::test::MapBuilder builder{4, 3};
     builder.set_game(1, 1, map::kTileSolid).set_game(2, 1, 192).set_game(3, 1, map::kTileSolid);
     const std::uint8_t tele[] = {7, 26};
-    builder.set(map::Layer::tele, 2, 2, tele);
+    builder.set_record(map::Layer::tele, 2, 2, tele);
     const auto map = map::Map::parse(builder.build());
     REQUIRE(map.has_value());
     const MapPoint points[] = {{40, 40}, {63.5, 40}};
@@ -239,7 +239,7 @@ map::Map sample_map() {
     }
     builder.set_game(1, 0, 9).set_game(2, 0, 34);
     const std::uint8_t tele[] = {7, 26};
-    builder.set(map::Layer::tele, 3, 1, tele);
+    builder.set_record(map::Layer::tele, 3, 1, tele);
     auto bytes = builder.build();
     bytes.push_back(std::byte{0});
     auto map = map::Map::parse(std::move(bytes));

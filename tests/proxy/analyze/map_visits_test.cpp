@@ -16,18 +16,18 @@ using analyze::MapVisitReader;
 
 namespace {
 
-std::string line(std::string_view type, std::string_view rest, int session = 1) {
+std::string session_line(std::string_view type, std::string_view rest, int session = 1) {
     return fmt::format(R"({{"v":1,"t":"2026-11-21T02:04:47.000000Z","type":"{}","session":{},{}}})",
                        type, session, rest);
 }
 
-std::string item(int type, int id, int x) {
+std::string item_json(int type, int id, int x) {
     return fmt::format(R"({{"type":"pickup","type_id":{},"id":{},"fields":{{"x":{}}}}})", type, id,
                        x);
 }
 
 /// Returns the items as "4/1={"x":5} ...".
-std::string show(const analyze::RecordedItems& items) {
+std::string shown_text(const analyze::RecordedItems& items) {
     std::string text;
     for (const auto& [unused, each] : items) {
         text += fmt::format("{}/{}={} ", each->key.type, each->key.id, each->fields);
@@ -36,76 +36,79 @@ std::string show(const analyze::RecordedItems& items) {
 }
 
 std::string snapshot_line(int tick, std::string_view items, std::string_view more = "") {
-    return line("snapshot",
-                fmt::format(R"("tick":{},"ok":true{},"items":[{}])", tick, more, items));
+    return session_line("snapshot",
+                        fmt::format(R"("tick":{},"ok":true{},"items":[{}])", tick, more, items));
 }
 
 } // namespace
 
 TEST_CASE("snapshots are rebuilt from the changes in records") {
     MapVisitReader reader;
-    CHECK_FALSE(reader.on_line(snapshot_line(2, item(4, 1, 5)))); // the other items are unknown
+    CHECK_FALSE(
+        reader.on_line(snapshot_line(2, item_json(4, 1, 5)))); // the other items are unknown
     CHECK(reader.unusable_snapshot_count() == 1);
-    const auto whole =
-        reader.on_line(snapshot_line(4, item(4, 2, 6) + "," + item(4, 1, 5), R"(,"full":true)"));
+    const auto whole = reader.on_line(
+        snapshot_line(4, item_json(4, 2, 6) + "," + item_json(4, 1, 5), R"(,"full":true)"));
     REQUIRE(whole);
     CHECK(whole->tick == 4);
-    CHECK(show(*whole->items) == R"(4/1={"x":5} 4/2={"x":6} )");
-    const auto changed = reader.on_line(
-        line("snapshot",
-             fmt::format(R"("tick":6,"ok":true,"num_items":2,"items":[{},{}],"removed":[[4,1]])",
-                         item(4, 2, 7), item(5, 0, 8))));
+    CHECK(shown_text(*whole->items) == R"(4/1={"x":5} 4/2={"x":6} )");
+    const auto changed = reader.on_line(session_line(
+        "snapshot",
+        fmt::format(R"("tick":6,"ok":true,"num_items":2,"items":[{},{}],"removed":[[4,1]])",
+                    item_json(4, 2, 7), item_json(5, 0, 8))));
     REQUIRE(changed);
-    CHECK(show(*changed->items) == R"(4/2={"x":7} 5/0={"x":8} )");
+    CHECK(shown_text(*changed->items) == R"(4/2={"x":7} 5/0={"x":8} )");
     CHECK(reader.visits().size() == 1);
     CHECK(reader.visits()[0].num_snapshots == 2);
 }
 
 TEST_CASE("a snapshot without changes has the items of the one before it") {
     MapVisitReader reader;
-    const auto whole = reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"));
+    const auto whole = reader.on_line(snapshot_line(4, item_json(4, 1, 5), R"(,"full":true)"));
     const auto same = reader.on_line(snapshot_line(6, ""));
     const auto less = reader.on_line(snapshot_line(8, "", R"(,"removed":[[4,1]])"));
     const auto listed = reader.on_line(snapshot_line(10, "", R"(,"full":true)"));
     REQUIRE((whole && same && less && listed));
     CHECK(same->tick == 6);
     CHECK(*same->items == *whole->items);
-    CHECK(show(*whole->items) == R"(4/1={"x":5} )");
+    CHECK(shown_text(*whole->items) == R"(4/1={"x":5} )");
     CHECK(less->items->empty());
     CHECK(listed->items->empty());
 }
 
 TEST_CASE("after a gap in the records, snapshots are unusable until one lists all items") {
     const std::vector<std::string> holes{
-        snapshot_line(4, item(4, 2, 7), R"(,"num_items":5)"),
-        line("records_lost", R"("lost":3)", 0),
-        line("session", R"("event":"close")"),
+        snapshot_line(4, item_json(4, 2, 7), R"(,"num_items":5)"),
+        session_line("records_lost", R"("lost":3)", 0),
+        session_line("session", R"("event":"close")"),
         "torn",
-        snapshot_line(4, item(4, 2, 7)).substr(0, 60),
-        line("message", R"("name":"x")").substr(0, 60) + snapshot_line(4, item(4, 2, 7)),
-        line("snapshot", R"("tick":4,"items":[{]})"),
+        snapshot_line(4, item_json(4, 2, 7)).substr(0, 60),
+        session_line("message", R"("name":"x")").substr(0, 60) +
+            snapshot_line(4, item_json(4, 2, 7)),
+        session_line("snapshot", R"("tick":4,"items":[{]})"),
     };
     for (const std::string& hole : holes) {
         CAPTURE(hole);
         MapVisitReader reader;
-        REQUIRE(reader.on_line(snapshot_line(2, item(4, 1, 5), R"(,"full":true)")));
+        REQUIRE(reader.on_line(snapshot_line(2, item_json(4, 1, 5), R"(,"full":true)")));
         CHECK_FALSE(reader.on_line(hole));
-        CHECK_FALSE(reader.on_line(snapshot_line(6, item(4, 2, 7))));
-        CHECK(reader.on_line(snapshot_line(8, item(4, 2, 7), R"(,"full":true)")));
+        CHECK_FALSE(reader.on_line(snapshot_line(6, item_json(4, 2, 7))));
+        CHECK(reader.on_line(snapshot_line(8, item_json(4, 2, 7), R"(,"full":true)")));
     }
 }
 
 TEST_CASE("after a line that is not a record, each session needs a full snapshot") {
     MapVisitReader reader;
     const auto full = [](int session) {
-        return line("snapshot", R"("tick":2,"ok":true,"full":true,"items":[])", session);
+        return session_line("snapshot", R"("tick":2,"ok":true,"full":true,"items":[])", session);
     };
     const auto next = [](int session, int tick) {
-        return line("snapshot", fmt::format(R"("tick":{},"ok":true,"items":[])", tick), session);
+        return session_line("snapshot", fmt::format(R"("tick":{},"ok":true,"items":[])", tick),
+                            session);
     };
     REQUIRE(reader.on_line(full(1)));
     REQUIRE(reader.on_line(full(2)));
-    CHECK_FALSE(reader.on_line(line("snapshot", R"("tick":4,"items":[{]})", 1)));
+    CHECK_FALSE(reader.on_line(session_line("snapshot", R"("tick":4,"items":[{]})", 1)));
     CHECK(reader.invalid_line_count() == 1);
     CHECK_FALSE(reader.on_line(next(1, 6)));
     CHECK(reader.on_line(next(2, 6)));
@@ -118,21 +121,23 @@ TEST_CASE(
     "another map or a much lower tick begins another visit, and late snapshots are left out") {
     const auto full = [](int tick) { return snapshot_line(tick, "", R"(,"full":true)"); };
     MapVisitReader reader;
-    CHECK_FALSE(reader.on_line(line("session", R"("event":"open","client":"ann:1")")));
-    CHECK_FALSE(reader.on_line(line("map", R"("name":"dm1","crc":"1")")));
+    CHECK_FALSE(reader.on_line(session_line("session", R"("event":"open","client":"ann:1")")));
+    CHECK_FALSE(reader.on_line(session_line("map", R"("name":"dm1","crc":"1")")));
     CHECK(reader.on_line(full(1000))->visit == 0);
     CHECK_FALSE(reader.on_line(full(1000)));
     CHECK_FALSE(reader.on_line(full(998)));
-    CHECK_FALSE(reader.on_line(line("map", R"("name":"dm1","crc":"1","again":true)")));
+    CHECK_FALSE(reader.on_line(session_line("map", R"("name":"dm1","crc":"1","again":true)")));
     CHECK(reader.on_line(full(1002))->visit == 0);
     CHECK(reader.on_line(full(2))->visit == 1);
-    CHECK_FALSE(reader.on_line(line("map", R"("name":"dm2","crc":"2")")));
+    CHECK_FALSE(reader.on_line(session_line("map", R"("name":"dm2","crc":"2")")));
     CHECK(reader.on_line(full(4))->visit == 2);
-    CHECK_FALSE(reader.on_line(line("session", R"("event":"open","client":"ann:1","again":true)")));
+    CHECK_FALSE(
+        reader.on_line(session_line("session", R"("event":"open","client":"ann:1","again":true)")));
     CHECK(reader.on_line(full(6))->visit == 2);
-    CHECK_FALSE(reader.on_line(line("session", R"("event":"open","client":"bob:1")")));
+    CHECK_FALSE(reader.on_line(session_line("session", R"("event":"open","client":"bob:1")")));
     CHECK(reader.on_line(full(8))->visit == 3);
-    CHECK_FALSE(reader.on_line(line("session", R"("event":"close","reason":"reconnected")")));
+    CHECK_FALSE(
+        reader.on_line(session_line("session", R"("event":"close","reason":"reconnected")")));
     CHECK(reader.on_line(full(10))->visit == 4);
     REQUIRE(reader.visits().size() == 5);
     CHECK(reader.visits()[0].end == 1002);
@@ -144,18 +149,18 @@ TEST_CASE(
 }
 
 TEST_CASE("a map announced again begins another visit if the ticks start again") {
-    const std::string map = line("map", R"("name":"dm1","crc":"1")");
-    const std::string again = line("map", R"("name":"dm1","crc":"1","again":true)");
+    const std::string map = session_line("map", R"("name":"dm1","crc":"1")");
+    const std::string again = session_line("map", R"("name":"dm1","crc":"1","again":true)");
     MapVisitReader reader;
     static_cast<void>(reader.on_line(map));
-    CHECK(reader.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)"))->visit == 0);
+    CHECK(reader.on_line(snapshot_line(50, item_json(4, 1, 5), R"(,"full":true)"))->visit == 0);
     static_cast<void>(reader.on_line(again)); // a segment begins with this record
-    CHECK_FALSE(reader.on_line(snapshot_line(48, item(4, 1, 5), R"(,"full":true)")));
-    CHECK_FALSE(reader.on_line(snapshot_line(50, item(4, 1, 5), R"(,"full":true)")));
+    CHECK_FALSE(reader.on_line(snapshot_line(48, item_json(4, 1, 5), R"(,"full":true)")));
+    CHECK_FALSE(reader.on_line(snapshot_line(50, item_json(4, 1, 5), R"(,"full":true)")));
     CHECK(reader.late_snapshot_count() == 2);
     static_cast<void>(reader.on_line(map));
-    CHECK(reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)"))->visit == 1);
-    CHECK_FALSE(reader.on_line(snapshot_line(4, item(4, 1, 5), R"(,"full":true)")));
+    CHECK(reader.on_line(snapshot_line(4, item_json(4, 1, 5), R"(,"full":true)"))->visit == 1);
+    CHECK_FALSE(reader.on_line(snapshot_line(4, item_json(4, 1, 5), R"(,"full":true)")));
     CHECK(reader.visits().size() == 2);
     CHECK(reader.late_snapshot_count() == 3);
 }
@@ -163,24 +168,24 @@ TEST_CASE("a map announced again begins another visit if the ticks start again")
 TEST_CASE("merged snapshots of different servers and runs are kept apart") {
     MapVisitReader reader;
     const auto world = [](std::string_view server, int run, int tick, std::string_view rest) {
-        return line("world",
-                    fmt::format(R"("tick":{},"server":"{}","run":{},"num_items":1,{})", tick,
-                                server, run, rest),
-                    0);
+        return session_line("world",
+                            fmt::format(R"("tick":{},"server":"{}","run":{},"num_items":1,{})",
+                                        tick, server, run, rest),
+                            0);
     };
     const auto whole = [](int x) {
-        return fmt::format(R"("full":true,"items":[{}])", item(4, 1, x));
+        return fmt::format(R"("full":true,"items":[{}])", item_json(4, 1, x));
     };
     REQUIRE(reader.on_line(world("a:1", 1, 1000, whole(5))));
     REQUIRE(reader.on_line(world("b:1", 1, 10, whole(6))));
     const auto a = reader.on_line(world("a:1", 1, 1002, R"("items":[],"removed":[])"));
     REQUIRE(a);
     CHECK(a->visit == 0);
-    CHECK(show(*a->items) == R"(4/1={"x":5} )");
+    CHECK(shown_text(*a->items) == R"(4/1={"x":5} )");
     const auto b = reader.on_line(world("b:1", 1, 12, R"("items":[],"removed":[])"));
     REQUIRE(b);
     CHECK(b->visit == 1);
-    CHECK(show(*b->items) == R"(4/1={"x":6} )");
+    CHECK(shown_text(*b->items) == R"(4/1={"x":6} )");
     const auto next = reader.on_line(world("a:1", 2, 1010, whole(7)));
     REQUIRE(next);
     CHECK(next->visit == 2);
@@ -192,11 +197,11 @@ TEST_CASE("merged snapshots of different servers and runs are kept apart") {
 TEST_CASE("the map of merged snapshots is that of a session that received them") {
     MapVisitReader reader;
     const auto map = [](int session, std::string_view name, std::string_view crc) {
-        return line("map", fmt::format(R"("name":"{}","crc":"{}")", name, crc), session);
+        return session_line("map", fmt::format(R"("name":"{}","crc":"{}")", name, crc), session);
     };
     const auto world = [](int run, int tick, std::string_view seen_by,
                           std::string_view its_map = "") {
-        return line(
+        return session_line(
             "world",
             fmt::format(R"("tick":{},"server":"a:1","run":{}{},"num_items":1,"full":true,)"
                         R"("items":[{{"type":"pickup","type_id":4,"id":1,"fields":{{}}{}}}])",
@@ -227,16 +232,17 @@ TEST_CASE("hostile lines give no snapshots and do no harm") {
         "{",
         "[]",
         "hello",
-        line("snapshot", R"("tick":1)"),
-        line("snapshot", R"("tick":99999999999,"full":true,"items":[])"),
-        line("snapshot", R"("tick":"1","full":true,"items":[])"),
-        line("snapshot", R"("tick":1,"full":1,"items":[])"),
-        line("snapshot", R"("tick":1,"full":true,"items":{})"),
-        line("snapshot", R"("tick":1,"full":true,"num_items":7,"items":[1,[],{},{"type_id":-1}]})"),
-        line("snapshot", R"("tick":1,"full":true,"items":[])", 0),
-        line("snapshot", R"("tick":1,"full":true,"items":[])", -5),
-        line("map", R"("name":5)"),
-        line("session", R"("client":[])"),
+        session_line("snapshot", R"("tick":1)"),
+        session_line("snapshot", R"("tick":99999999999,"full":true,"items":[])"),
+        session_line("snapshot", R"("tick":"1","full":true,"items":[])"),
+        session_line("snapshot", R"("tick":1,"full":1,"items":[])"),
+        session_line("snapshot", R"("tick":1,"full":true,"items":{})"),
+        session_line("snapshot",
+                     R"("tick":1,"full":true,"num_items":7,"items":[1,[],{},{"type_id":-1}]})"),
+        session_line("snapshot", R"("tick":1,"full":true,"items":[])", 0),
+        session_line("snapshot", R"("tick":1,"full":true,"items":[])", -5),
+        session_line("map", R"("name":5)"),
+        session_line("session", R"("client":[])"),
     };
     MapVisitReader reader;
     for (const std::string& each : lines) {
@@ -245,11 +251,11 @@ TEST_CASE("hostile lines give no snapshots and do no harm") {
     }
     CHECK(reader.visits().empty());
     // Values that are not items are ignored; of two items with the same key, the first one counts.
-    const auto odd = reader.on_line(
-        snapshot_line(1, "1,{},{\"type_id\":70000,\"id\":1}," + item(4, 1, 5) + "," + item(4, 1, 6),
-                      R"(,"full":true)"));
+    const auto odd = reader.on_line(snapshot_line(
+        1, "1,{},{\"type_id\":70000,\"id\":1}," + item_json(4, 1, 5) + "," + item_json(4, 1, 6),
+        R"(,"full":true)"));
     REQUIRE(odd);
-    CHECK(show(*odd->items) == R"(4/1={"x":5} )");
+    CHECK(shown_text(*odd->items) == R"(4/1={"x":5} )");
     CHECK(reader.on_line(snapshot_line(2, "", R"(,"removed":[[4],4,[4,"1"],[4,1]])"))
               ->items->empty());
 }
@@ -261,9 +267,9 @@ TEST_CASE("a visit has the name of the session's own player") {
                            local, local, name);
     };
     const auto told = [](std::string_view local, std::string_view name) {
-        return line("message", fmt::format(R"("dir":"s2c","name":"sv_client_info",)"
-                                           R"("fields":{{"local":{},"name":"{}"}})",
-                                           local, name));
+        return session_line("message", fmt::format(R"("dir":"s2c","name":"sv_client_info",)"
+                                                   R"("fields":{{"local":{},"name":"{}"}})",
+                                                   local, name));
     };
     const std::string of_demo = R"({"type":"de_client_info","type_id":13,"id":0,)"
                                 R"("fields":{"local":1,"name":"ann"}})";
@@ -287,8 +293,9 @@ TEST_CASE("a visit has the name of the session's own player") {
         {"a demo of 0.7", {snapshot_line(2, other + "," + of_demo, full)}, "ann"},
         {"unknown", {snapshot_line(2, own(0, "bob") + "," + other, full)}, ""},
         {"not a text",
-         {line("message", R"("name":"sv_client_info","fields":{"local":true})"),
-          line("message", R"("name":"sv_client_info","fields":[])"), snapshot_line(2, "", full)},
+         {session_line("message", R"("name":"sv_client_info","fields":{"local":true})"),
+          session_line("message", R"("name":"sv_client_info","fields":[])"),
+          snapshot_line(2, "", full)},
          ""},
     };
     for (const Row& row : rows) {
@@ -306,7 +313,7 @@ namespace {
 
 /// Reads visits such as "1 ann c:1 0 900 dm1; 2 - c:2": session, name, client, first and last tick,
 /// map. A dash is an empty text.
-std::vector<MapVisit> visits(const std::string& text) {
+std::vector<MapVisit> parse_visits(const std::string& text) {
     std::vector<MapVisit> found;
     std::istringstream all{text};
     for (std::string each; std::getline(all, each, ';');) {
@@ -327,7 +334,7 @@ std::vector<MapVisit> visits(const std::string& text) {
 }
 
 /// Returns the pairs as "0-1 1-0 ".
-std::string show(const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
+std::string shown_text(const std::vector<std::pair<std::size_t, std::size_t>>& pairs) {
     std::string text;
     for (const auto& [a, b] : pairs) {
         text += fmt::format("{}-{} ", a, b);
@@ -336,7 +343,7 @@ std::string show(const std::vector<std::pair<std::size_t, std::size_t>>& pairs) 
 }
 
 /// Returns the unpaired visits as "1 2? "; a question mark marks visits with several possible partners.
-std::string show(const std::vector<analyze::UnpairedVisit>& unpaired) {
+std::string shown_text(const std::vector<analyze::UnpairedVisit>& unpaired) {
     std::string text;
     for (const auto& each : unpaired) {
         text += fmt::format("{}{} ", each.visit, each.is_ambiguous ? "?" : "");
@@ -392,19 +399,19 @@ TEST_CASE("visits are paired by name, address, map and ticks") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.what);
-        const std::vector<MapVisit> a = visits(row.a);
-        const std::vector<MapVisit> b = visits(row.b);
+        const std::vector<MapVisit> a = parse_visits(row.a);
+        const std::vector<MapVisit> b = parse_visits(row.b);
         const auto found = *pair_map_visits(a, b, row.session_a, row.session_b);
-        CHECK(show(found.pairs) == row.pairs);
-        CHECK(show(found.unpaired[0]) == row.only_a);
-        CHECK(show(found.unpaired[1]) == row.only_b);
+        CHECK(shown_text(found.pairs) == row.pairs);
+        CHECK(shown_text(found.unpaired[0]) == row.only_a);
+        CHECK(shown_text(found.unpaired[1]) == row.only_b);
         const auto turned = *pair_map_visits(b, a, row.session_b, row.session_a);
         CHECK(turned.pairs.size() == found.pairs.size());
-        CHECK(show(turned.unpaired[1]) == row.only_a);
+        CHECK(shown_text(turned.unpaired[1]) == row.only_a);
     }
 }
 
 TEST_CASE("too many possible pairs are refused") {
-    const std::vector<MapVisit> many(2001, visits("1 ann c:1").front());
+    const std::vector<MapVisit> many(2001, parse_visits("1 ann c:1").front());
     CHECK_FALSE(pair_map_visits(many, many, {}, {}));
 }

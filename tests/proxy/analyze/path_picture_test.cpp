@@ -17,7 +17,7 @@ using analyze::RecordedPaths;
 namespace {
 
 /// Returns the paths of two players: ann for 100 ticks in session 1, then for 50 in session 2; bob for 10.
-RecordedPaths two_players() {
+RecordedPaths paths_of_two_players() {
     RecordedPaths paths;
     paths.players = {"bob", "ann"};
     paths.paths = {
@@ -35,7 +35,7 @@ RecordedPaths two_players() {
 }
 
 /// Returns the legend as "rrggbb label; ".
-std::string legend(const map::Overlay& overlay) {
+std::string legend_text(const map::Overlay& overlay) {
     std::string text;
     for (const map::OverlayColor& color : overlay.colors) {
         text += fmt::format("{:06x} {}; ", color.rgb, color.label);
@@ -44,7 +44,7 @@ std::string legend(const map::Overlay& overlay) {
 }
 
 /// Returns the colour and the points of each line as "0: 1,2 3,4; ".
-std::string lines(const map::Overlay& overlay) {
+std::string overlay_lines_text(const map::Overlay& overlay) {
     std::string text;
     for (const map::Path& path : overlay.paths) {
         text += fmt::format("{}:", path.color);
@@ -59,32 +59,32 @@ std::string lines(const map::Overlay& overlay) {
 } // namespace
 
 TEST_CASE("lines have the colour of their player, their session or their time") {
-    const RecordedPaths paths = two_players();
+    const RecordedPaths paths = paths_of_two_players();
     const map::Overlay players = path_overlay(paths, PathColor::player);
-    CHECK(legend(players) == "ff3030 ann; 30ff30 bob; ");
-    CHECK(lines(players) == "1: 0,0 320,0; 0: 16,80 16,80 80,80; ");
+    CHECK(legend_text(players) == "ff3030 ann; 30ff30 bob; ");
+    CHECK(overlay_lines_text(players) == "1: 0,0 320,0; 0: 16,80 16,80 80,80; ");
     CHECK(players.title == "Paths by player");
 
     const map::Overlay sessions = path_overlay(paths, PathColor::session);
-    CHECK(legend(sessions) == "ff3030 session 1; 30ff30 session 2; ");
-    CHECK(lines(sessions) == "0: 0,0 320,0; 0: 16,80 16,80; 1: 16,80 80,80; ");
+    CHECK(legend_text(sessions) == "ff3030 session 1; 30ff30 session 2; ");
+    CHECK(overlay_lines_text(sessions) == "0: 0,0 320,0; 0: 16,80 16,80; 1: 16,80 80,80; ");
 
     const map::Overlay times = path_overlay(paths, PathColor::time);
     REQUIRE(times.colors.size() == 8);
     CHECK(times.colors[0].label == "from 20:15:00");
     CHECK(times.colors[7].label == "from 20:15:07");
-    CHECK(lines(times) == "0: 0,0 320,0; 2: 16,80 16,80; 7: 16,80 80,80; ");
+    CHECK(overlay_lines_text(times) == "0: 0,0 320,0; 2: 16,80 16,80; 7: 16,80 80,80; ");
     CHECK(times.crosses.empty());
 }
 
 TEST_CASE("times of several days have the date, and merged snapshots are named") {
-    RecordedPaths paths = two_players();
+    RecordedPaths paths = paths_of_two_players();
     paths.end = "2026-11-22T20:15:07.999000Z";
     CHECK(path_overlay(paths, PathColor::time).colors[0].label == "from 11-21 20:15");
     for (PathPoint& point : paths.paths[0].points) {
         point.session = 0;
     }
-    CHECK(legend(path_overlay(paths, PathColor::session)) ==
+    CHECK(legend_text(path_overlay(paths, PathColor::session)) ==
           "ff3030 session 1; 30ff30 session 2; 40a0ff merged snapshots; ");
 }
 
@@ -107,14 +107,14 @@ TEST_CASE("64 players have colours that differ, and further ones share a grey") 
 }
 
 TEST_CASE("tiles have the time that tees spent in them, and deaths a cross") {
-    RecordedPaths paths = two_players();
+    RecordedPaths paths = paths_of_two_players();
     paths.deaths = {{80, 80}, {-5, 7}};
     const map::Overlay overlay = heat_map_overlay(paths, 8, 4);
     CHECK(overlay.title == "Time in each tile, 2 players");
     paths.players = {"ann"};
     CHECK(heat_map_overlay(paths, 8, 4).title == "Time in each tile, ann");
     // The longest time: 100 ticks at one place, and a part of the 50 ticks to the next position.
-    CHECK(legend(overlay) ==
+    CHECK(legend_text(overlay) ==
           "3b4cc0 under 1 ms; 2f8fe0 from 1 ms; 25c4b8 from 3 ms; 58d65a from 10 ms; "
           "c8e020 from 30 ms; ffb000 from 100 ms; ff6a00 from 300 ms; ff1e1e from 1 s; "
           "ffffff 2 deaths; ");

@@ -15,26 +15,27 @@ namespace {
 
 constexpr std::string_view kMap = "d92129a0";
 
-std::string line(std::string_view type, int session, std::string_view rest) {
+std::string session_record(std::string_view type, int session, std::string_view rest) {
     return fmt::format(R"({{"v":1,"t":"2026-11-21T02:04:47.000000Z","type":"{}","session":{},{}}})",
                        type, session, rest) +
            '\n';
 }
 
 std::string open_record(int session, std::string_view server = "a:1") {
-    return line("session", session, fmt::format(R"("event":"open","server":"{}")", server));
+    return session_record("session", session,
+                          fmt::format(R"("event":"open","server":"{}")", server));
 }
 
 std::string close_record(int session) {
-    return line("session", session, R"("event":"close")");
+    return session_record("session", session, R"("event":"close")");
 }
 
 std::string map_record(int session, std::string_view crc, std::string_view more = "") {
-    return line("map", session, fmt::format(R"("name":"x","crc":"{}"{})", crc, more));
+    return session_record("map", session, fmt::format(R"("name":"x","crc":"{}"{})", crc, more));
 }
 
 /// Returns the item of a tee at (x, 0). `more`: further fields, such as `,"vel_x":256`.
-std::string tee(int id, std::string_view player, int x, std::string_view more = "") {
+std::string tee_item(int id, std::string_view player, int x, std::string_view more = "") {
     return fmt::format(R"({{"type":"character","type_id":9,"id":{},"player":"{}",)"
                        R"("fields":{{"x":{},"y":0{}}}}})",
                        id, player, x, more);
@@ -46,9 +47,10 @@ std::string removed_tee(int id) {
 }
 
 std::string kill_record(int session, int victim, int weapon = 1) {
-    return line("message", session,
-                fmt::format(R"("name":"sv_kill_msg","fields":{{"victim":{},"weapon":{}}})", victim,
-                            weapon));
+    return session_record(
+        "message", session,
+        fmt::format(R"("name":"sv_kill_msg","fields":{{"victim":{},"weapon":{}}})", victim,
+                    weapon));
 }
 
 std::string death_event(int id, int x) {
@@ -63,26 +65,28 @@ std::string own_player_info(int id) {
 }
 
 std::string snapshot_record(int session, int tick, std::string_view items) {
-    return line("snapshot", session, fmt::format(R"("tick":{},"items":[{}])", tick, items));
+    return session_record("snapshot", session,
+                          fmt::format(R"("tick":{},"items":[{}])", tick, items));
 }
 
 std::string world_record(int tick, std::string_view items, std::string_view server = "a:1") {
-    return line(
+    return session_record(
         "world", 0,
         fmt::format(R"("server":"{}","run":1,"tick":{},"items":[{}])", server, tick, items));
 }
 
 /// Returns a merged snapshot that session 1 received.
 std::string world_record_on(std::string_view map, int run, int tick, int x) {
-    return line("world", 0,
-                fmt::format(R"("server":"a:1","run":{},"map":"{}","tick":{},"items":[{{)"
-                            R"("type":"character","type_id":9,"id":0,"player":"ann","seen_by":[1],)"
-                            R"("fields":{{"x":{},"y":0}}}}])",
-                            run, map, tick, x));
+    return session_record(
+        "world", 0,
+        fmt::format(R"("server":"a:1","run":{},"map":"{}","tick":{},"items":[{{)"
+                    R"("type":"character","type_id":9,"id":0,"player":"ann","seen_by":[1],)"
+                    R"("fields":{{"x":{},"y":0}}}}])",
+                    run, map, tick, x));
 }
 
 std::string named_map_record(std::string_view name, std::string_view crc) {
-    return line("map", 1, fmt::format(R"("name":"{}","crc":"{}")", name, crc));
+    return session_record("map", 1, fmt::format(R"("name":"{}","crc":"{}")", name, crc));
 }
 
 analyze::RecordedPaths find_paths_in(const std::string& text, std::size_t max_points = 1000,
@@ -128,60 +132,68 @@ TEST_CASE("a player's path lasts as long as any session shows the player on this
         std::uint64_t positions_on_other_maps = 0;
     };
 
-    const std::string both = snapshot_record(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
-                             snapshot_record(2, 2, tee(1, "bob", 5)) +
-                             snapshot_record(1, 4, tee(1, "bob", 6)) +
-                             snapshot_record(2, 4, tee(1, "bob", 6));
+    const std::string both =
+        snapshot_record(1, 2, tee_item(0, "ann", 1) + "," + tee_item(1, "bob", 5)) +
+        snapshot_record(2, 2, tee_item(1, "bob", 5)) +
+        snapshot_record(1, 4, tee_item(1, "bob", 6)) + snapshot_record(2, 4, tee_item(1, "bob", 6));
     const Row rows[] = {
         {"the first session closes",
          open_record(1) + open_record(2) + both + close_record(1) +
-             snapshot_record(2, 6, tee(1, "bob", 7)),
+             snapshot_record(2, 6, tee_item(1, "bob", 7)),
          "1 1; 5 6 7; "},
         {"the first session loses sight, the second does not",
          open_record(1) + open_record(2) + both + snapshot_record(1, 6, removed_tee(1)) +
-             snapshot_record(2, 8, tee(1, "bob", 7)) + snapshot_record(1, 8, tee(1, "bob", 8)) +
-             snapshot_record(2, 10, tee(1, "bob", 9)),
+             snapshot_record(2, 8, tee_item(1, "bob", 7)) +
+             snapshot_record(1, 8, tee_item(1, "bob", 8)) +
+             snapshot_record(2, 10, tee_item(1, "bob", 9)),
          "1 1; 5 6 7 9; "},
         {"the first session is sent no more snapshots",
-         open_record(1) + open_record(2) + both + snapshot_record(2, 56, tee(1, "bob", 7)) +
-             snapshot_record(2, 58, tee(1, "bob", 8)) + snapshot_record(1, 500, tee(1, "bob", 80)),
+         open_record(1) + open_record(2) + both + snapshot_record(2, 56, tee_item(1, "bob", 7)) +
+             snapshot_record(2, 58, tee_item(1, "bob", 8)) +
+             snapshot_record(1, 500, tee_item(1, "bob", 80)),
          "1 1; 5 6; 7 8; "},
         {"another session is late",
          open_record(1) + open_record(2) + both + close_record(1) +
-             snapshot_record(2, 4, tee(1, "bob", 1)) + snapshot_record(2, 3, tee(1, "bob", 1)) +
-             snapshot_record(2, 6, tee(1, "bob", 7)),
+             snapshot_record(2, 4, tee_item(1, "bob", 1)) +
+             snapshot_record(2, 3, tee_item(1, "bob", 1)) +
+             snapshot_record(2, 6, tee_item(1, "bob", 7)),
          "1 1; 5 6 7; "},
         {"worlds are recorded, too",
-         open_record(1) + snapshot_record(1, 2, tee(0, "ann", 1)) +
-             snapshot_record(1, 4, tee(0, "ann", 3)) + world_record(2, tee(0, "ann", 1)) +
-             snapshot_record(1, 6, tee(0, "ann", 5)) + world_record(4, "") + close_record(1) +
-             world_record(8, tee(0, "ann", 6)) + open_record(2) +
-             snapshot_record(2, 10, tee(0, "ann", 7)) + world_record(10, tee(0, "ann", 8)),
+         open_record(1) + snapshot_record(1, 2, tee_item(0, "ann", 1)) +
+             snapshot_record(1, 4, tee_item(0, "ann", 3)) + world_record(2, tee_item(0, "ann", 1)) +
+             snapshot_record(1, 6, tee_item(0, "ann", 5)) + world_record(4, "") + close_record(1) +
+             world_record(8, tee_item(0, "ann", 6)) + open_record(2) +
+             snapshot_record(2, 10, tee_item(0, "ann", 7)) +
+             world_record(10, tee_item(0, "ann", 8)),
          "1 3 5 6 8; "},
         {"the player's own session tells",
          open_record(1) + open_record(2) + both +
-             snapshot_record(2, 6, own_player_info(1) + "," + tee(1, "bob", 7)) +
-             snapshot_record(1, 8, tee(1, "bob", 20)) + snapshot_record(2, 10, tee(1, "bob", 8)),
+             snapshot_record(2, 6, own_player_info(1) + "," + tee_item(1, "bob", 7)) +
+             snapshot_record(1, 8, tee_item(1, "bob", 20)) +
+             snapshot_record(2, 10, tee_item(1, "bob", 8)),
          "1 1; 5 6 7 8; "},
         {"players of one name on two servers",
-         open_record(1, "a:1") + open_record(2, "b:1") + snapshot_record(1, 2, tee(0, "ann", 1)) +
-             snapshot_record(2, 900, tee(0, "ann", 31)) + snapshot_record(1, 4, tee(0, "ann", 2)) +
-             snapshot_record(2, 902, tee(0, "ann", 32)),
+         open_record(1, "a:1") + open_record(2, "b:1") +
+             snapshot_record(1, 2, tee_item(0, "ann", 1)) +
+             snapshot_record(2, 900, tee_item(0, "ann", 31)) +
+             snapshot_record(1, 4, tee_item(0, "ann", 2)) +
+             snapshot_record(2, 902, tee_item(0, "ann", 32)),
          "1 2; 31 32; "},
         {"players of one name on one server",
-         snapshot_record(1, 2, tee(0, "ann", 1) + "," + tee(1, "ann", 31)) +
-             snapshot_record(1, 4, tee(0, "ann", 2) + "," + tee(1, "ann", 32)),
+         snapshot_record(1, 2, tee_item(0, "ann", 1) + "," + tee_item(1, "ann", 31)) +
+             snapshot_record(1, 4, tee_item(0, "ann", 2) + "," + tee_item(1, "ann", 32)),
          "1 2; 31 32; "},
         {"another map, and back",
-         open_record(1) + map_record(1, kMap) + snapshot_record(1, 2, tee(0, "ann", 1)) +
-             snapshot_record(1, 4, tee(0, "ann", 2)) + map_record(1, "00000007") +
-             snapshot_record(1, 2, tee(0, "ann", 3)) + snapshot_record(1, 4, tee(0, "ann", 4)) +
-             map_record(1, kMap) + snapshot_record(1, 2, tee(0, "ann", 5)) +
-             snapshot_record(1, 4, tee(0, "ann", 6)),
+         open_record(1) + map_record(1, kMap) + snapshot_record(1, 2, tee_item(0, "ann", 1)) +
+             snapshot_record(1, 4, tee_item(0, "ann", 2)) + map_record(1, "00000007") +
+             snapshot_record(1, 2, tee_item(0, "ann", 3)) +
+             snapshot_record(1, 4, tee_item(0, "ann", 4)) + map_record(1, kMap) +
+             snapshot_record(1, 2, tee_item(0, "ann", 5)) +
+             snapshot_record(1, 4, tee_item(0, "ann", 6)),
          "1 2; 5 6; ", 2},
         {"the same map, told again in another segment",
-         map_record(1, kMap) + snapshot_record(1, 2, tee(0, "ann", 1)) +
-             map_record(1, kMap, R"(,"again":true)") + snapshot_record(1, 4, tee(0, "ann", 2)),
+         map_record(1, kMap) + snapshot_record(1, 2, tee_item(0, "ann", 1)) +
+             map_record(1, kMap, R"(,"again":true)") + snapshot_record(1, 4, tee_item(0, "ann", 2)),
          "1 2; "},
         {"worlds of another map",
          map_record(1, "00000007") +
@@ -189,14 +201,17 @@ TEST_CASE("a player's path lasts as long as any session shows the player on this
                  2, R"({"type":"character","seen_by":[1],"player":"a","fields":{"x":1,"y":1}})"),
          "", 1},
         {"hostile",
-         "torn\n[]\n{}\n" + line("snapshot", 1, R"("items":[1,{},{"type":"character"}])") +
-             snapshot_record(1, -5, tee(0, "ann", 1)) +
-             line("snapshot", 1, R"("tick":9223372036854775807,"items":[])") +
-             line("map", 0, R"("crc":"")") +
-             line("world", 0, R"("server":"","run":9223372036854775807,"tick":2,"items":[])") +
-             line("map", 0, R"("crc":"")") + kill_record(9, 9) +
-             line("message", 1, R"("name":"sv_kill_msg","fields":{}")") +
-             line("snapshot", 1, R"("tick":2,"items":[],"removed":[1,[],[9],["a",2],[9,0]])"),
+         "torn\n[]\n{}\n" +
+             session_record("snapshot", 1, R"("items":[1,{},{"type":"character"}])") +
+             snapshot_record(1, -5, tee_item(0, "ann", 1)) +
+             session_record("snapshot", 1, R"("tick":9223372036854775807,"items":[])") +
+             session_record("map", 0, R"("crc":"")") +
+             session_record("world", 0,
+                            R"("server":"","run":9223372036854775807,"tick":2,"items":[])") +
+             session_record("map", 0, R"("crc":"")") + kill_record(9, 9) +
+             session_record("message", 1, R"("name":"sv_kill_msg","fields":{}")") +
+             session_record("snapshot", 1,
+                            R"("tick":2,"items":[],"removed":[1,[],[9],["a",2],[9,0]])"),
          ""},
     };
     for (const Row& row : rows) {
@@ -216,9 +231,9 @@ TEST_CASE("a path ends when the tee is killed, is missing or jumps") {
     };
 
     const std::string begin =
-        snapshot_record(1, 2, tee(0, "ann", 1)) + snapshot_record(1, 4, tee(0, "ann", 2));
-    const std::string next =
-        snapshot_record(1, 8, tee(0, "ann", 3)) + snapshot_record(1, 10, tee(0, "ann", 4));
+        snapshot_record(1, 2, tee_item(0, "ann", 1)) + snapshot_record(1, 4, tee_item(0, "ann", 2));
+    const std::string next = snapshot_record(1, 8, tee_item(0, "ann", 3)) +
+                             snapshot_record(1, 10, tee_item(0, "ann", 4));
     const Row rows[] = {
         {"nothing happened", begin + next, "1 2 3 4; "},
         {"it stood still, and is not listed", begin + snapshot_record(1, 6, "") + next,
@@ -231,11 +246,15 @@ TEST_CASE("a path ends when the tee is killed, is missing or jumps") {
         {"paused: a death event, and no kill message",
          begin + snapshot_record(1, 6, death_event(0, 7) + removed_tee(0)) + next, "1 2; 3 4; "},
         {"killed with the team",
-         begin + line("message", 1, R"("name":"sv_kill_msg_team","fields":{"team":1,"first":5})") +
+         begin +
+             session_record("message", 1,
+                            R"("name":"sv_kill_msg_team","fields":{"team":1,"first":5})") +
              snapshot_record(1, 6, death_event(0, 7) + removed_tee(0)) + next,
          "1 2; 3 4; ", "7 "},
         {"the team of others is killed",
-         begin + line("message", 1, R"("name":"sv_kill_msg_team","fields":{"team":1,"first":5})") +
+         begin +
+             session_record("message", 1,
+                            R"("name":"sv_kill_msg_team","fields":{"team":1,"first":5})") +
              next,
          "1 2 3 4; "},
         {"worlds of another map, after their session closed",
@@ -251,24 +270,24 @@ TEST_CASE("a path ends when the tee is killed, is missing or jumps") {
          "1 2; 3 4; ", "7 "},
         {"killed, and back before the next snapshot",
          begin + kill_record(1, 0) +
-             snapshot_record(1, 6, death_event(0, 2) + "," + tee(0, "ann", 30)) +
-             snapshot_record(1, 8, tee(0, "ann", 31)),
+             snapshot_record(1, 6, death_event(0, 2) + "," + tee_item(0, "ann", 30)) +
+             snapshot_record(1, 8, tee_item(0, "ann", 31)),
          "1 2; 30 31; ", "2 "},
         {"killed twice",
          begin + kill_record(1, 0) + snapshot_record(1, 6, removed_tee(0)) +
-             snapshot_record(1, 34, tee(0, "ann", 3)) + snapshot_record(1, 36, tee(0, "ann", 4)) +
-             kill_record(1, 0),
+             snapshot_record(1, 34, tee_item(0, "ann", 3)) +
+             snapshot_record(1, 36, tee_item(0, "ann", 4)) + kill_record(1, 0),
          "1 2; 3 4; ", "2 4 "},
         {"killed, as two sessions are told",
-         open_record(1) + open_record(2) + begin + snapshot_record(2, 4, tee(0, "ann", 2)) +
+         open_record(1) + open_record(2) + begin + snapshot_record(2, 4, tee_item(0, "ann", 2)) +
              kill_record(1, 0) + kill_record(2, 0) + snapshot_record(1, 6, removed_tee(0)) +
              snapshot_record(2, 6, removed_tee(0)) + next,
          "1 2; 3 4; ", "2 "},
         {"killed, in merged snapshots",
-         open_record(1) + open_record(2) + world_record(2, tee(0, "ann", 1)) +
-             world_record(4, tee(0, "ann", 2)) + kill_record(1, 0) + kill_record(2, 0) +
+         open_record(1) + open_record(2) + world_record(2, tee_item(0, "ann", 1)) +
+             world_record(4, tee_item(0, "ann", 2)) + kill_record(1, 0) + kill_record(2, 0) +
              world_record(6, death_event(0, 7) + removed_tee(0)) +
-             world_record(40, tee(0, "ann", 3)) + world_record(42, tee(0, "ann", 4)),
+             world_record(40, tee_item(0, "ann", 3)) + world_record(42, tee_item(0, "ann", 4)),
          "1 2; 3 4; ", "7 "},
         {"killed, on another server",
          open_record(1, "a:1") + open_record(2, "b:1") + begin + kill_record(2, 0) + next,
@@ -279,46 +298,51 @@ TEST_CASE("a path ends when the tee is killed, is missing or jumps") {
          "1 2; 3 4; "},
         {"missing", begin + snapshot_record(1, 6, removed_tee(0)) + next, "1 2; 3 4; "},
         {"missing in a full list",
-         begin + line("snapshot", 1, R"("tick":6,"full":true,"items":[])") + next, "1 2; 3 4; "},
+         begin + session_record("snapshot", 1, R"("tick":6,"full":true,"items":[])") + next,
+         "1 2; 3 4; "},
         {"an item of another type is removed",
-         begin + line("snapshot", 1, R"("tick":6,"items":[],"removed":[[11,0]])") + next,
+         begin + session_record("snapshot", 1, R"("tick":6,"items":[],"removed":[[11,0]])") + next,
          "1 2 3 4; "},
-        {"records were lost", begin + line("records_lost", 0, R"("lost":1)") + next, "1 2; 3 4; "},
+        {"records were lost", begin + session_record("records_lost", 0, R"("lost":1)") + next,
+         "1 2; 3 4; "},
         {"no snapshot for more than a second",
-         begin + snapshot_record(1, 60, tee(0, "ann", 3)) +
-             snapshot_record(1, 62, tee(0, "ann", 4)),
+         begin + snapshot_record(1, 60, tee_item(0, "ann", 3)) +
+             snapshot_record(1, 62, tee_item(0, "ann", 4)),
          "1 2; 3 4; "},
         {"left, and joined again",
          open_record(1) + begin + close_record(1) + open_record(2) +
-             snapshot_record(2, 8, tee(0, "ann", 3)) + snapshot_record(2, 10, tee(0, "ann", 4)),
+             snapshot_record(2, 8, tee_item(0, "ann", 3)) +
+             snapshot_record(2, 10, tee_item(0, "ann", 4)),
          "1 2; 3 4; "},
-        {"the server began anew", begin + snapshot_record(1, 1000, tee(0, "ann", 3)) + begin,
+        {"the server began anew", begin + snapshot_record(1, 1000, tee_item(0, "ann", 3)) + begin,
          "1 2; 1 2; "},
-        {"a jump of more than two tiles", begin + snapshot_record(1, 6, tee(0, "ann", 68)) + next,
-         "1 2; 3 4; "},
+        {"a jump of more than two tiles",
+         begin + snapshot_record(1, 6, tee_item(0, "ann", 68)) + next, "1 2; 3 4; "},
         {"two tiles",
-         begin + snapshot_record(1, 6, tee(0, "ann", 66)) + snapshot_record(1, 8, tee(0, "ann", 2)),
+         begin + snapshot_record(1, 6, tee_item(0, "ann", 66)) +
+             snapshot_record(1, 8, tee_item(0, "ann", 2)),
          "1 2 66 2; "},
         {"as fast as it was",
-         snapshot_record(1, 2, tee(0, "ann", 1, R"(,"vel_x":-12800)")) +
-             snapshot_record(1, 4, tee(0, "ann", -163)),
+         snapshot_record(1, 2, tee_item(0, "ann", 1, R"(,"vel_x":-12800)")) +
+             snapshot_record(1, 4, tee_item(0, "ann", -163)),
          "1 -163; "},
         {"as fast as it is",
-         snapshot_record(1, 2, tee(0, "ann", 1)) +
-             snapshot_record(1, 4, tee(0, "ann", 165, R"(,"vel_x":12800)")),
+         snapshot_record(1, 2, tee_item(0, "ann", 1)) +
+             snapshot_record(1, 4, tee_item(0, "ann", 165, R"(,"vel_x":12800)")),
          "1 165; "},
         {"faster",
-         snapshot_record(1, 2, tee(0, "ann", 1)) +
-             snapshot_record(1, 4, tee(0, "ann", 166, R"(,"vel_x":12800)")) +
-             snapshot_record(1, 6, tee(0, "ann", 167)),
+         snapshot_record(1, 2, tee_item(0, "ann", 1)) +
+             snapshot_record(1, 4, tee_item(0, "ann", 166, R"(,"vel_x":12800)")) +
+             snapshot_record(1, 6, tee_item(0, "ann", 167)),
          "166 167; "},
         {"fast, in the ticks between two positions that the server repeated",
-         snapshot_record(1, 50, tee(0, "ann", 1, R"(,"tick":10)")) +
-             snapshot_record(1, 52, tee(0, "ann", 401, R"(,"tick":50,"vel_x":2560)")),
+         snapshot_record(1, 50, tee_item(0, "ann", 1, R"(,"tick":10)")) +
+             snapshot_record(1, 52, tee_item(0, "ann", 401, R"(,"tick":50,"vel_x":2560)")),
          "1 401; "},
         {"hostile velocities and ticks",
-         snapshot_record(1, 2, tee(0, "ann", 1, R"(,"vel_x":-9223372036854775808,"tick":-7)")) +
-             snapshot_record(1, 4, tee(0, "ann", 2, R"(,"tick":9223372036854775807)")),
+         snapshot_record(1, 2,
+                         tee_item(0, "ann", 1, R"(,"vel_x":-9223372036854775808,"tick":-7)")) +
+             snapshot_record(1, 4, tee_item(0, "ann", 2, R"(,"tick":9223372036854775807)")),
          "1 2; "},
     };
     for (const Row& row : rows) {
@@ -379,10 +403,10 @@ TEST_CASE("without a map record, the map of merged snapshots is known by name") 
               (row.positions_on_other_maps != 0));
     }
     // Only the wanted players' positions are counted.
-    const auto of_bob =
-        find_paths_in(map_record(1, "00000007") +
-                          snapshot_record(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 1)),
-                      1000, {"bob"});
+    const auto of_bob = find_paths_in(
+        map_record(1, "00000007") +
+            snapshot_record(1, 2, tee_item(0, "ann", 1) + "," + tee_item(1, "bob", 1)),
+        1000, {"bob"});
     CHECK(of_bob.positions_on_other_maps == 1);
 }
 
@@ -394,7 +418,7 @@ TEST_CASE("a path lasts to the last snapshot in which its tee stood still") {
     };
 
     const auto stands = [](int tick, std::string_view more = "") {
-        return snapshot_record(1, tick, tee(0, "ann", 1, fmt::format(R"(,"tick":2{})", more)));
+        return snapshot_record(1, tick, tee_item(0, "ann", 1, fmt::format(R"(,"tick":2{})", more)));
     };
     const std::string ten_ticks = stands(2) + stands(7) + stands(12);
     const Row rows[] = {
@@ -404,8 +428,8 @@ TEST_CASE("a path lasts to the last snapshot in which its tee stood still") {
          "2 12; "},
         {"gone", ten_ticks + snapshot_record(1, 17, removed_tee(0)) + snapshot_record(1, 22, ""),
          "2 12; "},
-        {"teleported", ten_ticks + snapshot_record(1, 14, tee(0, "ann", 400)), "2 12; "},
-        {"moves on", ten_ticks + snapshot_record(1, 14, tee(0, "ann", 2)), "2 14; "},
+        {"teleported", ten_ticks + snapshot_record(1, 14, tee_item(0, "ann", 400)), "2 12; "},
+        {"moves on", ten_ticks + snapshot_record(1, 14, tee_item(0, "ann", 2)), "2 14; "},
         {"another game", ten_ticks + map_record(1, kMap) + ten_ticks, "2 12; 2 12; "},
         {"falls, as predicted", stands(2, R"(,"vel_y":600)") + stands(12, R"(,"vel_y":600)"), ""},
     };
@@ -426,7 +450,7 @@ TEST_CASE("the time in which the game is paused or over is left out") {
                            type, flag);
     };
     const std::string begin =
-        snapshot_record(1, 2, tee(0, "ann", 1)) + snapshot_record(1, 4, tee(0, "ann", 2));
+        snapshot_record(1, 2, tee_item(0, "ann", 1)) + snapshot_record(1, 4, tee_item(0, "ann", 2));
     const auto at = [](std::string_view seconds, int session, int tick, std::string_view items) {
         return fmt::format(R"({{"v":1,"t":"2026-11-21T02:04:{}00Z","type":"snapshot",)"
                            R"("session":{},"tick":{},"items":[{}]}})",
@@ -446,12 +470,13 @@ TEST_CASE("the time in which the game is paused or over is left out") {
     for (const Row& row : rows) {
         CAPTURE(row.flag);
         const auto found = find_paths_in(
-            at("48.0000", 1, 2, tee(0, "ann", 1)) + at("48.0400", 1, 4, tee(0, "ann", 2)) +
-            at("48.0800", 1, 6, tee(0, "ann", 3) + "," + info(row.type, row.flag)) +
+            at("48.0000", 1, 2, tee_item(0, "ann", 1)) +
+            at("48.0400", 1, 4, tee_item(0, "ann", 2)) +
+            at("48.0800", 1, 6, tee_item(0, "ann", 3) + "," + info(row.type, row.flag)) +
             at("48.0801", 2, 6, info(row.type, row.flag)) + at("49.0800", 1, 8, "") +
-            at("49.0801", 2, 8, tee(0, "ann", 4)) + at("49.5800", 1, 10, "") +
-            at("49.6000", 1, 12, tee(0, "ann", 5) + "," + info(row.type, "suddendeath")) +
-            at("49.6400", 1, 14, tee(0, "ann", 6)));
+            at("49.0801", 2, 8, tee_item(0, "ann", 4)) + at("49.5800", 1, 10, "") +
+            at("49.6000", 1, 12, tee_item(0, "ann", 5) + "," + info(row.type, "suddendeath")) +
+            at("49.6400", 1, 14, tee_item(0, "ann", 6)));
         CHECK(points_text(found) == "1 2; 5 6; ");
         CHECK(found.stopped_ms == 1500);
     }
@@ -469,8 +494,8 @@ TEST_CASE("the time in which the game is paused or over is left out") {
     CHECK(deaths_text(find_paths_in(begin + later)).empty());
     // A kill message after a change of the map is about another game than merged snapshots before it.
     const std::string worlds = open_record(1) + map_record(1, kMap) +
-                               world_record(2, tee(0, "ann", 1)) +
-                               world_record(4, tee(0, "ann", 2));
+                               world_record(2, tee_item(0, "ann", 1)) +
+                               world_record(4, tee_item(0, "ann", 2));
     CHECK(deaths_text(find_paths_in(worlds + kill_record(1, 0))) == "2 ");
     std::string next_game = map_record(1, kMap) + kill_record(1, 0);
     boost::algorithm::replace_all(next_game, "02:04:47", "02:04:49");
@@ -503,19 +528,20 @@ TEST_CASE("merged snapshots without tees, such as those of a paused game, set th
 }
 
 TEST_CASE("deaths are known if messages were recorded and, with merged snapshots, sessions") {
-    const std::string chat = line("message", 1, R"("name":"sv_chat","fields":{})");
-    CHECK_FALSE(
-        find_paths_in(open_record(1) + snapshot_record(1, 2, tee(0, "ann", 1))).are_deaths_known);
-    CHECK(find_paths_in(chat + snapshot_record(1, 2, tee(0, "ann", 1))).are_deaths_known);
-    CHECK_FALSE(find_paths_in(chat + world_record(2, tee(0, "ann", 1))).are_deaths_known);
-    CHECK(
-        find_paths_in(open_record(1) + chat + world_record(2, tee(0, "ann", 1))).are_deaths_known);
+    const std::string chat = session_record("message", 1, R"("name":"sv_chat","fields":{})");
+    CHECK_FALSE(find_paths_in(open_record(1) + snapshot_record(1, 2, tee_item(0, "ann", 1)))
+                    .are_deaths_known);
+    CHECK(find_paths_in(chat + snapshot_record(1, 2, tee_item(0, "ann", 1))).are_deaths_known);
+    CHECK_FALSE(find_paths_in(chat + world_record(2, tee_item(0, "ann", 1))).are_deaths_known);
+    CHECK(find_paths_in(open_record(1) + chat + world_record(2, tee_item(0, "ann", 1)))
+              .are_deaths_known);
 }
 
 TEST_CASE("only the paths and deaths of the wanted players are kept") {
-    const std::string both = snapshot_record(1, 2, tee(0, "ann", 1) + "," + tee(1, "bob", 5)) +
-                             snapshot_record(1, 4, tee(0, "ann", 2) + "," + tee(1, "bob", 6)) +
-                             kill_record(1, 0) + kill_record(1, 1);
+    const std::string both =
+        snapshot_record(1, 2, tee_item(0, "ann", 1) + "," + tee_item(1, "bob", 5)) +
+        snapshot_record(1, 4, tee_item(0, "ann", 2) + "," + tee_item(1, "bob", 6)) +
+        kill_record(1, 0) + kill_record(1, 1);
     const auto bob = find_paths_in(both, 1000, {"bob", "cy"});
     CHECK(points_text(bob) == "5 6; ");
     CHECK(deaths_text(bob) == "6 ");
@@ -531,10 +557,10 @@ TEST_CASE("a point has the tick of its position, the time of its record and the 
                            rest) +
                '\n';
     };
-    const auto found =
-        find_paths_in(at("31T23:59:59.500000", R"("tick":10,"items":[)" + tee(0, "ann", 1) + "]") +
-                      at("31T23:59:59.750000",
-                         R"("tick":12,"items":[)" + tee(0, "ann", 2, R"(,"tick":11)") + "]"));
+    const auto found = find_paths_in(
+        at("31T23:59:59.500000", R"("tick":10,"items":[)" + tee_item(0, "ann", 1) + "]") +
+        at("31T23:59:59.750000",
+           R"("tick":12,"items":[)" + tee_item(0, "ann", 2, R"(,"tick":11)") + "]"));
     REQUIRE(found.paths.size() == 1);
     const auto& points = found.paths[0].points;
     REQUIRE(points.size() == 3);
@@ -552,7 +578,7 @@ TEST_CASE("a point has the tick of its position, the time of its record and the 
 TEST_CASE("above the limit of points, every path keeps every second point") {
     std::string text;
     for (int i = 0; i < 1000; ++i) {
-        text += snapshot_record(1, 2 * i, tee(0, "ann", i));
+        text += snapshot_record(1, 2 * i, tee_item(0, "ann", i));
     }
     const auto found = find_paths_in(text, 100);
     REQUIRE(found.paths.size() == 1);

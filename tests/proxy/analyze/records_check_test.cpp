@@ -17,7 +17,8 @@ using namespace tw::test;
 namespace {
 
 /// Converts "1 open 5" (session, kind, second) to a line.
-std::string line(int session, std::string_view what, int second, std::string_view more = "") {
+std::string timed_record(int session, std::string_view what, int second,
+                         std::string_view more = "") {
     const std::string_view type = what == "open" || what == "close" ? "session" : what;
     return fmt::format(
         R"({{"v":1,"t":"2026-11-21T16:15:{:02}.000000Z","type":"{}","session":{}{}{}}})"
@@ -28,25 +29,27 @@ std::string line(int session, std::string_view what, int second, std::string_vie
 }
 
 /// Returns the lines of a game whose summary counts two snapshots and three messages.
-std::string counted_game(int snapshots, int messages, std::string_view begin = "open",
-                         std::string_view end = "close") {
-    std::string text =
-        begin == "open" ? line(1, "open", 1) : line(1, "session", 4, R"(,"event":"established")");
+std::string game_with_counts(int snapshots, int messages, std::string_view begin = "open",
+                             std::string_view end = "close") {
+    std::string text = begin == "open" ? timed_record(1, "open", 1)
+                                       : timed_record(1, "session", 4, R"(,"event":"established")");
     for (int i = 0; i < snapshots; ++i) {
-        text += line(1, "snapshot", 4, fmt::format(R"(,"tick":{})", i));
+        text += timed_record(1, "snapshot", 4, fmt::format(R"(,"tick":{})", i));
     }
     for (int i = 0; i < messages; ++i) {
-        text += line(1, "message", 4);
+        text += timed_record(1, "message", 4);
     }
-    text += end == "close" ? line(1, "session", 4, R"(,"event":"close","reason":"reconnected")")
-                           : line(1, end, 4);
-    text += line(
+    text += end == "close"
+                ? timed_record(1, "session", 4, R"(,"event":"close","reason":"reconnected")")
+                : timed_record(1, end, 4);
+    text += timed_record(
         1, "summary", 4,
         R"(,"c2s":{"control":1,"connless":0,"messages":1},"s2c":{"messages":1},"snapshots":{"total":2})");
-    return text + (end == "close" ? ""
-                                  : line(1, "close", 5) +
-                                        line(1, "summary", 5,
-                                             R"(,"snapshots":{"total":2},"c2s":{"messages":3})"));
+    return text + (end == "close"
+                       ? ""
+                       : timed_record(1, "close", 5) +
+                             timed_record(1, "summary", 5,
+                                          R"(,"snapshots":{"total":2},"c2s":{"messages":3})"));
 }
 
 std::string check_recordings(const std::vector<std::pair<std::string, std::string>>& files) {
@@ -77,10 +80,11 @@ std::string with_carriage_returns(std::string text) {
 } // namespace
 
 TEST_CASE("complete recordings pass the check, and the faults of others are named") {
-    const std::string game = line(1, "open", 1) + line(1, "map", 2) + line(1, "close", 3) +
-                             line(1, "summary", 3) + line(0, "summary", 4);
+    const std::string game = timed_record(1, "open", 1) + timed_record(1, "map", 2) +
+                             timed_record(1, "close", 3) + timed_record(1, "summary", 3) +
+                             timed_record(0, "summary", 4);
 
-    const std::string end = line(1, "close", 5) + line(1, "summary", 5);
+    const std::string end = timed_record(1, "close", 5) + timed_record(1, "summary", 5);
 
     struct Row {
         const char* name;
@@ -96,13 +100,15 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
         {"nothing", {{"a", ""}}, ""},
         {"two runs in a file", {{"a", game + game}}, ""},
         {"broken lines",
-         {{"a", game + "\nnoise\n{\"v\":1}\n" + line(2, "map", 5).insert(1, "x")}},
+         {{"a", game + "\nnoise\n{\"v\":1}\n" + timed_record(2, "map", 5).insert(1, "x")}},
          "4 lines that are not records (first: a)\n"},
         {"lines that are no JSON, but look like records",
-         {{"a", line(1, "map", 1, R"(,"name":{"a":1]})") +
-                    line(1, "map", 1, ",\"name\":\"\xC3\x28\"") +
-                    line(1, "map", 1, ",\"name\":\"\x01\"") + line(1, "map", 1, ",\t\"size\":1") +
-                    line(1, "map", 1, R"(,"size":01)") + line(1, "map", 1, R"(,"size":1,)")}},
+         {{"a", timed_record(1, "map", 1, R"(,"name":{"a":1]})") +
+                    timed_record(1, "map", 1, ",\"name\":\"\xC3\x28\"") +
+                    timed_record(1, "map", 1, ",\"name\":\"\x01\"") +
+                    timed_record(1, "map", 1, ",\t\"size\":1") +
+                    timed_record(1, "map", 1, R"(,"size":01)") +
+                    timed_record(1, "map", 1, R"(,"size":1,)")}},
          "6 lines that are not records (first: a)\n"},
         {"a page of zeros, as power loss leaves it",
          {{"a", game + game.substr(0, 100) + std::string(4096, '\0') + game.substr(100)}},
@@ -118,54 +124,60 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          {{"a.zst", frame_with_checksum(game) + "noise and more noise"}},
          "1 file that cannot be read completely (first: a.zst)\n"},
         {"time goes back",
-         {{"a", line(1, "open", 5) + line(1, "map", 4) + line(1, "close", 6)}},
+         {{"a",
+           timed_record(1, "open", 5) + timed_record(1, "map", 4) + timed_record(1, "close", 6)}},
          "1 record that is older than the one before it in its session "
          "(first: a, 2026-11-21T16:15:04.000000Z)\n"},
         {"time goes back in a session that began elsewhere",
-         {{"a", line(3, "snapshot", 5) + line(3, "snapshot", 6) + line(3, "snapshot", 5)}},
+         {{"a", timed_record(3, "snapshot", 5) + timed_record(3, "snapshot", 6) +
+                    timed_record(3, "snapshot", 5)}},
          "1 record that is older than the one before it in its session "
          "(first: a, 2026-11-21T16:15:05.000000Z)\n"},
-        {"sessions that began elsewhere", {{"a", line(3, "map", 5) + line(4, "snapshot", 4)}}, ""},
+        {"sessions that began elsewhere",
+         {{"a", timed_record(3, "map", 5) + timed_record(4, "snapshot", 4)}},
+         ""},
         {"a segment is missing",
          {{"a-20261121T161530Z-0001.jsonl", game},
           {"a-20261121T161630Z-0004.jsonl", game},
           {"b-20261121T161630Z-0009.jsonl", game}},
          "2 segments missing in between (first: a-20261121T161630Z-0004.jsonl)\n"},
         {"more records than a session had",
-         {{"a", counted_game(3, 4) + end}},
+         {{"a", game_with_counts(3, 4) + end}},
          "2 records that are there twice (first: a, 2026-11-21T16:15:04.000000Z)\n"},
         {"as many as it had, and again after it reconnected",
-         {{"a", counted_game(2, 3) + counted_game(2, 3, "established") + end}},
+         {{"a", game_with_counts(2, 3) + game_with_counts(2, 3, "established") + end}},
          ""},
         {"fewer, as by a filter",
-         {{"a", counted_game(1, 0) + end}},
+         {{"a", game_with_counts(1, 0) + end}},
          "1 snapshot and 3 messages that summaries count are missing: not recorded, or filtered "
          "out\n"},
         {"recorded as worlds",
-         {{"a", line(0, "world", 1) + counted_game(0, 1) + end}},
+         {{"a", timed_record(0, "world", 1) + game_with_counts(0, 1) + end}},
          "2 snapshots and 2 messages that summaries count are recorded as worlds, or filtered "
          "out\n"},
-        {"as many, when asked in between", {{"a", counted_game(2, 3, "open", "map")}}, ""},
+        {"as many, when asked in between", {{"a", game_with_counts(2, 3, "open", "map")}}, ""},
         {"what stands again is not new",
-         {{"a", game + line(1, "open", 1, R"(,"again":true)")}},
+         {{"a", game + timed_record(1, "open", 1, R"(,"again":true)")}},
          ""},
         {"records say so",
-         {{"a", line(0, "records_lost", 1, R"(,"lost":12)") +
-                    line(0, "records_lost", 2, R"(,"lost":3)") +
-                    line(0, "finding", 3, R"(,"id":"inspect.gap","lost":7)")}},
+         {{"a", timed_record(0, "records_lost", 1, R"(,"lost":12)") +
+                    timed_record(0, "records_lost", 2, R"(,"lost":3)") +
+                    timed_record(0, "finding", 3, R"(,"id":"inspect.gap","lost":7)")}},
          "15 records that could not be written (records_lost) "
          "(first: a, 2026-11-21T16:15:01.000000Z)\n"
          "7 datagrams that were never inspected (inspect.gap) "
          "(first: a, 2026-11-21T16:15:03.000000Z)\n"},
         {"two runs that were cut off",
-         {{"a", line(1, "open", 1) + line(1, "open", 2)}, {"b", line(2, "open", 3)}},
+         {{"a", timed_record(1, "open", 1) + timed_record(1, "open", 2)},
+          {"b", timed_record(2, "open", 3)}},
          "3 sessions without an end: cut off, or still being recorded "
          "(first: a, 2026-11-21T16:15:01.000000Z)\n"},
         {"findings after a session's close, and another run",
-         {{"a", game + line(1, "finding", 5)}, {"b", game}},
+         {{"a", game + timed_record(1, "finding", 5)}, {"b", game}},
          ""},
         {"a session that is closed, and begins again",
-         {{"a", game + line(1, "finding", 5) + line(1, "session", 5, R"(,"event":"established")")}},
+         {{"a", game + timed_record(1, "finding", 5) +
+                    timed_record(1, "session", 5, R"(,"event":"established")")}},
          "1 session without an end: cut off, or still being recorded "
          "(first: a, 2026-11-21T16:15:05.000000Z)\n"},
     };
@@ -176,8 +188,9 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
 }
 
 TEST_CASE("open sessions of a file that is being written are no fault, and are counted once") {
-    const std::string lines[] = {line(1, "open", 1), line(2, "open", 1), line(1, "close", 2),
-                                 line(1, "summary", 2), line(1, "finding", 3)};
+    const std::string lines[] = {timed_record(1, "open", 1), timed_record(2, "open", 1),
+                                 timed_record(1, "close", 2), timed_record(1, "summary", 2),
+                                 timed_record(1, "finding", 3)};
     analyze::RecordsCheck check;
     check.begin_file("a", true);
     for (const std::string_view each : lines) {
@@ -194,22 +207,22 @@ TEST_CASE("sessions that a crash cut off are reported, although a later run stil
                       filter::read_line_head(text));
     };
     check.begin_file("a", false);
-    read(line(1, "open", 1));
-    read(line(2, "open", 2));
+    read(timed_record(1, "open", 1));
+    read(timed_record(2, "open", 2));
     check.begin_file("b", true);
-    read(line(2, "open", 2, R"(,"again":true)"));
+    read(timed_record(2, "open", 2, R"(,"again":true)"));
     CHECK(contains(check.report_text(), "\n1 session without an end: cut off"));
-    read(line(1, "open", 3));
+    read(timed_record(1, "open", 3));
     CHECK(contains(check.report_text(), "\n1 session without an end: cut off"));
 }
 
 TEST_CASE("a session that reconnects after its end counts once, and so does its summary") {
     analyze::RecordsCheck check;
     check.begin_file("a", false);
-    std::istringstream lines{counted_game(2, 3, "open", "map") +
-                             line(1, "session", 6, R"(,"event":"established")") +
-                             line(1, "snapshot", 6) + line(1, "close", 7) +
-                             line(1, "summary", 7, R"(,"snapshots":{"total":2})")};
+    std::istringstream lines{game_with_counts(2, 3, "open", "map") +
+                             timed_record(1, "session", 6, R"(,"event":"established")") +
+                             timed_record(1, "snapshot", 6) + timed_record(1, "close", 7) +
+                             timed_record(1, "summary", 7, R"(,"snapshots":{"total":2})")};
     for (std::string each; std::getline(lines, each);) {
         check.on_line(each, filter::read_line_head(each));
     }

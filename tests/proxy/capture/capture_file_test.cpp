@@ -30,7 +30,7 @@ constexpr std::uint32_t kCooked2 = 276;
 const FrameBytes kPayload{std::byte{1}, std::byte{2}, std::byte{3}};
 
 /// The contents of a capture.
-struct Content {
+struct CaptureContent {
     std::vector<std::string> datagrams; ///< "10.0.0.1:1000 10.0.0.2:8303 010203"
     std::vector<std::int64_t> times;
     std::vector<std::string> cut; ///< "10.0.0.1:1000 10.0.0.2:8303"
@@ -38,9 +38,9 @@ struct Content {
 };
 
 /// Returns the contents of a capture; nullopt if it is rejected.
-std::optional<Content> read(std::span<const std::byte> bytes) {
+std::optional<CaptureContent> read_content(std::span<const std::byte> bytes) {
     const TemporaryFile file{bytes};
-    Content content;
+    CaptureContent content;
     try {
         CaptureFile capture{file.path()};
         tw::capture::CapturedDatagram datagram;
@@ -61,8 +61,8 @@ std::optional<Content> read(std::span<const std::byte> bytes) {
     return content;
 }
 
-FrameBytes ethernet(const FrameBytes& packet, std::uint32_t type,
-                    const std::vector<std::uint32_t>& tags = {}) {
+FrameBytes ethernet_frame(const FrameBytes& packet, std::uint32_t type,
+                          const std::vector<std::uint32_t>& tags = {}) {
     CaptureBytes frame;
     frame.zeros(12);
     for (const std::uint32_t tag : tags) {
@@ -71,39 +71,39 @@ FrameBytes ethernet(const FrameBytes& packet, std::uint32_t type,
     return frame.be16(type).raw(packet).bytes();
 }
 
-FrameBytes behind(std::size_t zeros, const FrameBytes& packet) {
+FrameBytes prefix_zeros(std::size_t zeros, const FrameBytes& packet) {
     return CaptureBytes{}.zeros(zeros).raw(packet).bytes();
 }
 
-FrameBytes cooked(std::uint32_t type, const FrameBytes& packet) {
+FrameBytes cooked_frame(std::uint32_t type, const FrameBytes& packet) {
     return CaptureBytes{}.zeros(14).be16(type).raw(packet).bytes();
 }
 
-FrameBytes cooked2(std::uint32_t type, const FrameBytes& packet) {
+FrameBytes cooked2_frame(std::uint32_t type, const FrameBytes& packet) {
     return CaptureBytes{}.be16(type).zeros(18).raw(packet).bytes();
 }
 
 /// Returns a fragment of a UDP segment over IPv6 in an Ethernet frame. `offset`: a multiple of 8.
-FrameBytes six_piece(const FrameBytes& bytes, std::uint32_t offset, bool more,
-                     std::uint32_t protocol = 17) {
-    FrameBytes packet = ipv6(CaptureBytes{}
-                                 .u8(protocol)
-                                 .u8(0)
-                                 .be16(offset | (more ? 1U : 0U))
-                                 .be32(0x12345678)
-                                 .raw(bytes)
-                                 .bytes());
+FrameBytes ipv6_fragment(const FrameBytes& bytes, std::uint32_t offset, bool more,
+                         std::uint32_t protocol = 17) {
+    FrameBytes packet = ipv6_packet(CaptureBytes{}
+                                        .u8(protocol)
+                                        .u8(0)
+                                        .be16(offset | (more ? 1U : 0U))
+                                        .be32(0x12345678)
+                                        .raw(bytes)
+                                        .bytes());
     packet[6] = std::byte{44};
-    return ethernet(packet, 0x86dd);
+    return ethernet_frame(packet, 0x86dd);
 }
 
 /// Returns a fragment of a UDP segment over IPv4 in an Ethernet frame.
-FrameBytes four_piece(const FrameBytes& bytes, std::uint32_t offset, bool more) {
-    return ethernet(ipv4(bytes, 0, offset / 8 | (more ? 0x2000U : 0U)), 0x0800);
+FrameBytes ipv4_fragment(const FrameBytes& bytes, std::uint32_t offset, bool more) {
+    return ethernet_frame(ipv4_packet(bytes, 0, offset / 8 | (more ? 0x2000U : 0U)), 0x0800);
 }
 
 /// Returns the bytes without the last one.
-FrameBytes cut(FrameBytes frame) {
+FrameBytes without_last_byte(FrameBytes frame) {
     frame.pop_back();
     return frame;
 }
@@ -121,33 +121,33 @@ TEST_CASE("datagrams are found after every kind of link and IP header") {
         std::string datagram;
     };
 
-    const FrameBytes four = ipv4(udp(kPayload));
-    const FrameBytes six = ipv6(udp(kPayload));
+    const FrameBytes four = ipv4_packet(udp_segment(kPayload));
+    const FrameBytes six = ipv6_packet(udp_segment(kPayload));
     const Row rows[] = {
-        {"Ethernet, IPv4", kEthernet, ethernet(four, 0x0800), kOverFour},
-        {"Ethernet, IPv6", kEthernet, ethernet(six, 0x86dd), kOverSix},
-        {"802.1Q", kEthernet, ethernet(four, 0x0800, {0x8100}), kOverFour},
-        {"802.1ad in 802.1Q", kEthernet, ethernet(six, 0x86dd, {0x88a8, 0x8100}), kOverSix},
-        {"802.1Q in 0x9100", kEthernet, ethernet(four, 0x0800, {0x9100, 0x8100}), kOverFour},
-        {"0x9200", kEthernet, ethernet(six, 0x86dd, {0x9200}), kOverSix},
+        {"Ethernet, IPv4", kEthernet, ethernet_frame(four, 0x0800), kOverFour},
+        {"Ethernet, IPv6", kEthernet, ethernet_frame(six, 0x86dd), kOverSix},
+        {"802.1Q", kEthernet, ethernet_frame(four, 0x0800, {0x8100}), kOverFour},
+        {"802.1ad in 802.1Q", kEthernet, ethernet_frame(six, 0x86dd, {0x88a8, 0x8100}), kOverSix},
+        {"802.1Q in 0x9100", kEthernet, ethernet_frame(four, 0x0800, {0x9100, 0x8100}), kOverFour},
+        {"0x9200", kEthernet, ethernet_frame(six, 0x86dd, {0x9200}), kOverSix},
         {"padding behind a short frame", kEthernet,
-         CaptureBytes{}.raw(ethernet(four, 0x0800)).zeros(17).bytes(), kOverFour},
-        {"BSD loopback", kNull, behind(4, four), kOverFour},
-        {"OpenBSD loopback", kLoop, behind(4, six), kOverSix},
+         CaptureBytes{}.raw(ethernet_frame(four, 0x0800)).zeros(17).bytes(), kOverFour},
+        {"BSD loopback", kNull, prefix_zeros(4, four), kOverFour},
+        {"OpenBSD loopback", kLoop, prefix_zeros(4, six), kOverSix},
         {"raw IP, four", kRaw, four, kOverFour},
         {"raw IP, six", kRaw, six, kOverSix},
         {"raw IPv4", kIpv4, four, kOverFour},
         {"raw IPv6", kIpv6, six, kOverSix},
-        {"Linux cooked", kCooked, cooked(0x0800, four), kOverFour},
-        {"Linux cooked 2", kCooked2, cooked2(0x86dd, six), kOverSix},
-        {"IPv4 options", kRaw, ipv4(udp(kPayload), 40), kOverFour},
-        {"do not fragment", kRaw, ipv4(udp(kPayload), 0, 0x4000), kOverFour},
-        {"IPv6 extension headers", kRaw, ipv6(udp(kPayload), {0, 60, 43}), kOverSix},
-        {"an empty datagram", kRaw, ipv4(udp({})), "10.0.0.1:1000 10.0.0.2:8303 "},
+        {"Linux cooked", kCooked, cooked_frame(0x0800, four), kOverFour},
+        {"Linux cooked 2", kCooked2, cooked2_frame(0x86dd, six), kOverSix},
+        {"IPv4 options", kRaw, ipv4_packet(udp_segment(kPayload), 40), kOverFour},
+        {"do not fragment", kRaw, ipv4_packet(udp_segment(kPayload), 0, 0x4000), kOverFour},
+        {"IPv6 extension headers", kRaw, ipv6_packet(udp_segment(kPayload), {0, 60, 43}), kOverSix},
+        {"an empty datagram", kRaw, ipv4_packet(udp_segment({})), "10.0.0.1:1000 10.0.0.2:8303 "},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto content = read(pcap_file({.link = row.link}, {{.bytes = row.frame}}));
+        const auto content = read_content(pcap_file({.link = row.link}, {{.bytes = row.frame}}));
         REQUIRE(content.has_value());
         CHECK(content->datagrams == std::vector{row.datagram});
         CHECK(content->counts.datagrams == 1);
@@ -163,27 +163,37 @@ TEST_CASE("frames without a complete UDP datagram are counted by kind") {
     };
 
     const Row rows[] = {
-        {"ARP", ethernet(FrameBytes(28), 0x0806), 1, 0, 0},
-        {"three tags", ethernet(ipv4(udp(kPayload)), 0x0800, {0x8100, 0x8100, 0x8100}), 1, 0, 0},
-        {"TCP", ethernet(ipv4(FrameBytes(20), 0, 0, 6), 0x0800), 1, 0, 0},
-        {"IP version 5", ethernet(FrameBytes(40, std::byte{0x50}), 0x0800), 1, 0, 0},
-        {"an IPv4 header of 4 bytes", ethernet(FrameBytes(40, std::byte{0x41}), 0x0800), 1, 0, 0},
-        {"nothing behind Ethernet", ethernet({}, 0x0800), 1, 0, 0},
+        {"ARP", ethernet_frame(FrameBytes(28), 0x0806), 1, 0, 0},
+        {"three tags",
+         ethernet_frame(ipv4_packet(udp_segment(kPayload)), 0x0800, {0x8100, 0x8100, 0x8100}), 1, 0,
+         0},
+        {"TCP", ethernet_frame(ipv4_packet(FrameBytes(20), 0, 0, 6), 0x0800), 1, 0, 0},
+        {"IP version 5", ethernet_frame(FrameBytes(40, std::byte{0x50}), 0x0800), 1, 0, 0},
+        {"an IPv4 header of 4 bytes", ethernet_frame(FrameBytes(40, std::byte{0x41}), 0x0800), 1, 0,
+         0},
+        {"nothing behind Ethernet", ethernet_frame({}, 0x0800), 1, 0, 0},
         {"no frame at all", {}, 1, 0, 0},
-        {"a UDP length below its header", ethernet(ipv4(udp(kPayload, 7)), 0x0800), 1, 0, 0},
-        {"the first fragment", ethernet(ipv4(udp(kPayload), 0, 0x2000), 0x0800), 0, 1, 0},
-        {"the last fragment", ethernet(ipv4(udp(kPayload), 0, 100), 0x0800), 0, 1, 0},
-        {"an IPv6 fragment", six_piece(udp(kPayload), 0, true), 0, 1, 0},
-        {"an IPv6 fragment of no UDP", six_piece(udp(kPayload), 0, true, 6), 1, 0, 0},
-        {"an IPv4 fragment cut off", ethernet(cut(ipv4(udp(kPayload), 0, 0x2000)), 0x0800), 0, 0,
-         1},
-        {"an IPv6 fragment cut off", cut(six_piece(udp(kPayload), 0, true)), 0, 0, 1},
-        {"an IPv6 header that nobody knows", ethernet(ipv6(udp(kPayload), {99}), 0x86dd), 1, 0, 0},
-        {"recorded too short", ethernet(ipv4(udp(kPayload, 500)), 0x0800), 0, 0, 1},
+        {"a UDP length below its header",
+         ethernet_frame(ipv4_packet(udp_segment(kPayload, 7)), 0x0800), 1, 0, 0},
+        {"the first fragment",
+         ethernet_frame(ipv4_packet(udp_segment(kPayload), 0, 0x2000), 0x0800), 0, 1, 0},
+        {"the last fragment", ethernet_frame(ipv4_packet(udp_segment(kPayload), 0, 100), 0x0800), 0,
+         1, 0},
+        {"an IPv6 fragment", ipv6_fragment(udp_segment(kPayload), 0, true), 0, 1, 0},
+        {"an IPv6 fragment of no UDP", ipv6_fragment(udp_segment(kPayload), 0, true, 6), 1, 0, 0},
+        {"an IPv4 fragment cut off",
+         ethernet_frame(without_last_byte(ipv4_packet(udp_segment(kPayload), 0, 0x2000)), 0x0800),
+         0, 0, 1},
+        {"an IPv6 fragment cut off",
+         without_last_byte(ipv6_fragment(udp_segment(kPayload), 0, true)), 0, 0, 1},
+        {"an IPv6 header that nobody knows",
+         ethernet_frame(ipv6_packet(udp_segment(kPayload), {99}), 0x86dd), 1, 0, 0},
+        {"recorded too short", ethernet_frame(ipv4_packet(udp_segment(kPayload, 500)), 0x0800), 0,
+         0, 1},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto content = read(pcap_file({.link = kEthernet}, {{.bytes = row.frame}}));
+        const auto content = read_content(pcap_file({.link = kEthernet}, {{.bytes = row.frame}}));
         REQUIRE(content.has_value());
         CHECK(content->datagrams.empty());
         CHECK(content->cut.empty());
@@ -222,10 +232,10 @@ TEST_CASE("merged datagrams are split, unless a correct checksum shows a single 
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto content =
-            read(pcap_file({.link = kRaw}, {{.bytes = ipv4(udp(kPayload, {}, row.other))},
-                                            {.bytes = ipv4(udp(two, {}, row.checksum))},
-                                            {.bytes = ipv4(udp(kPayload))}}));
+        const auto content = read_content(
+            pcap_file({.link = kRaw}, {{.bytes = ipv4_packet(udp_segment(kPayload, {}, row.other))},
+                                       {.bytes = ipv4_packet(udp_segment(two, {}, row.checksum))},
+                                       {.bytes = ipv4_packet(udp_segment(kPayload))}}));
         REQUIRE(content.has_value());
         const std::string ends = "10.0.0.1:1000 10.0.0.2:8303 ";
         CHECK(content->datagrams ==
@@ -241,21 +251,21 @@ TEST_CASE("fragments are reassembled in any order, with other frames in between"
     for (std::size_t i = 0; i < payload.size(); ++i) {
         payload[i] = static_cast<std::byte>(i);
     }
-    const FrameBytes segment = udp(payload); // the segment has 28 bytes
+    const FrameBytes segment = udp_segment(payload); // the segment has 28 bytes
     const auto part = [&](std::size_t begin, std::size_t size) {
         return FrameBytes{segment.begin() + static_cast<std::ptrdiff_t>(begin),
                           segment.begin() + static_cast<std::ptrdiff_t>(begin + size)};
     };
     const FrameBytes padded =
-        CaptureBytes{}.raw(four_piece(part(24, 4), 24, false)).zeros(17).bytes();
-    const auto content = read(
-        pcap_file({.link = kEthernet}, {{.seconds = 1, .bytes = padded},
-                                        {.seconds = 2, .bytes = six_piece(part(0, 16), 0, true)},
-                                        {.seconds = 3, .bytes = four_piece(part(0, 8), 0, true)},
-                                        {.seconds = 4, .bytes = six_piece(part(16, 12), 16, false)},
-                                        {.seconds = 5, .bytes = four_piece(part(8, 16), 8, true)},
-                                        {.seconds = 6, .bytes = six_piece(part(0, 16), 0, true)},
-                                        {.seconds = 7, .bytes = six_piece(part(0, 8), 0, true)}}));
+        CaptureBytes{}.raw(ipv4_fragment(part(24, 4), 24, false)).zeros(17).bytes();
+    const auto content = read_content(pcap_file(
+        {.link = kEthernet}, {{.seconds = 1, .bytes = padded},
+                              {.seconds = 2, .bytes = ipv6_fragment(part(0, 16), 0, true)},
+                              {.seconds = 3, .bytes = ipv4_fragment(part(0, 8), 0, true)},
+                              {.seconds = 4, .bytes = ipv6_fragment(part(16, 12), 16, false)},
+                              {.seconds = 5, .bytes = ipv4_fragment(part(8, 16), 8, true)},
+                              {.seconds = 6, .bytes = ipv6_fragment(part(0, 16), 0, true)},
+                              {.seconds = 7, .bytes = ipv6_fragment(part(0, 8), 0, true)}}));
     REQUIRE(content.has_value());
     CHECK(content->datagrams ==
           std::vector<std::string>{"[fd00::1]:1000 [fd00::2]:8303 " + to_hex(payload),
@@ -267,18 +277,18 @@ TEST_CASE("fragments are reassembled in any order, with other frames in between"
 }
 
 TEST_CASE("a fragment that is a complete datagram needs no others") {
-    const auto content =
-        read(pcap_file({.link = kEthernet}, {{.bytes = six_piece(udp(kPayload), 0, false)}}));
+    const auto content = read_content(pcap_file(
+        {.link = kEthernet}, {{.bytes = ipv6_fragment(udp_segment(kPayload), 0, false)}}));
     REQUIRE(content.has_value());
     CHECK(content->datagrams == std::vector{kOverSix});
     CHECK(content->counts.incomplete_fragments == 0);
 }
 
 TEST_CASE("IPv6 extension headers that reach past the frame contain no datagram") {
-    FrameBytes packet = ipv6(udp(kPayload), {0});
+    FrameBytes packet = ipv6_packet(udp_segment(kPayload), {0});
     constexpr std::size_t kLengthOfExtension = 41;
     packet[kLengthOfExtension] = std::byte{0xFF};
-    const auto content = read(pcap_file({.link = kRaw}, {{.bytes = packet}}));
+    const auto content = read_content(pcap_file({.link = kRaw}, {{.bytes = packet}}));
     REQUIRE(content.has_value());
     CHECK(content->counts.other_frames == 1);
 }
@@ -290,7 +300,7 @@ TEST_CASE("times are converted to nanoseconds from every file format and byte or
         std::int64_t time;
     };
 
-    const FrameBytes frame = ipv4(udp(kPayload));
+    const FrameBytes frame = ipv4_packet(udp_segment(kPayload));
     constexpr std::int64_t kSecond = 1'700'000'000;
     constexpr std::uint64_t kMicros = 1'700'000'000'000'123;
     constexpr std::uint64_t kNanos = 1'700'000'000'000'000'123;
@@ -312,7 +322,7 @@ TEST_CASE("times are converted to nanoseconds from every file format and byte or
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto content = read(row.file);
+        const auto content = read_content(row.file);
         REQUIRE(content.has_value());
         CHECK(content->datagrams == std::vector{kOverFour});
         CHECK(content->times == std::vector{row.time});
@@ -324,8 +334,8 @@ TEST_CASE("impossible times are limited to a range that inspection can handle") 
         for (const std::uint64_t time : {UINT64_MAX, UINT64_MAX / 2, std::uint64_t{1} << 62U}) {
             CAPTURE(resolution);
             CAPTURE(time);
-            const auto content =
-                read(pcapng_file(false, kRaw, resolution, {{time, ipv4(udp(kPayload))}}));
+            const auto content = read_content(
+                pcapng_file(false, kRaw, resolution, {{time, ipv4_packet(udp_segment(kPayload))}}));
             REQUIRE(content.has_value());
             for (const std::int64_t seen : content->times) {
                 CHECK(seen >= 0);
@@ -336,7 +346,7 @@ TEST_CASE("impossible times are limited to a range that inspection can handle") 
 }
 
 TEST_CASE("a capture cut at any byte gives the datagrams before the cut, or is rejected") {
-    const FrameBytes frame = ethernet(ipv4(udp(kPayload)), 0x0800);
+    const FrameBytes frame = ethernet_frame(ipv4_packet(udp_segment(kPayload)), 0x0800);
     const FrameBytes files[] = {
         pcap_file({.link = kEthernet}, {{.bytes = frame}, {.bytes = frame}, {.bytes = frame}}),
         pcapng_file(false, kEthernet, 6, {{1, frame}, {2, frame}, {3, frame}}),
@@ -344,7 +354,7 @@ TEST_CASE("a capture cut at any byte gives the datagrams before the cut, or is r
     for (const FrameBytes& file : files) {
         std::size_t most = 0;
         for (std::size_t size = 0; size <= file.size(); ++size) {
-            const auto content = read(std::span{file}.first(size));
+            const auto content = read_content(std::span{file}.first(size));
             if (content) {
                 CHECK(content->datagrams.size() >= most);
                 most = content->datagrams.size();
@@ -358,7 +368,7 @@ TEST_CASE("a capture cut at any byte gives the datagrams before the cut, or is r
 }
 
 TEST_CASE("a truncated capture is distinguished from an unreadable one") {
-    const FrameBytes frame = ethernet(ipv4(udp(kPayload)), 0x0800);
+    const FrameBytes frame = ethernet_frame(ipv4_packet(udp_segment(kPayload)), 0x0800);
     const FrameBytes first = pcapng_file(false, kEthernet, 6, {{1, frame}});
     const auto with = [&first](const FrameBytes& more) {
         return CaptureBytes{}.raw(first).raw(more).bytes();
@@ -400,9 +410,9 @@ TEST_CASE("a truncated capture is distinguished from an unreadable one") {
 
 TEST_CASE(
     "interfaces of different link types and lengths, and sections of both byte orders, are read") {
-    const FrameBytes packet = ipv4(udp(kPayload));
+    const FrameBytes packet = ipv4_packet(udp_segment(kPayload));
     const FrameBytes section =
-        pcapng_file(false, kEthernet, 6, {{1, ethernet(packet, 0x0800)}, {2, FrameBytes(3)}});
+        pcapng_file(false, kEthernet, 6, {{1, ethernet_frame(packet, 0x0800)}, {2, FrameBytes(3)}});
     const auto size = static_cast<std::uint32_t>(packet.size());
     const auto block = size + 32;
     REQUIRE(size % 4 != 0);
@@ -415,13 +425,13 @@ TEST_CASE(
         return bytes.bytes();
     };
     const FrameBytes swapped = pcapng_file(true, kRaw, 9, {{4000, packet}});
-    const auto content = read(CaptureBytes{}
-                                  .raw(section)
-                                  .raw(more(kRaw))
-                                  .raw(swapped)
-                                  .raw(section)
-                                  .raw(more(105)) // 105: 802.11, whose frames are not read
-                                  .bytes());
+    const auto content = read_content(CaptureBytes{}
+                                          .raw(section)
+                                          .raw(more(kRaw))
+                                          .raw(swapped)
+                                          .raw(section)
+                                          .raw(more(105)) // 105: 802.11, whose frames are not read
+                                          .bytes());
     REQUIRE(content.has_value());
     CHECK(content->times == std::vector<std::int64_t>{1000, 3000, 4000, 1000});
     CHECK(content->datagrams == std::vector<std::string>(4, kOverFour));
@@ -449,17 +459,18 @@ TEST_CASE("frames cut at any byte give no datagram and are counted as cut") {
         std::string ends;
     };
 
-    const Row rows[] = {
-        {ethernet(ipv4(udp(kPayload), 12), 0x0800, {0x8100}), "10.0.0.1:1000 10.0.0.2:8303"},
-        {ethernet(ipv6(udp(kPayload), {0, 60}), 0x86dd), "[fd00::1]:1000 [fd00::2]:8303"}};
+    const Row rows[] = {{ethernet_frame(ipv4_packet(udp_segment(kPayload), 12), 0x0800, {0x8100}),
+                         "10.0.0.1:1000 10.0.0.2:8303"},
+                        {ethernet_frame(ipv6_packet(udp_segment(kPayload), {0, 60}), 0x86dd),
+                         "[fd00::1]:1000 [fd00::2]:8303"}};
     for (const auto& [frame, ends] : rows) {
         for (std::size_t size = 0; size < frame.size(); ++size) {
             CAPTURE(size);
             FrameBytes cut{frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(size)};
-            const auto content =
-                read(pcap_file({.link = kEthernet},
-                               {{.bytes = std::move(cut),
-                                 .original_size = static_cast<std::uint32_t>(frame.size())}}));
+            const auto content = read_content(
+                pcap_file({.link = kEthernet},
+                          {{.bytes = std::move(cut),
+                            .original_size = static_cast<std::uint32_t>(frame.size())}}));
             REQUIRE(content.has_value());
             CHECK(content->datagrams.empty());
             CHECK(content->counts.truncated == 1);
@@ -471,11 +482,11 @@ TEST_CASE("frames cut at any byte give no datagram and are counted as cut") {
 }
 
 TEST_CASE("a cut frame that is not UDP is not counted as cut") {
-    const FrameBytes frames[] = {ethernet(FrameBytes(28), 0x0806),
-                                 ethernet(ipv4(FrameBytes(20), 0, 0, 6), 0x0800),
-                                 ethernet(ipv6(udp(kPayload), {99}), 0x86dd)};
+    const FrameBytes frames[] = {ethernet_frame(FrameBytes(28), 0x0806),
+                                 ethernet_frame(ipv4_packet(FrameBytes(20), 0, 0, 6), 0x0800),
+                                 ethernet_frame(ipv6_packet(udp_segment(kPayload), {99}), 0x86dd)};
     for (const FrameBytes& frame : frames) {
-        const auto content = read(pcap_file(
+        const auto content = read_content(pcap_file(
             {.link = kEthernet},
             {{.bytes = frame, .original_size = static_cast<std::uint32_t>(frame.size()) + 1}}));
         REQUIRE(content.has_value());
@@ -515,35 +526,35 @@ using namespace tw;
 namespace {
 
 /// Builds a file of packets and states as twscope writes it.
-class File {
+class CaptureBuilder {
   public:
-    File() : bytes_{capture::CaptureEncoder::encode_start()} {}
+    CaptureBuilder() : bytes_{capture::CaptureEncoder::encode_start()} {}
 
-    File& packet() {
+    CaptureBuilder& add_packet() {
         Bytes frame;
         capture::make_udp_frame(kClient, kServer, Bytes(10, std::byte{1}), frame);
         capture::PcapngEncoder{}.append_packet({.frame = frame}, bytes_);
         return *this;
     }
 
-    File& state(const std::string& text) {
+    CaptureBuilder& add_state(const std::string& text) {
         const auto bytes = std::as_bytes(std::span{text});
         capture::put_session_state(
             {.client = kClient, .server = kServer, .bytes = {bytes.begin(), bytes.end()}}, bytes_);
         return *this;
     }
 
-    File& block(std::uint32_t type, std::size_t size) {
+    CaptureBuilder& add_block(std::uint32_t type, std::size_t size) {
         capture::PcapngEncoder{}.append_block(type, Bytes(size, std::byte{0x6b}), bytes_);
         return *this;
     }
 
-    File& section() {
+    CaptureBuilder& add_section() {
         const Bytes head = capture::CaptureEncoder::encode_start();
         return raw(head);
     }
 
-    File& raw(const Bytes& bytes) {
+    CaptureBuilder& raw(const Bytes& bytes) {
         bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
         return *this;
     }
@@ -559,7 +570,7 @@ class File {
 
 /// Returns the states before the packets of a capture; "-" for a packet without a state. Checks that
 /// a state has the endpoints of its packet.
-std::string states_in(std::span<const std::byte> bytes) {
+std::string read_states(std::span<const std::byte> bytes) {
     const test::TemporaryFile file{bytes};
     capture::CaptureFile capture{file.path()};
     capture::CapturedDatagram datagram;
@@ -587,37 +598,73 @@ TEST_CASE("a state belongs to the packet after it") {
         std::string states;
     };
 
-    Bytes broken = File{}.packet().state("a").packet().state("b").packet().bytes();
-    broken[File{}.packet().bytes().size() + 4] = std::byte{3}; // an invalid block length
+    Bytes broken = CaptureBuilder{}
+                       .add_packet()
+                       .add_state("a")
+                       .add_packet()
+                       .add_state("b")
+                       .add_packet()
+                       .bytes();
+    broken[CaptureBuilder{}.add_packet().bytes().size() + 4] =
+        std::byte{3}; // an invalid block length
     const Row rows[] = {
-        {"at the beginning", File{}.state("a").packet().packet().bytes(), "a-"},
-        {"in the middle", File{}.packet().packet().state("c").packet().bytes(), "--c"},
-        {"two in a row: the last", File{}.state("a").state("b").packet().bytes(), "b"},
-        {"before each", File{}.state("a").packet().state("b").packet().bytes(), "ab"},
-        {"at the end", File{}.packet().state("b").bytes(), "-"},
-        {"behind another section", File{}.packet().section().state("b").packet().bytes(), "-b"},
+        {"at the beginning", CaptureBuilder{}.add_state("a").add_packet().add_packet().bytes(),
+         "a-"},
+        {"in the middle",
+         CaptureBuilder{}.add_packet().add_packet().add_state("c").add_packet().bytes(), "--c"},
+        {"two in a row: the last",
+         CaptureBuilder{}.add_state("a").add_state("b").add_packet().bytes(), "b"},
+        {"before each",
+         CaptureBuilder{}.add_state("a").add_packet().add_state("b").add_packet().bytes(), "ab"},
+        {"at the end", CaptureBuilder{}.add_packet().add_state("b").bytes(), "-"},
+        {"behind another section",
+         CaptureBuilder{}.add_packet().add_section().add_state("b").add_packet().bytes(), "-b"},
         {"among blocks of others",
-         File{}.block(5, 64).state("a").block(0x8000beef, 3).packet().bytes(), "a"},
+         CaptureBuilder{}
+             .add_block(5, 64)
+             .add_state("a")
+             .add_block(0x8000beef, 3)
+             .add_packet()
+             .bytes(),
+         "a"},
         {"of the type, and another's",
-         File{}.block(capture::kSessionStateBlock, 100).packet().state("b").packet().bytes(), "-b"},
+         CaptureBuilder{}
+             .add_block(capture::kSessionStateBlock, 100)
+             .add_packet()
+             .add_state("b")
+             .add_packet()
+             .bytes(),
+         "-b"},
         {"of the type, and empty",
-         File{}.block(capture::kSessionStateBlock, 0).packet().state("b").packet().bytes(), "-b"},
+         CaptureBuilder{}
+             .add_block(capture::kSessionStateBlock, 0)
+             .add_packet()
+             .add_state("b")
+             .add_packet()
+             .bytes(),
+         "-b"},
         {"of the type, and too large",
-         File{}.block(capture::kSessionStateBlock, 5'000'000).packet().state("b").packet().bytes(),
+         CaptureBuilder{}
+             .add_block(capture::kSessionStateBlock, 5'000'000)
+             .add_packet()
+             .add_state("b")
+             .add_packet()
+             .bytes(),
          "-b"},
         {"behind a broken block", broken, "-"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(states_in(row.bytes) == row.states);
+        CHECK(read_states(row.bytes) == row.states);
     }
 }
 
 TEST_CASE("a capture cut at any byte gives the complete states") {
-    const Bytes bytes = File{}.state("a").packet().state("b").packet().bytes();
-    for (std::size_t size = File{}.bytes().size(); size < bytes.size(); ++size) {
+    const Bytes bytes =
+        CaptureBuilder{}.add_state("a").add_packet().add_state("b").add_packet().bytes();
+    for (std::size_t size = CaptureBuilder{}.bytes().size(); size < bytes.size(); ++size) {
         CAPTURE(size);
-        const std::string states = states_in(std::span{bytes}.first(size));
+        const std::string states = read_states(std::span{bytes}.first(size));
         CHECK((states.empty() || states == "a"));
     }
 }
@@ -625,7 +672,7 @@ TEST_CASE("a capture cut at any byte gives the complete states") {
 TEST_CASE("states are found behind a section in the other byte order, too") {
     const auto frame = test::FrameBytes(60, std::byte{0});
     Bytes bytes = test::pcapng_file(true, 1, 9, {{1, frame}, {2, frame}});
-    const Bytes more = File{}.state("c").packet().bytes();
+    const Bytes more = CaptureBuilder{}.add_state("c").add_packet().bytes();
     bytes.insert(bytes.end(), more.begin(), more.end());
-    CHECK(states_in(bytes) == "c");
+    CHECK(read_states(bytes) == "c");
 }

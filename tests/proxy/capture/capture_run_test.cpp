@@ -36,7 +36,7 @@ capture::CaptureEndpoint endpoint_of(std::uint32_t address, std::uint16_t port) 
 }
 
 /// Returns a pcapng file with this head, then the datagrams in order.
-Bytes file_of(Bytes head, std::span<const test::CapturedDatagram> traffic) {
+Bytes pcapng_file_of(Bytes head, std::span<const test::CapturedDatagram> traffic) {
     Bytes frame;
     for (const test::CapturedDatagram& each : traffic) {
         capture::make_udp_frame(endpoint_of(each.source_address, each.source_port),
@@ -48,8 +48,8 @@ Bytes file_of(Bytes head, std::span<const test::CapturedDatagram> traffic) {
     return head;
 }
 
-/// Returns the datagrams in the order in which several workers write what they collect of their sessions.
-Traffic as_workers_write(const Traffic& traffic, unsigned workers) {
+/// Returns the datagrams in the order in which several workers would write them.
+Traffic in_worker_order(const Traffic& traffic, unsigned workers) {
     std::map<std::pair<std::int64_t, unsigned>, Traffic> gathered;
     for (const test::CapturedDatagram& each : traffic) {
         const unsigned client = std::max(each.source_port, each.destination_port);
@@ -66,8 +66,8 @@ Traffic as_workers_write(const Traffic& traffic, unsigned workers) {
     return all;
 }
 
-std::string records_of(const std::vector<std::string>& files,
-                       const capture::ServerDetector& servers = {}) {
+std::string decode_to_records(const std::vector<std::string>& files,
+                              const capture::ServerDetector& servers = {}) {
     test::NoMaps maps;
     sink::TextOutput records;
     sink::JsonLines json{{}, records};
@@ -80,13 +80,13 @@ std::string records_of(const std::vector<std::string>& files,
     return records.text;
 }
 
-std::string records_of(const Bytes& file, const capture::ServerDetector& servers = {}) {
+std::string decode_to_records(const Bytes& file, const capture::ServerDetector& servers = {}) {
     const test::TemporaryFile written{file};
-    return records_of({written.path()}, servers);
+    return decode_to_records({written.path()}, servers);
 }
 
 /// Returns the header of a pcapng file that another program wrote.
-Bytes head_of_others() {
+Bytes foreign_pcapng_header() {
     Bytes head;
     capture::PcapngEncoder{}.append_section("tcpdump", head);
     capture::PcapngEncoder{}.append_interface({.name = "lo", .description = ""}, head);
@@ -117,7 +117,7 @@ Traffic with_other_traffic(const Traffic& game) {
 }
 
 /// Moves a server's traffic to another port of its host.
-Traffic on_port(Traffic game, std::uint16_t server, std::uint16_t port) {
+Traffic move_to_port(Traffic game, std::uint16_t server, std::uint16_t port) {
     for (test::CapturedDatagram& each : game) {
         (each.source_port == server ? each.source_port : each.destination_port) = port;
     }
@@ -125,12 +125,12 @@ Traffic on_port(Traffic game, std::uint16_t server, std::uint16_t port) {
 }
 
 /// Repeats a server's traffic on several ports of its host, a little later on each.
-Traffic on_several_servers(const Traffic& game, std::uint16_t server, std::uint16_t copies) {
+Traffic copy_to_servers(const Traffic& game, std::uint16_t server, std::uint16_t copies) {
     constexpr std::int64_t kLaterUs = 4'999'000;
     Traffic all;
     for (std::uint16_t copy = 0; copy < copies; ++copy) {
         for (test::CapturedDatagram& each :
-             on_port(game, server, static_cast<std::uint16_t>(server + copy))) {
+             move_to_port(game, server, static_cast<std::uint16_t>(server + copy))) {
             each.time_us += copy * kLaterUs;
             all.push_back(std::move(each));
         }
@@ -147,37 +147,37 @@ TEST_CASE("a capture written by several threads gives the records of the origina
          ++i) { // gives each datagram its own time, so that the order is certain
         traffic[i].time_us = std::max(traffic[i].time_us, traffic[i - 1].time_us + 1);
     }
-    const Traffic disordered = as_workers_write(traffic, 3);
+    const Traffic disordered = in_worker_order(traffic, 3);
     const auto earlier = [](const auto& a, const auto& b) { return a.time_us < b.time_us; };
     REQUIRE(std::ranges::is_sorted(traffic, earlier));
     REQUIRE_FALSE(std::ranges::is_sorted(disordered, earlier));
 
     const Bytes ours = capture::CaptureEncoder::encode_start();
-    const std::string wanted = records_of(file_of(ours, traffic));
-    CHECK((records_of(file_of(ours, disordered)) == wanted));
+    const std::string wanted = decode_to_records(pcapng_file_of(ours, traffic));
+    CHECK((decode_to_records(pcapng_file_of(ours, disordered)) == wanted));
 
     // Writes the traffic in segments; no thread waits for the others between two segments.
     const std::span<const test::CapturedDatagram> all{disordered};
     const std::size_t cut = all.size() / 2;
-    const test::TemporaryFile first{file_of(ours, all.first(cut))};
-    const test::TemporaryFile second{file_of(ours, all.subspan(cut))};
-    CHECK((records_of({first.path(), second.path()}) == wanted));
+    const test::TemporaryFile first{pcapng_file_of(ours, all.first(cut))};
+    const test::TemporaryFile second{pcapng_file_of(ours, all.subspan(cut))};
+    CHECK((decode_to_records({first.path(), second.path()}) == wanted));
 
     // Captures of other programs are not sorted, because only their order may be right.
-    const Bytes others = head_of_others();
-    CHECK((records_of(file_of(others, disordered)) != wanted));
-    CHECK((records_of(file_of(others, traffic)) == wanted));
+    const Bytes others = foreign_pcapng_header();
+    CHECK((decode_to_records(pcapng_file_of(others, disordered)) != wanted));
+    CHECK((decode_to_records(pcapng_file_of(others, traffic)) == wanted));
 }
 
 TEST_CASE("the records of a server are the same, whatever other servers are in the capture") {
     const Traffic game = test::read_capture(test::test_data("captures/ddnet-20.1.1-race.pcap.gz"));
     const std::uint16_t server = game.front().destination_port;
-    const Traffic several = on_several_servers(game, server, 6);
+    const Traffic several = copy_to_servers(game, server, 6);
     capture::ServerDetector asked_for;
     asked_for.add_server(server, std::nullopt);
-    for (const Bytes& head : {capture::CaptureEncoder::encode_start(), head_of_others()}) {
-        const std::string wanted = records_of(file_of(head, game), asked_for);
-        const std::string records = records_of(file_of(head, several), asked_for);
+    for (const Bytes& head : {capture::CaptureEncoder::encode_start(), foreign_pcapng_header()}) {
+        const std::string wanted = decode_to_records(pcapng_file_of(head, game), asked_for);
+        const std::string records = decode_to_records(pcapng_file_of(head, several), asked_for);
         // The run with all servers lasts longer, so open sessions are closed later.
         const std::size_t played = wanted.find("\"event\":\"close\"");
         REQUIRE(played != std::string::npos);
@@ -188,15 +188,15 @@ TEST_CASE("the records of a server are the same, whatever other servers are in t
 TEST_CASE("other traffic in a capture opens no session, whatever the ports of the game") {
     const Traffic whole = test::read_capture(test::test_data("captures/ddnet-20.1.1-race.pcap.gz"));
     const std::uint16_t server = whole.front().destination_port;
-    const Traffic moved = on_port(whole, server, 40000);
+    const Traffic moved = move_to_port(whole, server, 40000);
     const std::span<const test::CapturedDatagram> all{moved};
-    const Bytes head = head_of_others();
+    const Bytes head = foreign_pcapng_header();
     for (const std::size_t begin : {std::size_t{0}, all.size() / 2, all.size() / 3}) {
         CAPTURE(begin);
         const auto part = all.subspan(begin);
         const Traffic game{part.begin(), part.end()};
-        const std::string records = records_of(file_of(head, game));
-        CHECK((records_of(file_of(head, with_other_traffic(game))) == records));
+        const std::string records = decode_to_records(pcapng_file_of(head, game));
+        CHECK((decode_to_records(pcapng_file_of(head, with_other_traffic(game))) == records));
         CHECK(records.find(
                   R"("event":"open","client":"127.0.0.1:43581","server":"127.0.0.1:40000")") !=
               std::string::npos);
@@ -209,14 +209,15 @@ namespace {
 
 using test::kMillisecond;
 
-/// Adds a datagram of a client, "a" to "z", at a time in milliseconds.
-struct Sent {
+/// A datagram to or from a client, "a" to "z", at a time in milliseconds.
+struct TimedDatagram {
     char client = 'a';
     std::int64_t at = 0;
     bool to_client = false;
 };
 
-capture::CapturedDatagram datagram_of(const Sent& sent, std::span<const std::byte> payload) {
+capture::CapturedDatagram datagram_of(const TimedDatagram& sent,
+                                      std::span<const std::byte> payload) {
     const auto address = boost::asio::ip::make_address("127.0.0.1");
     const capture::CaptureEndpoint client{address, static_cast<std::uint16_t>(50000 + sent.client)};
     const capture::CaptureEndpoint server{address, 8303};
@@ -227,14 +228,14 @@ capture::CapturedDatagram datagram_of(const Sent& sent, std::span<const std::byt
 }
 
 /// Returns the sorted datagrams as "a10 b20 ...". `early`: the number of those returned before the end.
-std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr) {
+std::string sorted_order(const std::vector<TimedDatagram>& all, std::size_t* early = nullptr) {
     TimeSorter order;
     std::string text;
     const auto take = [&](bool rest) {
         std::size_t count = 0;
         while (const TimeSorter::OrderedDatagram* const item =
                    order.next_datagram(rest ? 0 : TimeSorter::kMaxDatagrams)) {
-            const Sent& sent = all[item->file];
+            const TimedDatagram& sent = all[item->file];
             CHECK(item->datagram.time == sent.at * kMillisecond);
             CHECK(item->datagram.payload.size() == 1);
             CHECK(item->datagram.payload[0] == static_cast<std::byte>(sent.client));
@@ -261,7 +262,7 @@ std::string order_of(const std::vector<Sent>& all, std::size_t* early = nullptr)
 TEST_CASE("datagrams are sorted by time within a window") {
     struct Row {
         std::string_view name;
-        std::vector<Sent> given;
+        std::vector<TimedDatagram> given;
         std::string_view order;
     };
 
@@ -289,16 +290,16 @@ TEST_CASE("datagrams are sorted by time within a window") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(order_of(row.given) == row.order);
+        CHECK(sorted_order(row.given) == row.order);
     }
 }
 
 TEST_CASE("a datagram is passed on once no earlier one can follow") {
     std::size_t early = 0;
-    CHECK(order_of({{'a', 10}, {'a', 500}, {'a', 1009}, {'a', 1010}}, &early) ==
+    CHECK(sorted_order({{'a', 10}, {'a', 500}, {'a', 1009}, {'a', 1010}}, &early) ==
           "a10 a500 a1009 a1010");
     CHECK(early == 1);
-    CHECK(order_of({{'a', 9000}, {'b', 9100}, {'a', 10}}, &early) == "a9000 b9100 a10");
+    CHECK(sorted_order({{'a', 9000}, {'b', 9100}, {'a', 10}}, &early) == "a9000 b9100 a10");
     CHECK(early == 2);
 }
 

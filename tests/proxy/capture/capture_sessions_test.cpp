@@ -24,16 +24,16 @@ using test::kSecond;
 
 using Bytes = std::vector<std::byte>;
 
-CaptureEndpoint at(const std::string& address, std::uint16_t port) {
+CaptureEndpoint endpoint_at(const std::string& address, std::uint16_t port) {
     return {.address = make_address(address), .port = port};
 }
 
-const CaptureEndpoint kAnn = at("198.51.100.1", 50000);
-const CaptureEndpoint kBob = at("198.51.100.2", 50000);
-const CaptureEndpoint kServer = at("192.0.2.1", 8303);
+const CaptureEndpoint kAnn = endpoint_at("198.51.100.1", 50000);
+const CaptureEndpoint kBob = endpoint_at("198.51.100.2", 50000);
+const CaptureEndpoint kServer = endpoint_at("192.0.2.1", 8303);
 
 /// Returns a packet with chunks of a 0.7 connection.
-Bytes of_seven(std::string_view name, bool system) {
+Bytes seven_chunks_packet(std::string_view name, bool system) {
     test::MessageBuilder message = test::message(name, wire::Dialect::seven);
     for (int i = 0; i < (system ? 13 : 1); ++i) {
         message.number(i == 2 ? 40 : 1);
@@ -47,7 +47,7 @@ Bytes of_seven(std::string_view name, bool system) {
                                 .dialect = wire::Dialect::seven});
 }
 
-Bytes connect() {
+Bytes connect_packet() {
     return wire::encode_control({.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
 }
 
@@ -56,7 +56,7 @@ Bytes accept_packet() {
         {.kind = wire::ControlKind::connectaccept, .token = wire::kTokenUnknown});
 }
 
-Bytes connless(std::string_view text) {
+Bytes connless_packet(std::string_view text) {
     return wire::encode_connless(
         test::MessageBuilder{}.text("\xff\xff\xff\xff").text(text).bytes());
 }
@@ -91,8 +91,9 @@ struct SessionFinder {
                            const std::string& pseudonym_key = {})
         : inspected{inspector, pseudonym_key}, sessions{inspected, guess, limits} {}
 
-    void see(std::int64_t time, const CaptureEndpoint& source, const CaptureEndpoint& destination,
-             const Bytes& payload = connect()) {
+    void pass_datagram(std::int64_t time, const CaptureEndpoint& source,
+                       const CaptureEndpoint& destination,
+                       const Bytes& payload = connect_packet()) {
         sessions.on_datagram(
             {.time = time, .source = source, .destination = destination, .payload = payload});
     }
@@ -125,22 +126,24 @@ TEST_CASE("the server is recognised by its traffic, then by its port") {
         Side server;
     };
 
-    const CaptureEndpoint high = at("192.0.2.1", 60000);
-    const CaptureEndpoint low = at("192.0.2.2", 40000);
+    const CaptureEndpoint high = endpoint_at("192.0.2.1", 60000);
+    const CaptureEndpoint low = endpoint_at("192.0.2.2", 40000);
     const Row rows[] = {
-        {"a connect goes to it, whatever its port", low, high, connect(), Side::destination},
+        {"a connect goes to it, whatever its port", low, high, connect_packet(), Side::destination},
         {"an accepted connect comes from it", high, low, accept_packet(), Side::source},
-        {"a request for information", low, high, connless("gie3\1"), Side::destination},
-        {"information", high, low, connless("inf3"), Side::source},
-        {"a game's port", at("192.0.2.9", 1024), kServer, kNonsense, Side::destination},
-        {"a game's port as source", kServer, at("192.0.2.9", 1024), kNonsense, Side::source},
+        {"a request for information", low, high, connless_packet("gie3\1"), Side::destination},
+        {"information", high, low, connless_packet("inf3"), Side::source},
+        {"a game's port", endpoint_at("192.0.2.9", 1024), kServer, kNonsense, Side::destination},
+        {"a game's port as source", kServer, endpoint_at("192.0.2.9", 1024), kNonsense,
+         Side::source},
         {"the smaller port", high, low, kNonsense, Side::destination},
         {"the smaller port as source", low, high, kNonsense, Side::source},
-        {"the same port: who is heard first", at("192.0.2.8", 9), at("192.0.2.9", 9), kNonsense,
-         Side::source},
+        {"the same port: who is heard first", endpoint_at("192.0.2.8", 9),
+         endpoint_at("192.0.2.9", 9), kNonsense, Side::source},
         {"nothing in it", low, high, {}, Side::source},
-        {"what a client of 0.7 sends", high, low, of_seven("input", true), Side::destination},
-        {"what a server of 0.7 sends", low, high, of_seven("sv_weapon_pickup", false),
+        {"what a client of 0.7 sends", high, low, seven_chunks_packet("input", true),
+         Side::destination},
+        {"what a server of 0.7 sends", low, high, seven_chunks_packet("sv_weapon_pickup", false),
          Side::source},
     };
     for (const Row& row : rows) {
@@ -161,17 +164,18 @@ TEST_CASE("traffic of other programs opens no session, even on the ports of game
         Side everything, game_ports, recognised;
     };
 
-    const CaptureEndpoint low = at("192.0.2.2", 53);
+    const CaptureEndpoint low = endpoint_at("192.0.2.2", 53);
     const Row rows[] = {
         {"nonsense", low, kNonsense, Side::destination, Side::neither, Side::neither},
         {"nonsense to a game's port", kServer, kNonsense, Side::destination, Side::destination,
          Side::neither},
         {"nothing", low, {}, Side::destination, Side::neither, Side::neither},
-        {"a connect", low, connect(), Side::destination, Side::destination, Side::destination},
-        {"a request for information", low, connless("gie3\1"), Side::destination, Side::destination,
+        {"a connect", low, connect_packet(), Side::destination, Side::destination,
          Side::destination},
-        {"the middle of a game", low, of_seven("input", true), Side::destination, Side::destination,
-         Side::destination},
+        {"a request for information", low, connless_packet("gie3\1"), Side::destination,
+         Side::destination, Side::destination},
+        {"the middle of a game", low, seven_chunks_packet("input", true), Side::destination,
+         Side::destination, Side::destination},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -189,8 +193,8 @@ TEST_CASE("traffic of other programs opens no session, even on the ports of game
 
 TEST_CASE("a recognised server stays one") {
     ServerDetector guess;
-    const CaptureEndpoint high = at("192.0.2.1", 60000);
-    const Bytes asked = connect();
+    const CaptureEndpoint high = endpoint_at("192.0.2.1", 60000);
+    const Bytes asked = connect_packet();
     CHECK(guess.find_server_side({.source = kAnn, .destination = high, .payload = asked}) ==
           Side::destination);
     CHECK(guess.find_server_side({.source = high, .destination = kBob, .payload = kNonsense}) ==
@@ -229,10 +233,10 @@ TEST_CASE("if a server is given, only its traffic counts") {
 
 TEST_CASE("a session opens with its first datagram and has both directions") {
     SessionFinder bench;
-    bench.see(1 * kSecond, kAnn, kServer);
-    bench.see(2 * kSecond, kServer, kAnn, accept_packet());
-    bench.see(3 * kSecond, kBob, kServer);
-    bench.see(4 * kSecond, kServer, kAnn, kNonsense);
+    bench.pass_datagram(1 * kSecond, kAnn, kServer);
+    bench.pass_datagram(2 * kSecond, kServer, kAnn, accept_packet());
+    bench.pass_datagram(3 * kSecond, kBob, kServer);
+    bench.pass_datagram(4 * kSecond, kServer, kAnn, kNonsense);
     CHECK(bench.sessions.current_time() == 4 * kSecond);
     bench.inspector.close_all_sessions(bench.sessions.current_time(), "end of capture");
     CHECK(bench.lines() == Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303",
@@ -246,17 +250,18 @@ TEST_CASE("a session opens with its first datagram and has both directions") {
 
 TEST_CASE("IPv6 endpoints are shown in brackets") {
     SessionFinder bench;
-    bench.see(0, at("2001:db8::7", 50000), at("::1", 8303));
+    bench.pass_datagram(0, endpoint_at("2001:db8::7", 50000), endpoint_at("::1", 8303));
     CHECK(bench.lines() == Lines{"1 open [2001:db8::7]:50000 [::1]:8303"});
 }
 
 TEST_CASE("a session closes when idle by the capture's time, and its client may return") {
     SessionFinder bench{{.idle_timeout = 10 * kSecond}};
-    bench.see(0, kAnn, kServer);
-    bench.see(1 * kSecond, kBob, kServer);
-    bench.see(11 * kSecond, kServer, kAnn, kNonsense); // Ann's session has timed out, Bob's has not
+    bench.pass_datagram(0, kAnn, kServer);
+    bench.pass_datagram(1 * kSecond, kBob, kServer);
+    bench.pass_datagram(11 * kSecond, kServer, kAnn,
+                        kNonsense); // Ann's session has timed out, Bob's has not
     CHECK(bench.lines().size() == 4);
-    bench.see(22 * kSecond, kServer, kBob, kNonsense);
+    bench.pass_datagram(22 * kSecond, kServer, kBob, kNonsense);
     CHECK(bench.lines() == Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303",
                                  "2 open 198.51.100.2:50000 192.0.2.1:8303", "1 close idle",
                                  "3 open 198.51.100.1:50000 192.0.2.1:8303", "2 close idle",
@@ -266,24 +271,24 @@ TEST_CASE("a session closes when idle by the capture's time, and its client may 
 TEST_CASE("a session closes when it is idle after the clock was set back, too") {
     constexpr std::int64_t kHour = 3600 * kSecond;
     SessionFinder bench{{.idle_timeout = 10 * kSecond}};
-    bench.see(kHour, kAnn, kServer);
-    bench.see(kSecond, kBob, kServer);
-    bench.see(2 * kSecond, kServer, kBob, kNonsense);
-    bench.see(9 * kSecond, kServer, kBob, kNonsense);
+    bench.pass_datagram(kHour, kAnn, kServer);
+    bench.pass_datagram(kSecond, kBob, kServer);
+    bench.pass_datagram(2 * kSecond, kServer, kBob, kNonsense);
+    bench.pass_datagram(9 * kSecond, kServer, kBob, kNonsense);
     CHECK(bench.lines().size() == 2);
-    bench.see(13 * kSecond, kServer, kBob, kNonsense);
+    bench.pass_datagram(13 * kSecond, kServer, kBob, kNonsense);
     CHECK(bench.lines().back() == "1 close idle");
 }
 
 TEST_CASE("sessions beyond the limit are refused and counted, and open sessions continue") {
     SessionFinder bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
-    bench.see(0, kAnn, kServer);
-    bench.see(1, kBob, kServer);
-    bench.see(2, kServer, kBob, accept_packet());
-    bench.see(3, kServer, kAnn, accept_packet());
+    bench.pass_datagram(0, kAnn, kServer);
+    bench.pass_datagram(1, kBob, kServer);
+    bench.pass_datagram(2, kServer, kBob, accept_packet());
+    bench.pass_datagram(3, kServer, kAnn, accept_packet());
     CHECK(bench.sessions.refused_datagrams() == 2);
     CHECK(bench.datagrams(1) == 1);
-    bench.see(20 * kSecond, kBob, kServer);
+    bench.pass_datagram(20 * kSecond, kBob, kServer);
     CHECK(bench.sessions.refused_datagrams() == 2);
     CHECK(bench.lines().back() == "2 open 198.51.100.2:50000 192.0.2.1:8303");
 }
@@ -298,22 +303,24 @@ TEST_CASE("a connection replaces a session without a connection, or one without 
         bool taken;
     };
 
-    const Bytes asks = connless("gie3\1");
+    const Bytes asks = connless_packet("gie3\1");
     const Row rows[] = {
-        {"a connection, of who asked", asks, true, 1, connect(), true},
+        {"a connection, of who asked", asks, true, 1, connect_packet(), true},
         {"who asks, of nobody", asks, false, 2 * kSecond, asks, false},
-        {"not at once of who waits for an answer", connect(), false, kSecond - 1, connect(), false},
-        {"later of who was not answered", connect(), false, kSecond, connect(), true},
-        {"never of who was", connect(), true, 5 * kSecond, connect(), false},
+        {"not at once of who waits for an answer", connect_packet(), false, kSecond - 1,
+         connect_packet(), false},
+        {"later of who was not answered", connect_packet(), false, kSecond, connect_packet(), true},
+        {"never of who was", connect_packet(), true, 5 * kSecond, connect_packet(), false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SessionFinder bench{{.idle_timeout = 10 * kSecond, .max_sessions = 1}};
-        bench.see(0, kAnn, kServer, row.first);
+        bench.pass_datagram(0, kAnn, kServer, row.first);
         if (row.answered) {
-            bench.see(0, kServer, kAnn, row.first == asks ? connless("inf3") : accept_packet());
+            bench.pass_datagram(0, kServer, kAnn,
+                                row.first == asks ? connless_packet("inf3") : accept_packet());
         }
-        bench.see(row.after, kBob, kServer, row.second);
+        bench.pass_datagram(row.after, kBob, kServer, row.second);
         CHECK(bench.sessions.refused_datagrams() == (row.taken ? 0 : 1));
         CHECK(bench.lines() ==
               (row.taken ? Lines{"1 open 198.51.100.1:50000 192.0.2.1:8303", "1 close displaced",
@@ -324,11 +331,11 @@ TEST_CASE("a connection replaces a session without a connection, or one without 
 
 TEST_CASE("the session silent for the longest time among those without a connection is replaced") {
     SessionFinder bench{{.max_sessions = 2}};
-    const Bytes asks = connless("gie3\1");
-    bench.see(0, kAnn, kServer, asks);
-    bench.see(1, kBob, kServer, asks);
-    bench.see(2, kAnn, kServer, asks);
-    bench.see(3, at("198.51.100.3", 50000), kServer);
+    const Bytes asks = connless_packet("gie3\1");
+    bench.pass_datagram(0, kAnn, kServer, asks);
+    bench.pass_datagram(1, kBob, kServer, asks);
+    bench.pass_datagram(2, kAnn, kServer, asks);
+    bench.pass_datagram(3, endpoint_at("198.51.100.3", 50000), kServer);
     CHECK(bench.lines()[2] == "2 close displaced");
 }
 
@@ -340,10 +347,10 @@ TEST_CASE("a client that imitates a server is recognised by messages that only c
     };
 
     const Row rows[] = {
-        {"information", connless("inf3"), true},
+        {"information", connless_packet("inf3"), true},
         {"an accepted connect", accept_packet(), true},
         {"an accepted connect, to the server alone", accept_packet(), false},
-        {"what a server of 0.7 sends", of_seven("sv_weapon_pickup", false), true},
+        {"what a server of 0.7 sends", seven_chunks_packet("sv_weapon_pickup", false), true},
     };
     for (const Row& row : rows) {
         for (const TrafficSelection taken :
@@ -356,15 +363,15 @@ TEST_CASE("a client that imitates a server is recognised by messages that only c
                 SessionFinder bench;
                 bench.guess.select_traffic(taken);
                 if (known) {
-                    bench.see(0, kBob, kServer);
+                    bench.pass_datagram(0, kBob, kServer);
                 }
                 if (row.to_others) {
-                    bench.see(1, kAnn, at("203.0.113.1", 9999), row.lie);
+                    bench.pass_datagram(1, kAnn, endpoint_at("203.0.113.1", 9999), row.lie);
                 }
-                bench.see(2, kAnn, kServer, row.lie);
-                bench.see(3, kAnn, kServer);
-                bench.see(4, kServer, kAnn, accept_packet());
-                bench.see(5, kAnn, kServer, row.lie);
+                bench.pass_datagram(2, kAnn, kServer, row.lie);
+                bench.pass_datagram(3, kAnn, kServer);
+                bench.pass_datagram(4, kServer, kAnn, accept_packet());
+                bench.pass_datagram(5, kAnn, kServer, row.lie);
                 CHECK(bench.lines().back().ends_with(" open 198.51.100.1:50000 192.0.2.1:8303"));
                 CHECK(bench.log.open == (known ? 2 : 1) + (row.to_others ? 1 : 0));
             }
@@ -375,9 +382,9 @@ TEST_CASE("a client that imitates a server is recognised by messages that only c
 TEST_CASE("traffic of other servers is ignored and counted") {
     SessionFinder bench;
     bench.guess.add_server(8303, std::nullopt);
-    bench.see(0, kAnn, at("192.0.2.1", 8304));
-    bench.see(1, at("192.0.2.1", 8304), kAnn, accept_packet());
-    bench.see(2, kAnn, kServer);
+    bench.pass_datagram(0, kAnn, endpoint_at("192.0.2.1", 8304));
+    bench.pass_datagram(1, endpoint_at("192.0.2.1", 8304), kAnn, accept_packet());
+    bench.pass_datagram(2, kAnn, kServer);
     CHECK(bench.sessions.ignored_datagrams() == 2);
     CHECK(bench.lines().size() == 1);
     CHECK(bench.datagrams(0) == 1);
@@ -391,7 +398,7 @@ TEST_CASE("a cut datagram is a gap of its session, and opens no session") {
             {.time = time, .source = from, .destination = to, .payload = {}, .is_truncated = true});
     };
     see_cut(0, kAnn, kServer);
-    bench.see(1 * kSecond, kBob, kServer);
+    bench.pass_datagram(1 * kSecond, kBob, kServer);
     CHECK(bench.sessions.truncated_datagrams() == 0);
     see_cut(9 * kSecond, kServer, kBob);
     see_cut(18 * kSecond, kBob, kServer); // a session with traffic is not idle
@@ -404,7 +411,7 @@ TEST_CASE("a cut datagram is a gap of its session, and opens no session") {
 
 TEST_CASE("with a pseudonym key, clients have pseudonyms and servers do not") {
     SessionFinder bench{{}, "secret"};
-    bench.see(0, kAnn, kServer);
+    bench.pass_datagram(0, kAnn, kServer);
     REQUIRE(bench.lines().size() == 1);
     CHECK(bench.lines()[0].find("198.51.100.1") == std::string::npos);
     CHECK(bench.lines()[0].find(" 192.0.2.1:8303") != std::string::npos);
@@ -416,7 +423,7 @@ TEST_CASE("a clock that goes back or jumps ahead leaves each session one open an
     constexpr std::int64_t kTime = 100 * kSecond;
     for (const std::int64_t next :
          {kTime, std::int64_t{0}, kTime - 1, kTime, kLast, std::int64_t{0}}) {
-        bench.see(next, kAnn, kServer, kNonsense);
+        bench.pass_datagram(next, kAnn, kServer, kNonsense);
     }
     bench.inspector.close_all_sessions(bench.sessions.current_time(), "end of capture");
     std::size_t open = 0;
@@ -441,7 +448,7 @@ TEST_CASE("a state before a packet tells the server and the protocol") {
         std::uint64_t map_records;
     };
 
-    const CaptureEndpoint odd = at("192.0.2.1", 60000);
+    const CaptureEndpoint odd = endpoint_at("192.0.2.1", 60000);
     const Row rows[] = {
         {"of its session", {kAnn, odd, state}, {"1 open 198.51.100.1:50000 192.0.2.1:60000"}, 1},
         {"the other way", {odd, kAnn, state}, {"1 open 192.0.2.1:60000 198.51.100.1:50000"}, 1},

@@ -32,7 +32,7 @@ namespace {
 
 /// Stores the text of each segment. The next segment begins when the current one has `max_bytes`
 /// bytes, or after `max_datagrams` datagrams.
-class Segments final : public sink::Output {
+class SegmentTexts final : public sink::Output {
   public:
     std::vector<std::string> texts{""};
     std::size_t arrived = 1;
@@ -55,17 +55,17 @@ class Segments final : public sink::Output {
     void advance_to_segment(std::uint32_t segment) override { arrived = segment; }
 
   private:
-    mutable std::uint32_t asked_ = 0; ///< once for each datagram, and once for each segment
+    mutable std::uint32_t asked_ = 0; ///< number of calls of current_segment()
 };
 
-store::RecordingOptions capture_in(const std::filesystem::path& path) {
+store::RecordingOptions capture_options(const std::filesystem::path& path) {
     return {.path = path,
             .format = &capture::capture_format(),
             .readers = store::AllowedReaders::owner};
 }
 
 /// Returns the records of captures. If `capture` is not null, it writes the datagrams again.
-std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) {
+std::string decode_captures(const std::vector<std::string>& paths, CaptureSink* capture) {
     test::NoMaps maps;
     sink::TextOutput output;
     sink::JsonLines json{{.items = sink::ItemChoice::all, .show_secrets = true}, output};
@@ -92,7 +92,7 @@ std::string decode(const std::vector<std::string>& paths, CaptureSink* capture) 
 }
 
 /// Returns the lines of snapshots, without the text before their ticks.
-std::string snapshots_in(const std::string& records) {
+std::string snapshot_lines(const std::string& records) {
     constexpr std::string_view kAgain = R"(,"full":true)";
     std::istringstream lines{records};
     std::string snapshots;
@@ -108,7 +108,7 @@ std::string snapshots_in(const std::string& records) {
     return snapshots;
 }
 
-std::uint64_t whole_bytes(const std::filesystem::path& path) {
+std::uint64_t size_of_complete_blocks(const std::filesystem::path& path) {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     const std::uint64_t bytes = capture::complete_blocks_size(descriptor);
     ::close(descriptor);
@@ -126,18 +126,18 @@ TEST_CASE("the capture of a run gives the records of the run, byte for byte") {
         const auto path = folder.file("a.pcapng");
         std::string first;
         {
-            Recording target{capture_in(path), Recording::StartMode::empty};
+            Recording target{capture_options(path), Recording::StartMode::empty};
             CaptureSink capture{target};
-            first = decode({test::test_data("golden/" + name + ".pcap")}, &capture);
+            first = decode_captures({test::test_data("golden/" + name + ".pcap")}, &capture);
             CHECK(capture.num_lost_datagrams() == 0);
         }
-        const bool same = first == decode({path}, nullptr);
+        const bool same = first == decode_captures({path}, nullptr);
         CHECK(same);
         CHECK(first.size() > 10'000);
         const std::string bytes = test::read_text(path);
         CHECK(bytes.find("twscope: session 1: ") != std::string::npos);
         CHECK(bytes.find(": closed: ") != std::string::npos);
-        CHECK(whole_bytes(path) == bytes.size());
+        CHECK(size_of_complete_blocks(path) == bytes.size());
     }
 }
 
@@ -145,21 +145,21 @@ TEST_CASE("appending to a capture continues after its last complete block in a n
     const test::TemporaryFolder folder;
     const auto path = folder.file("a.pcapng");
     const auto write = [&path](Recording::StartMode begin) {
-        Recording target{capture_in(path), begin};
+        Recording target{capture_options(path), begin};
         CaptureSink capture{target};
-        return decode({test::test_data("golden/token-map-download.pcap")}, &capture);
+        return decode_captures({test::test_data("golden/token-map-download.pcap")}, &capture);
     };
     write(Recording::StartMode::empty);
     const auto once = test::read_text(path).size();
     for (const std::size_t cut : {1U, 11U, 40U}) {
         CAPTURE(cut);
         std::filesystem::resize_file(path, once - cut);
-        const std::uint64_t whole = whole_bytes(path);
+        const std::uint64_t whole = size_of_complete_blocks(path);
         CHECK(whole < once - cut + 1);
         CHECK(whole > once / 2);
         write(Recording::StartMode::append);
         CHECK(test::read_text(path).size() == whole + once);
-        CHECK(whole_bytes(path) == whole + once);
+        CHECK(size_of_complete_blocks(path) == whole + once);
     }
     write(Recording::StartMode::empty);
     CHECK(test::read_text(path).size() == once);
@@ -171,8 +171,8 @@ TEST_CASE("a file that is not a capture is not changed") {
     const auto file = folder.file("text");
     const std::string_view text = "this is no capture at all";
     std::ofstream{file} << text;
-    CHECK(whole_bytes(file) == 0);
-    CHECK_THROWS_AS((Recording{capture_in(file), Recording::StartMode::append}),
+    CHECK(size_of_complete_blocks(file) == 0);
+    CHECK_THROWS_AS((Recording{capture_options(file), Recording::StartMode::append}),
                     std::runtime_error);
     CHECK(test::read_text(file).size() == text.size()); // the file is unchanged
 }
@@ -205,11 +205,11 @@ TEST_CASE("a foreign file is rejected unchanged, and a truncated header is rewri
         const auto path = folder.file("a.pcapng");
         std::ofstream{path, std::ios::binary} << row.bytes;
         if (row.refused) {
-            CHECK_THROWS_AS((Recording{capture_in(path), Recording::StartMode::append}),
+            CHECK_THROWS_AS((Recording{capture_options(path), Recording::StartMode::append}),
                             std::runtime_error);
             CHECK((test::read_text(path) == row.bytes));
         } else {
-            { const Recording recording{capture_in(path), Recording::StartMode::append}; }
+            { const Recording recording{capture_options(path), Recording::StartMode::append}; }
             CHECK((test::read_text(path) == own));
         }
     }
@@ -219,7 +219,7 @@ TEST_CASE("a capture is readable by its owner only, and its complete blocks are 
     const test::TemporaryFolder folder;
     const auto path = folder.file("a.pcapng");
     {
-        Recording target{capture_in(path), Recording::StartMode::empty};
+        Recording target{capture_options(path), Recording::StartMode::empty};
         CaptureSink capture{target};
         const test::Bytes datagram(1000, std::byte{7});
         for (int i = 0; i < 1000; ++i) {
@@ -233,13 +233,13 @@ TEST_CASE("a capture is readable by its owner only, and its complete blocks are 
 
     REQUIRE(::stat(path.c_str(), &found) == 0);
     CHECK((found.st_mode & 0777U) == 0600U);
-    CHECK(whole_bytes(path) == test::read_text(path).size());
+    CHECK(size_of_complete_blocks(path) == test::read_text(path).size());
 }
 
 TEST_CASE("a capture that is truncated to zero bytes gets a new header") {
     const test::TemporaryFolder folder;
     const auto path = folder.file("a.pcapng");
-    Recording target{capture_in(path), Recording::StartMode::empty};
+    Recording target{capture_options(path), Recording::StartMode::empty};
     CaptureSink capture{target};
     const test::Bytes datagram = test::bytes_of({1, 2, 3}); // must exist until on_datagram_end()
     const auto write = [&] {
@@ -256,10 +256,11 @@ TEST_CASE("a capture that is truncated to zero bytes gets a new header") {
 
 TEST_CASE("each segment of a capture can be read alone, and all together give the records") {
     const test::TemporaryFolder folder;
-    Segments segments;
+    SegmentTexts segments;
     segments.max_bytes = 60'000;
     CaptureSink capture{segments};
-    const std::string first = decode({test::test_data("golden/token-map-change.pcap")}, &capture);
+    const std::string first =
+        decode_captures({test::test_data("golden/token-map-change.pcap")}, &capture);
     CHECK(segments.arrived == segments.texts.size());
     std::vector<std::string> paths;
     for (const std::string& text : segments.texts) {
@@ -267,17 +268,17 @@ TEST_CASE("each segment of a capture can be read alone, and all together give th
         paths.push_back(folder.file(fmt::format("{}.pcapng", paths.size())));
         std::ofstream{paths.back(), std::ios::binary} << capture::capture_format().file_header()
                                                       << text;
-        CHECK(whole_bytes(paths.back()) == test::read_text(paths.back()).size());
+        CHECK(size_of_complete_blocks(paths.back()) == test::read_text(paths.back()).size());
         CHECK(text.find("twscope: session 1: ") != std::string::npos);
-        CHECK(!decode({paths.back()}, nullptr).empty());
+        CHECK(!decode_captures({paths.back()}, nullptr).empty());
     }
     CHECK(paths.size() >= 2);
-    const bool same = first == decode(paths, nullptr);
+    const bool same = first == decode_captures(paths, nullptr);
     CHECK(same);
 }
 
 TEST_CASE("a selected datagram has comments with its findings and earlier session events") {
-    Segments segments;
+    SegmentTexts segments;
     CaptureSink capture{segments, CaptureSink::DatagramChoice::selected};
     const test::Bytes bytes = test::bytes_of({1, 2, 3});
     const auto finding = [&capture](std::uint32_t session, record::FindingId id) {
@@ -366,10 +367,11 @@ TEST_CASE("the snapshots of each segment of a capture can be decoded alone") {
           "tokenless-map-change", "seven-map-change", "seven-on-ddnet"}) {
         CAPTURE(name);
         const test::TemporaryFolder folder;
-        Segments segments;
+        SegmentTexts segments;
         segments.max_datagrams = 151;
         CaptureSink capture{segments};
-        const std::string all = decode({test::test_data("golden/" + name + ".pcap")}, &capture);
+        const std::string all =
+            decode_captures({test::test_data("golden/" + name + ".pcap")}, &capture);
         REQUIRE(segments.texts.size() >= 2);
         std::string alone;
         std::vector<std::string> paths;
@@ -379,26 +381,26 @@ TEST_CASE("the snapshots of each segment of a capture can be decoded alone") {
             paths.push_back(path);
             std::ofstream{path, std::ios::binary} << capture::capture_format().file_header()
                                                   << text;
-            const std::string records = decode({path}, nullptr);
-            alone += snapshots_in(records);
+            const std::string records = decode_captures({path}, nullptr);
+            alone += snapshot_lines(records);
             CHECK(records.find("session.joined_midway") == std::string::npos);
             // A capture that was written from this one can also be read.
             const auto copy = folder.file("copy.pcapng");
             {
-                Recording target{capture_in(copy), Recording::StartMode::empty};
+                Recording target{capture_options(copy), Recording::StartMode::empty};
                 CaptureSink again{target};
-                decode({path}, &again);
+                decode_captures({path}, &again);
             }
-            CHECK((records == decode({copy}, nullptr)));
+            CHECK((records == decode_captures({copy}, nullptr)));
         }
-        CHECK((alone == snapshots_in(all)));
-        CHECK((decode(paths, nullptr) == all));
+        CHECK((alone == snapshot_lines(all)));
+        CHECK((decode_captures(paths, nullptr) == all));
         // One segment is missing.
         const std::size_t gap = paths.size() / 2;
-        const std::string without = snapshots_in(decode({paths[gap]}, nullptr));
+        const std::string without = snapshot_lines(decode_captures({paths[gap]}, nullptr));
         paths.erase(paths.begin() + static_cast<std::ptrdiff_t>(gap));
         alone.erase(alone.find(without), without.size());
-        CHECK((snapshots_in(decode(paths, nullptr)) == alone));
+        CHECK((snapshot_lines(decode_captures(paths, nullptr)) == alone));
     }
 }
 
@@ -441,7 +443,7 @@ TEST_CASE("a session without an address is written with an address for tests") {
     const test::TemporaryFolder folder;
     const auto path = folder.file("a.pcapng");
     {
-        Recording target{capture_in(path), Recording::StartMode::empty};
+        Recording target{capture_options(path), Recording::StartMode::empty};
         CaptureSink capture{target};
         const record::RecordHeader head{.time = 5, .session = 258};
         const record::SessionRecord open{.head = head, .client = "client-abc:1", .server = "x"};

@@ -75,18 +75,18 @@ struct RecordedFlight {
     record::SessionStats seen;
 };
 
-std::array<bool, record::kFindingCount> on(record::FindingId id) {
+std::array<bool, record::kFindingCount> only_trigger(record::FindingId id) {
     std::array<bool, record::kFindingCount> triggers{};
     triggers[static_cast<std::size_t>(id)] = true;
     return triggers;
 }
 
-record::SessionStats decode(const std::filesystem::path& path) {
+record::SessionStats decode_stats(const std::filesystem::path& path) {
     test::RecordLog log;
     return test::inspect_file(path, log);
 }
 
-record::FindingRecord finding(std::uint32_t session, record::FindingId id) {
+record::FindingRecord make_finding(std::uint32_t session, record::FindingId id) {
     return {.head = {.time = 1, .session = session}, .id = id};
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a requested file contains all stored datagrams and is readable by its
     const auto name = written.front().filename().string();
     CHECK(name.starts_with("flight-2"));
     CHECK(name.ends_with("Z.pcapng"));
-    const auto again = decode(written.front());
+    const auto again = decode_stats(written.front());
     CHECK(again.snapshots == flight.seen.snapshots);
     CHECK(again.verified == flight.seen.verified);
     CHECK(again.verified > 50);
@@ -119,13 +119,13 @@ TEST_CASE("a requested file contains all stored datagrams and is readable by its
 
 TEST_CASE("a finding writes a file of its session, and further findings are counted") {
     const auto id = record::FindingId::snapshot_crc_mismatch;
-    RecordedFlight flight{{.time = 60 * kSecond, .triggers = on(id)}};
-    const auto other = finding(1, record::FindingId::snapshot_unknown_base);
+    RecordedFlight flight{{.time = 60 * kSecond, .triggers = only_trigger(id)}};
+    const auto other = make_finding(1, record::FindingId::snapshot_unknown_base);
     flight.recorder.on_record(&other);
     flight.write();
     CHECK(flight.recorder.counts().files == 0);
     for (int i = 0; i < 1000; ++i) {
-        const auto found = finding(1, id);
+        const auto found = make_finding(1, id);
         flight.recorder.on_record(&found);
         flight.write();
         flight.last += kSecond / 100;
@@ -168,9 +168,11 @@ TEST_CASE("a finding's file is written before its datagrams are dropped, or name
         FileQueue files;
         const auto id = record::FindingId::snapshot_crc_mismatch;
         FlightRecorder recorder{
-            {.folder = folder.path(), .time = 60 * kSecond, .triggers = on(id)}, kMiB, files};
+            {.folder = folder.path(), .time = 60 * kSecond, .triggers = only_trigger(id)},
+            kMiB,
+            files};
         const test::Bytes bytes(10'000);
-        const auto found = finding(1, id);
+        const auto found = make_finding(1, id);
         record::Timestamp now = 1000 * kSecond;
         const auto play = [&](int second) {
             for (int i = 0; i < row.pieces; ++i) {
@@ -200,7 +202,7 @@ TEST_CASE("datagrams that are too old or beyond the memory limit are dropped") {
     RecordedFlight flight{{.time = 2 * kSecond}};
     std::ignore = flight.recorder.on_time(flight.last);
     flight.recorder.request_file(0);
-    const auto again = decode(flight.finish().front());
+    const auto again = decode_stats(flight.finish().front());
     const auto datagrams = [](const record::SessionStats& stats) {
         return stats.directions[0].datagrams + stats.directions[1].datagrams;
     };
@@ -213,7 +215,7 @@ TEST_CASE("a file that begins during a game is verified from the first state on"
         RecordedFlight flight{{.time = 6 * kSecond}, 4 * kMiB, "captures/bench-4.pcap.gz", states};
         std::ignore = flight.recorder.on_time(flight.last);
         flight.recorder.request_file(0);
-        return decode(flight.finish().front());
+        return decode_stats(flight.finish().front());
     };
     const auto blind = kept(false);
     const auto again = kept(true);
@@ -233,7 +235,7 @@ TEST_CASE("a request for one session writes only this session") {
     const auto written = flight.finish();
     REQUIRE(written.size() == 1);
     CHECK(written.front().filename().string().ends_with("-s1.pcapng"));
-    const auto again = decode(written.front());
+    const auto again = decode_stats(written.front());
     CHECK(again.verified > 50);
     CHECK(again.snapshots < flight.seen.snapshots);
 }
@@ -279,9 +281,9 @@ TEST_CASE("a folder that cannot be written to is reported and has no other effec
 
 TEST_CASE("a request shortly before the end is written") {
     const auto id = record::FindingId::snapshot_crc_mismatch;
-    RecordedFlight flight{{.time = 60 * kSecond, .triggers = on(id)}};
+    RecordedFlight flight{{.time = 60 * kSecond, .triggers = only_trigger(id)}};
     for (int i = 0; i < 3; ++i) {
-        const auto found = finding(1, id);
+        const auto found = make_finding(1, id);
         flight.recorder.on_record(&found);
         flight.write();
     }
@@ -290,7 +292,7 @@ TEST_CASE("a request shortly before the end is written") {
     flight.files.finish_writing();
     CHECK(flight.folder.files().size() == 3);
     for (const auto& path : flight.folder.files()) {
-        CHECK(decode(path).directions[0].datagrams > 50);
+        CHECK(decode_stats(path).directions[0].datagrams > 50);
     }
 }
 
@@ -298,19 +300,20 @@ using tw::capture::FlightRecorderRing;
 
 namespace {
 
-struct Kept {
+struct RingBlock {
     std::uint32_t session;
     std::int64_t time;
     std::vector<std::byte> bytes;
 
-    friend bool operator==(const Kept&, const Kept&) = default;
+    friend bool operator==(const RingBlock&, const RingBlock&) = default;
 };
 
-std::deque<Kept> content(const FlightRecorderRing& ring) {
-    std::deque<Kept> all;
+std::deque<RingBlock> ring_blocks(const FlightRecorderRing& ring) {
+    std::deque<RingBlock> all;
     for (auto number = ring.first_block_number(); number < ring.end_block_number(); ++number) {
         const FlightRecorderRing::Block& block = ring.block(number);
-        ring.append_block_bytes(block, all.emplace_back(Kept{block.session, block.time, {}}).bytes);
+        ring.append_block_bytes(block,
+                                all.emplace_back(RingBlock{block.session, block.time, {}}).bytes);
     }
     return all;
 }
@@ -322,27 +325,27 @@ TEST_CASE("a ring contains the latest blocks, complete and in order") {
     for (const std::size_t capacity : {16U, 64U, 4096U, 10'000U}) {
         CAPTURE(capacity);
         FlightRecorderRing ring{capacity};
-        std::deque<Kept> pushed;
+        std::deque<RingBlock> pushed;
         std::uint64_t refused = 0;
         for (std::int64_t time = 1; time <= 3000; ++time) {
             const std::size_t size =
                 random() % (random() % 7 == 0 ? capacity + 20 : capacity / 3 + 2);
-            Kept kept{static_cast<std::uint32_t>(random() % 9), time,
-                      std::vector<std::byte>(size, static_cast<std::byte>(time))};
+            RingBlock kept{static_cast<std::uint32_t>(random() % 9), time,
+                           std::vector<std::byte>(size, static_cast<std::byte>(time))};
             if (ring.push_block(kept.session, kept.time, kept.bytes)) {
                 pushed.push_back(std::move(kept));
             } else {
                 ++refused;
                 CHECK(size > capacity / 8 * 7);
             }
-            const auto held = content(ring);
+            const auto held = ring_blocks(ring);
             REQUIRE(held.size() == ring.num_blocks());
             REQUIRE(held.size() + ring.first_block_number() == pushed.size());
             REQUIRE(std::equal(held.rbegin(), held.rend(), pushed.rbegin()));
         }
         CHECK(refused > 0);
         ring.drop_blocks_before(2990);
-        for (const Kept& kept : content(ring)) {
+        for (const RingBlock& kept : ring_blocks(ring)) {
             CHECK(kept.time >= 2990);
         }
         ring.drop_blocks_before(5000);

@@ -24,7 +24,7 @@ using Bytes = std::vector<std::byte>;
 
 using tw::test::kSecond;
 
-Bytes numbered(std::size_t size) {
+Bytes numbered_bytes(std::size_t size) {
     Bytes bytes(size);
     for (std::size_t i = 0; i < size; ++i) {
         bytes[i] = static_cast<std::byte>(i * 7 + i / 251);
@@ -32,15 +32,15 @@ Bytes numbered(std::size_t size) {
     return bytes;
 }
 
-/// Returns the fragment of a datagram at this offset.
+/// The place of a fragment in its datagram. `more`: it is not the last one.
 struct FragmentPosition {
     std::size_t begin;
     std::size_t size;
     bool more = true;
 };
 
-Fragment piece(const Bytes& whole, const FragmentPosition& cut, std::uint32_t id = 1,
-               std::int64_t time = 0) {
+Fragment make_fragment(const Bytes& whole, const FragmentPosition& cut, std::uint32_t id = 1,
+                       std::int64_t time = 0) {
     return {.time = time,
             .source = make_address("10.0.0.1"),
             .destination = make_address("10.0.0.2"),
@@ -50,14 +50,14 @@ Fragment piece(const Bytes& whole, const FragmentPosition& cut, std::uint32_t id
             .bytes = std::span{whole}.subspan(cut.begin, cut.size)};
 }
 
-bool equal(std::span<const std::byte> left, std::span<const std::byte> right) {
+bool are_equal(std::span<const std::byte> left, std::span<const std::byte> right) {
     return std::equal(left.begin(), left.end(), right.begin(), right.end());
 }
 
 } // namespace
 
 TEST_CASE("fragments are reassembled in any order, and repeated ones change nothing") {
-    const Bytes whole = numbered(1405);
+    const Bytes whole = numbered_bytes(1405);
     std::vector<FragmentPosition> cuts{
         {0, 400}, {400, 400}, {800, 8}, {808, 400}, {1208, 197, false}};
     std::mt19937 random{1};
@@ -65,12 +65,12 @@ TEST_CASE("fragments are reassembled in any order, and repeated ones change noth
         std::shuffle(cuts.begin(), cuts.end(), random);
         FragmentReassembly fragments;
         for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-            CHECK_FALSE(fragments.add_fragment(piece(whole, cuts[i])));
-            CHECK_FALSE(fragments.add_fragment(piece(whole, cuts[i / 2])));
+            CHECK_FALSE(fragments.add_fragment(make_fragment(whole, cuts[i])));
+            CHECK_FALSE(fragments.add_fragment(make_fragment(whole, cuts[i / 2])));
         }
-        const auto made = fragments.add_fragment(piece(whole, cuts.back()));
+        const auto made = fragments.add_fragment(make_fragment(whole, cuts.back()));
         REQUIRE(made);
-        CHECK(equal(made->bytes, whole));
+        CHECK(are_equal(made->bytes, whole));
         CHECK(made->pieces == cuts.size());
     }
 }
@@ -90,50 +90,50 @@ TEST_CASE("contradictory fragments invalidate their datagram") {
         {"an end before what is there", {{800, 400}, {0, 400, false}, {400, 400}}},
         {"an empty one", {{0, 0}, {0, 400, false}}},
     };
-    const Bytes whole = numbered(1600);
+    const Bytes whole = numbered_bytes(1600);
     for (const Row& row : rows) {
         CAPTURE(row.name);
         FragmentReassembly fragments;
         for (const FragmentPosition& cut : row.cuts) {
-            CHECK_FALSE(fragments.add_fragment(piece(whole, cut)));
+            CHECK_FALSE(fragments.add_fragment(make_fragment(whole, cut)));
         }
-        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 1600, false})));
+        CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {0, 1600, false})));
         // Another datagram is not affected.
-        CHECK(fragments.add_fragment(piece(whole, {0, 1600, false}, 2)));
+        CHECK(fragments.add_fragment(make_fragment(whole, {0, 1600, false}, 2)));
     }
 }
 
 TEST_CASE("a fragment past the largest possible datagram is dropped") {
-    const Bytes bytes = numbered(65536);
+    const Bytes bytes = numbered_bytes(65536);
     FragmentReassembly fragments;
-    Fragment last = piece(bytes, {0, 16, false});
+    Fragment last = make_fragment(bytes, {0, 16, false});
     last.offset = 65528;
     CHECK_FALSE(fragments.add_fragment(last));
     last.id = 2;
     last.bytes = std::span{bytes}.first(7);
     CHECK_FALSE(fragments.add_fragment(last));
-    const auto made = fragments.add_fragment(piece(bytes, {0, 65528}, 2));
+    const auto made = fragments.add_fragment(make_fragment(bytes, {0, 65528}, 2));
     REQUIRE(made);
     CHECK(made->bytes.size() == FragmentReassembly::kMaxBytes);
 }
 
 TEST_CASE("a datagram with too many fragments is dropped") {
-    const Bytes whole = numbered(8 * 100);
+    const Bytes whole = numbered_bytes(8 * 100);
     FragmentReassembly fragments;
     for (std::size_t i = 0; i < 100; ++i) {
-        CHECK_FALSE(fragments.add_fragment(piece(whole, {i * 8, 8, i != 99})));
+        CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {i * 8, 8, i != 99})));
     }
 }
 
 TEST_CASE("an incomplete datagram expires, also after the clock was set back") {
-    const Bytes whole = numbered(800);
+    const Bytes whole = numbered_bytes(800);
     for (const std::int64_t later : {31 * kSecond, -31 * kSecond}) {
         CAPTURE(later);
         FragmentReassembly fragments;
-        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400}, 1, 100 * kSecond)));
-        CHECK_FALSE(
-            fragments.add_fragment(piece(whole, {400, 400, false}, 1, 100 * kSecond + later)));
-        CHECK(fragments.add_fragment(piece(whole, {0, 400}, 1, 100 * kSecond + later)));
+        CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {0, 400}, 1, 100 * kSecond)));
+        CHECK_FALSE(fragments.add_fragment(
+            make_fragment(whole, {400, 400, false}, 1, 100 * kSecond + later)));
+        CHECK(fragments.add_fragment(make_fragment(whole, {0, 400}, 1, 100 * kSecond + later)));
     }
 }
 
@@ -153,50 +153,51 @@ TEST_CASE("repeated fragments of a complete datagram are recognised") {
         {"of another datagram", 0, 2, false, false},
         {"of another datagram with that id", 0, 1, true, false},
     };
-    const Bytes whole = numbered(800);
+    const Bytes whole = numbered_bytes(800);
     Bytes other = whole;
     std::ranges::reverse(other);
     for (const Row& row : rows) {
         CAPTURE(row.name);
         FragmentReassembly fragments;
-        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400})));
-        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400})));
-        CHECK(fragments.add_fragment(piece(whole, {400, 400, false})));
+        CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {0, 400})));
+        CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {0, 400})));
+        CHECK(fragments.add_fragment(make_fragment(whole, {400, 400, false})));
         CHECK(fragments.num_repeated_fragments() == 1);
         const Bytes& bytes = row.other_bytes ? other : whole;
-        CHECK_FALSE(fragments.add_fragment(piece(bytes, {400, 400, false}, row.id, row.later)));
-        const auto made = fragments.add_fragment(piece(bytes, {0, 400}, row.id, row.later));
+        CHECK_FALSE(
+            fragments.add_fragment(make_fragment(bytes, {400, 400, false}, row.id, row.later)));
+        const auto made = fragments.add_fragment(make_fragment(bytes, {0, 400}, row.id, row.later));
         CHECK(made.has_value() != row.again);
         CHECK(fragments.num_repeated_fragments() == (row.again ? 3 : 1));
         if (made) {
-            CHECK(equal(made->bytes, bytes));
+            CHECK(are_equal(made->bytes, bytes));
         }
     }
 }
 
 TEST_CASE("a complete datagram makes room for incomplete ones") {
-    const Bytes whole = numbered(800);
+    const Bytes whole = numbered_bytes(800);
     FragmentReassembly fragments;
-    CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400}, 0, 0)));
+    CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {0, 400}, 0, 0)));
     for (std::uint32_t id = 1; id < 2 * FragmentReassembly::kMaxDatagrams; ++id) {
-        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400}, id, id)));
-        CHECK(fragments.add_fragment(piece(whole, {400, 400, false}, id, id)));
+        CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {0, 400}, id, id)));
+        CHECK(fragments.add_fragment(make_fragment(whole, {400, 400, false}, id, id)));
     }
-    CHECK(fragments.add_fragment(piece(whole, {400, 400, false}, 0, 1000)));
+    CHECK(fragments.add_fragment(make_fragment(whole, {400, 400, false}, 0, 1000)));
 }
 
 TEST_CASE(
     "in a flood of first fragments, memory is bounded and the newest datagrams are reassembled") {
-    const Bytes whole = numbered(800);
+    const Bytes whole = numbered_bytes(800);
     FragmentReassembly fragments;
     for (std::uint32_t id = 0; id < 1000; ++id) {
-        CHECK_FALSE(fragments.add_fragment(piece(whole, {0, 400}, id, id)));
+        CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {0, 400}, id, id)));
     }
     for (std::uint32_t id = 1000 - FragmentReassembly::kMaxDatagrams; id < 1000; ++id) {
         CAPTURE(id);
-        CHECK(fragments.add_fragment(piece(whole, {400, 400, false}, id, 1000)));
+        CHECK(fragments.add_fragment(make_fragment(whole, {400, 400, false}, id, 1000)));
     }
-    CHECK_FALSE(fragments.add_fragment(piece(whole, {400, 400, false}, 1, 1000)));
+    CHECK_FALSE(fragments.add_fragment(make_fragment(whole, {400, 400, false}, 1, 1000)));
 }
 
 using namespace tw;
@@ -206,12 +207,12 @@ namespace {
 constexpr wire::Token kToken{0xad, 0x70, 0x60, 0x4e};
 constexpr wire::Token kOther{9, 9, 9, 9};
 
-enum class Form : std::uint8_t { plain, token, seven };
+enum class PacketForm : std::uint8_t { plain, token, seven };
 
 /// Returns a packet with one chunk of this size.
-Bytes packet(std::size_t size, Form form = Form::token, bool compressed = false,
-             wire::Token token = kToken, std::uint16_t ack = 5) {
-    const auto dialect = form == Form::seven ? wire::Dialect::seven : wire::Dialect::six;
+Bytes chunk_packet(std::size_t size, PacketForm form = PacketForm::token, bool compressed = false,
+                   wire::Token token = kToken, std::uint16_t ack = 5) {
+    const auto dialect = form == PacketForm::seven ? wire::Dialect::seven : wire::Dialect::six;
     Bytes message(size);
     for (std::size_t i = 0; i < size; ++i) {
         message[i] = static_cast<std::byte>(i % 3);
@@ -222,13 +223,13 @@ Bytes packet(std::size_t size, Form form = Form::token, bool compressed = false,
         {.ack = ack,
          .num_chunks = 1,
          .chunks = chunks,
-         .token = form == Form::token ? std::optional{token} : std::nullopt,
-         .header_token = form == Form::seven ? std::optional{token} : std::nullopt,
+         .token = form == PacketForm::token ? std::optional{token} : std::nullopt,
+         .header_token = form == PacketForm::seven ? std::optional{token} : std::nullopt,
          .compression = compressed ? wire::Compression::always : wire::Compression::never,
          .dialect = dialect});
 }
 
-Bytes joined(const std::vector<Bytes>& parts) {
+Bytes join_bytes(const std::vector<Bytes>& parts) {
     Bytes all;
     for (const Bytes& part : parts) {
         all.insert(all.end(), part.begin(), part.end());
@@ -236,7 +237,7 @@ Bytes joined(const std::vector<Bytes>& parts) {
     return all;
 }
 
-std::size_t merged_size(const Bytes& payload) {
+std::size_t coalesced_size(const Bytes& payload) {
     wire::PacketScratch scratch;
     return capture::find_coalesced_datagram_size(payload, scratch).value_or(0);
 }
@@ -250,45 +251,56 @@ TEST_CASE("merged datagrams are recognised by their content, and nothing else is
         bool merged;
     };
 
-    const Bytes one = packet(30);
+    const Bytes one = chunk_packet(30);
     Bytes odd = one;
     odd.insert(odd.end(), {std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}, std::byte{5}});
     const Row rows[] = {
         {"two of one size", {one, one}, true},
-        {"the last one is shorter", {one, one, packet(20)}, true},
-        {"too many bytes for one datagram", {packet(900), packet(700)}, true},
-        {"without tokens", {packet(30, Form::plain), packet(30, Form::plain)}, true},
-        {"compressed", {packet(60, Form::token, true), packet(60, Form::token, true)}, true},
-        {"compressed, then not", {packet(99, Form::token, true), packet(9)}, true},
+        {"the last one is shorter", {one, one, chunk_packet(20)}, true},
+        {"too many bytes for one datagram", {chunk_packet(900), chunk_packet(700)}, true},
+        {"without tokens",
+         {chunk_packet(30, PacketForm::plain), chunk_packet(30, PacketForm::plain)},
+         true},
+        {"compressed",
+         {chunk_packet(60, PacketForm::token, true), chunk_packet(60, PacketForm::token, true)},
+         true},
+        {"compressed, then not",
+         {chunk_packet(99, PacketForm::token, true), chunk_packet(9)},
+         true},
         {"of 0.7",
-         {packet(30, Form::seven), packet(30, Form::seven), packet(9, Form::seven)},
+         {chunk_packet(30, PacketForm::seven), chunk_packet(30, PacketForm::seven),
+          chunk_packet(9, PacketForm::seven)},
          true},
         {"of 0.7, compressed",
-         {packet(60, Form::seven, true), packet(60, Form::seven, true)},
+         {chunk_packet(60, PacketForm::seven, true), chunk_packet(60, PacketForm::seven, true)},
          true},
-        {"the acknowledgement goes on", {one, packet(30, Form::token, false, kToken, 8)}, true},
+        {"the acknowledgement goes on",
+         {one, chunk_packet(30, PacketForm::token, false, kToken, 8)},
+         true},
         {"the acknowledgement goes far, in small steps",
-         {one, packet(30, Form::token, false, kToken, 30),
-          packet(30, Form::token, false, kToken, 60)},
+         {one, chunk_packet(30, PacketForm::token, false, kToken, 30),
+          chunk_packet(30, PacketForm::token, false, kToken, 60)},
          true},
         {"one alone", {one}, false},
-        {"one alone, compressed", {packet(60, Form::token, true)}, false},
-        {"the last one is longer", {one, packet(31)}, false},
-        {"one in the middle is shorter", {one, packet(20), one}, false},
-        {"another token", {one, packet(30, Form::token, false, kOther)}, false},
-        {"an acknowledgement far off", {one, packet(30, Form::token, false, kToken, 500)}, false},
+        {"one alone, compressed", {chunk_packet(60, PacketForm::token, true)}, false},
+        {"the last one is longer", {one, chunk_packet(31)}, false},
+        {"one in the middle is shorter", {one, chunk_packet(20), one}, false},
+        {"another token", {one, chunk_packet(30, PacketForm::token, false, kOther)}, false},
+        {"an acknowledgement far off",
+         {one, chunk_packet(30, PacketForm::token, false, kToken, 500)},
+         false},
         {"the third acknowledgement far off",
-         {one, one, packet(30, Form::token, false, kToken, 500)},
+         {one, one, chunk_packet(30, PacketForm::token, false, kToken, 500)},
          false},
         {"the second is cut", {one, Bytes{one.begin(), one.end() - 1}}, false},
         {"bytes behind the second", {one, odd}, false},
         {"a token more", {one, Bytes{one.end() - 4, one.end()}}, false},
         {"more than a frame holds",
-         std::vector<Bytes>(capture::kMaxCoalescedDatagrams + 1, packet(1)), false},
+         std::vector<Bytes>(capture::kMaxCoalescedDatagrams + 1, chunk_packet(1)), false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(merged_size(joined(row.parts)) == (row.merged ? row.parts.front().size() : 0));
+        CHECK(coalesced_size(join_bytes(row.parts)) == (row.merged ? row.parts.front().size() : 0));
     }
 }
 
@@ -301,10 +313,10 @@ TEST_CASE("no single datagram of a capture is split, and two merged ones are spl
         std::size_t found = 0;
         for (const test::TrafficDatagram& datagram :
              test::read_traffic("../golden/" + std::string{name} + ".pcap")) {
-            CHECK(merged_size(datagram.bytes) == 0);
+            CHECK(coalesced_size(datagram.bytes) == 0);
             Bytes& last = before[{datagram.session, datagram.direction}];
             if (!last.empty() && last.size() >= datagram.bytes.size()) {
-                const std::size_t size = merged_size(joined({last, datagram.bytes}));
+                const std::size_t size = coalesced_size(join_bytes({last, datagram.bytes}));
                 CHECK((size == 0 || size == last.size()));
                 ++pairs;
                 found += size != 0 ? 1 : 0;

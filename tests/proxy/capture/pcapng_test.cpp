@@ -17,7 +17,7 @@ using Bytes = std::vector<std::byte>;
 
 namespace {
 
-Bytes payload_of(std::size_t size) {
+Bytes make_payload(std::size_t size) {
     Bytes bytes(size);
     for (std::size_t i = 0; i < size; ++i) {
         bytes[i] = static_cast<std::byte>(i * 7);
@@ -82,7 +82,7 @@ TEST_CASE("frames contain their datagrams with correct checksums") {
         for (const std::size_t size : {0U, 1U, 2U, 1399U, 1400U, 65'507U}) {
             CAPTURE(row.from);
             CAPTURE(size);
-            const Bytes payload = payload_of(size);
+            const Bytes payload = make_payload(size);
             Bytes frame;
             make_udp_frame(*parse_endpoint(row.from), *parse_endpoint(row.to), payload, frame);
             const bool is_v6 = row.from.front() == '[';
@@ -124,7 +124,7 @@ namespace {
 
 const Bytes kState(77, std::byte{5});
 
-Bytes block_of(std::string_view client, std::string_view server, const Bytes& bytes) {
+Bytes session_state_block(std::string_view client, std::string_view server, const Bytes& bytes) {
     Bytes block;
     capture::put_session_state({.client = *capture::parse_endpoint(client),
                                 .server = *capture::parse_endpoint(server),
@@ -152,7 +152,7 @@ TEST_CASE("a session state is read as it was written") {
           Row{"10.0.0.1:9", "[::2]:8", 5000}}) {
         CAPTURE(row.client);
         const Bytes bytes(row.size, std::byte{7});
-        const Bytes block = block_of(row.client, row.server, bytes);
+        const Bytes block = session_state_block(row.client, row.server, bytes);
         const auto head =
             capture::PcapngBlock::read({reinterpret_cast<const char*>(block.data()), block.size()});
         REQUIRE(head);
@@ -186,14 +186,15 @@ TEST_CASE("truncated, unknown or foreign blocks contain no session state") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Bytes body = block_body(block_of("127.0.0.1:1", "127.0.0.1:2", kState));
+        Bytes body = block_body(session_state_block("127.0.0.1:1", "127.0.0.1:2", kState));
         row.spoil(body);
         CHECK(capture::read_session_state(body).has_value() == row.good);
     }
-    const Bytes body = block_body(block_of("127.0.0.1:1", "127.0.0.1:2", kState));
+    const Bytes body = block_body(session_state_block("127.0.0.1:1", "127.0.0.1:2", kState));
     for (std::size_t size = 0; size < 50 + kState.size(); ++size) {
         CAPTURE(size);
         CHECK_FALSE(capture::read_session_state(std::span{body}.first(size)));
     }
-    CHECK(block_of("127.0.0.1:1", "127.0.0.1:2", Bytes(capture::kMaxStateBytes + 1)).empty());
+    CHECK(session_state_block("127.0.0.1:1", "127.0.0.1:2", Bytes(capture::kMaxStateBytes + 1))
+              .empty());
 }

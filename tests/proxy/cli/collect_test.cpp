@@ -13,8 +13,8 @@ using namespace tw::cli;
 
 namespace {
 
-std::string line(std::string_view type, std::string_view rest,
-                 std::string_view time = "2026-11-22T18:59:59.999999Z") {
+std::string record_line(std::string_view type, std::string_view rest,
+                        std::string_view time = "2026-11-22T18:59:59.999999Z") {
     return R"({"v":1,"t":")" + std::string{time} + R"(","type":")" + std::string{type} +
            R"(","session":3)" + std::string{rest} + "}";
 }
@@ -29,11 +29,12 @@ filter::Expectation parse_expectation(std::string_view text) {
 
 TEST_CASE(
     "each server has a file for each hour, and no name from the bus leads out of the folder") {
-    CHECK(collected_file_name({.server = "eu-1", .line = line("map", "")}) ==
+    CHECK(collected_file_name({.server = "eu-1", .line = record_line("map", "")}) ==
           "eu-1/2026-11-22T18Z.jsonl.zst");
-    CHECK(collected_file_name({.server = "../etc", .line = line("map", "")}) ==
+    CHECK(collected_file_name({.server = "../etc", .line = record_line("map", "")}) ==
           "other/2026-11-22T18Z.jsonl.zst");
-    CHECK(collected_file_name({.server = "eu-1", .line = line("map", "", "../../etc/passwd/x")}) ==
+    CHECK(collected_file_name(
+              {.server = "eu-1", .line = record_line("map", "", "../../etc/passwd/x")}) ==
           "eu-1/other.jsonl.zst");
     CHECK(collected_file_name({.server = "", .line = "no record"}) == "other/other.jsonl.zst");
 }
@@ -46,16 +47,17 @@ TEST_CASE("messages that are not one record line are left out, and the others ar
         CollectedRecordOutput output{path, std::nullopt, checks};
         std::vector<bus::CollectedRecord> records;
         for (const std::string& text :
-             {line("map", ""), std::string{}, std::string{"hello"},
-              line("map", "") + '\n' + line("map", ""), line("map", "") + '\n',
-              line("map", "").substr(0, 30), line("map", ",no JSON"),
-              line("map", ",\"name\":\"\xff\""), line("session", "")}) {
+             {record_line("map", ""), std::string{}, std::string{"hello"},
+              record_line("map", "") + '\n' + record_line("map", ""), record_line("map", "") + '\n',
+              record_line("map", "").substr(0, 30), record_line("map", ",no JSON"),
+              record_line("map", ",\"name\":\"\xff\""), record_line("session", "")}) {
             records.push_back({.server = "one", .line = text});
         }
         CHECK(output.write_batch("first", records) == 0);
         output.confirm_batch();
     }
-    CHECK(test::read_text(path) == line("map", "") + '\n' + line("session", "") + '\n');
+    CHECK(test::read_text(path) ==
+          record_line("map", "") + '\n' + record_line("session", "") + '\n');
 }
 
 TEST_CASE("an unconfirmed batch is known, even if no files are written") {
@@ -76,7 +78,8 @@ TEST_CASE("an unconfirmed batch is known, even if no files are written") {
         };
         const std::vector<bus::CollectedRecord> records{
             {.server = "one",
-             .line = line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")")}};
+             .line =
+                 record_line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")")}};
         CHECK(output.write_batch("first", records) == 0);
         CHECK(output.unconfirmed_batch() == "first");
         CHECK(output.roll_back_batch() == 0);
@@ -109,11 +112,11 @@ TEST_CASE("expectations give the same result for record lines as for records") {
     for (const Row& row : rows) {
         CAPTURE(row.text);
         auto expectation = parse_expectation(row.text);
-        expectation.evaluate_line(line("snapshot", R"(,"tick":100,"ok":true)"));
-        expectation.evaluate_line(line("snapshot", R"(,"tick":600,"ok":false)"));
+        expectation.evaluate_line(record_line("snapshot", R"(,"tick":100,"ok":true)"));
+        expectation.evaluate_line(record_line("snapshot", R"(,"tick":600,"ok":false)"));
         expectation.evaluate_line(
-            line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
-        expectation.evaluate_line(line("message", R"(,"name":"Sv_Chat")"));
+            record_line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+        expectation.evaluate_line(record_line("message", R"(,"name":"Sv_Chat")"));
         CHECK(expectation.is_met() == row.met);
         CHECK(test::contains(expectation.unmet_reason(), row.instead));
     }
@@ -121,10 +124,11 @@ TEST_CASE("expectations give the same result for record lines as for records") {
 
 TEST_CASE("findings of record lines are counted, including those that the record limit left out") {
     RecordLineChecks checks{{}};
-    checks.check_line(line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
     checks.check_line(
-        line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error","left_out":7)"));
-    checks.check_line(line("finding", R"(,"id":"no.such_finding","severity":"error")"));
+        record_line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error")"));
+    checks.check_line(
+        record_line("finding", R"(,"id":"snapshot.crc_mismatch","severity":"error","left_out":7)"));
+    checks.check_line(record_line("finding", R"(,"id":"no.such_finding","severity":"error")"));
     checks.check_line("no record");
     const auto fails = analyze::FindingsToFailOn::parse({"snapshot.crc_mismatch", "map.not_found"});
     REQUIRE(fails);

@@ -30,7 +30,7 @@ std::string record_capture(const TemporaryFolder& folder, const std::string& nam
     return path;
 }
 
-std::string last_line(const std::string& text) {
+std::string last_output_line(const std::string& text) {
     const std::size_t end = text.empty() ? 0 : text.rfind('\n', text.size() - 2);
     return text.substr(end == std::string::npos ? 0 : end + 1);
 }
@@ -80,14 +80,14 @@ TEST_CASE("a capture and its recordings are equal") {
         const ProgramResult done = twscope({"compare", kMapChange, recording});
         CHECK(done.err.empty());
         CHECK(done.status == 0);
-        CHECK(last_line(done.out) == kEqual);
+        CHECK(last_output_line(done.out) == kEqual);
         CHECK(twscope({"compare", recording, kMapChange, "--json"})
                   .out.starts_with(R"({"equal":true,)"));
     }
     split_into_segments(folder.file("changed.jsonl"), folder.file("segments"));
     const ProgramResult segments = twscope({"compare", kMapChange, folder.file("segments")});
     CHECK(segments.status == 0);
-    CHECK(last_line(segments.out) == kEqual);
+    CHECK(last_output_line(segments.out) == kEqual);
 }
 
 TEST_CASE("a capture equals each of its demos for the time of the demo") {
@@ -102,8 +102,8 @@ TEST_CASE("a capture equals each of its demos for the time of the demo") {
             const ProgramResult done = twscope({"compare", capture, entry.path().string()});
             CAPTURE(done.out);
             CHECK(done.status == 0);
-            CHECK(last_line(done.out).starts_with("equal: "));
-            CHECK(contains(last_line(done.out), ", 0 only in B\n"));
+            CHECK(last_output_line(done.out).starts_with("equal: "));
+            CHECK(contains(last_output_line(done.out), ", 0 only in B\n"));
             ++count;
         }
         CHECK(count >= 1);
@@ -150,7 +150,7 @@ TEST_CASE("sessions with other numbers and addresses are matched by player names
     const ProgramResult done = twscope({"compare", capture, recording});
     CAPTURE(done.out);
     CHECK(done.status == 0);
-    CHECK(last_line(done.out).starts_with("equal: 5955 ticks in both, 0 different"));
+    CHECK(last_output_line(done.out).starts_with("equal: 5955 ticks in both, 0 different"));
 }
 
 TEST_CASE("a changed field is reported with its tick and its item") {
@@ -184,7 +184,7 @@ TEST_CASE("a changed field is reported with its tick and its item") {
             CHECK(contains(done.out, "First difference: tick " + tick + ", "));
             CHECK(contains(done.out, row.field + ": "));
             CHECK(contains(done.out, " in A, " + row.value + " in B"));
-            CHECK(last_line(done.out) ==
+            CHECK(last_output_line(done.out) ==
                   "different: 263 ticks in both, 1 different, 0 only in A, 0 only in B\n");
         }
     }
@@ -196,7 +196,7 @@ TEST_CASE("sessions of other games are not compared, unless they are selected") 
     CAPTURE(other.out);
     CHECK(other.status == 1);
     CHECK(contains(other.out, "  not compared: no counterpart "));
-    CHECK(last_line(other.out).starts_with(
+    CHECK(last_output_line(other.out).starts_with(
         "not compared: no session of A could be aligned with one of B: 0 ticks in both"));
 
     const ProgramResult sessions =
@@ -217,7 +217,7 @@ TEST_CASE("session 0 selects the merged worlds only") {
     CHECK(worlds.status == 0);
     CHECK(contains(worlds.out, "A session 0 ("));
     CHECK_FALSE(contains(worlds.out, "A session 1 ("));
-    check_refused({"compare", kMapChange, both, "--session", "0"}, "--session 0");
+    check_usage_error({"compare", kMapChange, both, "--session", "0"}, "--session 0");
 }
 
 TEST_CASE("the readable part of a damaged recording is compared, and the damage is reported") {
@@ -229,7 +229,7 @@ TEST_CASE("the readable part of a damaged recording is compared, and the damage 
     CHECK(done.status == 3);
     CHECK(contains(done.err, recording + ": damaged: skipped 16 bytes of compressed data; "));
     CHECK(contains(done.err, " lines were read\n"));
-    CHECK(last_line(done.out) == kEqual);
+    CHECK(last_output_line(done.out) == kEqual);
 }
 
 TEST_CASE("a recording that begins with an incomplete line is compared, and the line is reported") {
@@ -239,7 +239,7 @@ TEST_CASE("a recording that begins with an incomplete line is compared, and the 
     const ProgramResult done = twscope({"compare", kMapChange, recording});
     CHECK(done.status == 3);
     CHECK(contains(done.err, recording + ": skipped 1 line that is not a record"));
-    CHECK(last_line(done.out) == kEqual);
+    CHECK(last_output_line(done.out) == kEqual);
 }
 
 TEST_CASE("input without snapshots is an error of one line") {
@@ -255,14 +255,14 @@ TEST_CASE("input without snapshots is an error of one line") {
     for (const std::string& nonsense :
          {empty, text, braces, folder.file("folder"), folder.file("nothing")}) {
         CAPTURE(nonsense);
-        check_refused({"compare", kMapChange, nonsense}, nonsense);
-        check_refused({"compare", nonsense, kMapChange}, nonsense);
+        check_usage_error({"compare", kMapChange, nonsense}, nonsense);
+        check_usage_error({"compare", nonsense, kMapChange}, nonsense);
     }
     const std::string bare = record_capture(folder, "bare.jsonl", {"--items", "none"});
-    check_all_refused({"compare", kMapChange},
-                      {{{bare}, "recorded without items?"},
-                       {{}, ""},
-                       {{"-"}, "name a file"},
-                       {{kMapChange, "--session", "9"}, "--session 9"},
-                       {{kMapChange, "--other-session", "9"}, "--other-session 9"}});
+    check_usage_errors({"compare", kMapChange},
+                       {{{bare}, "recorded without items?"},
+                        {{}, ""},
+                        {{"-"}, "name a file"},
+                        {{kMapChange, "--session", "9"}, "--session 9"},
+                        {{kMapChange, "--other-session", "9"}, "--other-session 9"}});
 }

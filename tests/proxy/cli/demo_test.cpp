@@ -13,7 +13,7 @@
 
 using namespace tw;
 using test::Arguments;
-using test::check_refused;
+using test::check_usage_error;
 using test::ProgramResult;
 using test::TemporaryFile;
 using test::TemporaryFolder;
@@ -82,10 +82,10 @@ TEST_CASE("a capture is only written if secrets may be shown") {
     const TemporaryFolder folder;
     const auto path = [&folder](const char* name) { return folder.file(name); };
     test::save_game(path("a.pcap"), test::tee_at(80, 80));
-    check_refused({"decode", path("a.pcap"), "-w", path("b.pcapng")}, "--show-secrets");
-    check_refused({"proxy", "-s", "127.0.0.1:1", "-w", path("b.pcapng")}, "--show-secrets");
-    check_refused({"decode", path("a.pcap"), "--show-secrets", "-w", "/dev/null"}, "--write");
-    check_refused(
+    check_usage_error({"decode", path("a.pcap"), "-w", path("b.pcapng")}, "--show-secrets");
+    check_usage_error({"proxy", "-s", "127.0.0.1:1", "-w", path("b.pcapng")}, "--show-secrets");
+    check_usage_error({"decode", path("a.pcap"), "--show-secrets", "-w", "/dev/null"}, "--write");
+    check_usage_error(
         {"proxy", "-s", "127.0.0.1:1", "--no-inspect", "--show-secrets", "-w", path("b.pcapng")},
         "--no-inspect");
     CHECK_FALSE(std::filesystem::exists(path("b.pcapng")));
@@ -120,11 +120,11 @@ TEST_CASE("a capture's filter gets messages, also if no other output does") {
 
 TEST_CASE("a path that is not a folder or not a demo is an error of one line") {
     const TemporaryFile demo{test::demo_of(6, {})};
-    check_refused({"decode", demo.path(), "--demo", "/no such folder"}, "--demo");
-    check_refused({"decode", demo.path(), "--demo", demo.path()}, "--demo");
-    check_refused({"decode", demo.path(), "--demo", "/tmp", "--demo-version", "5"},
-                  "--demo-version");
-    check_refused({"proxy", "-s", "127.0.0.1:1", "--demo", "/no such folder"}, "--demo");
+    check_usage_error({"decode", demo.path(), "--demo", "/no such folder"}, "--demo");
+    check_usage_error({"decode", demo.path(), "--demo", demo.path()}, "--demo");
+    check_usage_error({"decode", demo.path(), "--demo", "/tmp", "--demo-version", "5"},
+                      "--demo-version");
+    check_usage_error({"proxy", "-s", "127.0.0.1:1", "--demo", "/no such folder"}, "--demo");
     const TemporaryFile cut{test::bytes_of({'T', 'W', 'D', 'E', 'M', 'O', 0, 6})};
-    check_refused({"decode", cut.path()}, "ends inside the header of a demo");
+    check_usage_error({"decode", cut.path()}, "ends inside the header of a demo");
 }

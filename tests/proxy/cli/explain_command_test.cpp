@@ -19,7 +19,7 @@ namespace {
 struct DamagedCapture {
     TemporaryFolder folder{};
     std::string capture;
-    std::string records = folder.file("damage.jsonl"); ///< missing until record()
+    std::string records = folder.file("damage.jsonl"); ///< missing until write_records()
 
     explicit DamagedCapture(const std::string& name = "damage.pcap") : capture{folder.file(name)} {
         TestCapture recording;
@@ -35,7 +35,7 @@ struct DamagedCapture {
         recording.save(capture);
     }
 
-    void record() const {
+    void write_records() const {
         REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
     }
 
@@ -61,7 +61,7 @@ std::string without_datagrams(std::string story) {
 TEST_CASE("a capture, its records and standard input give the same explanation") {
     const DamagedCapture damage;
     const auto& [folder, capture, records] = damage;
-    damage.record();
+    damage.write_records();
 
     const ProgramResult told = damage.explain();
     CHECK(told.status == 0);
@@ -174,12 +174,14 @@ TEST_CASE("explain describes the named findings, and suggests a name for a missp
     CHECK_FALSE(contains(named.out, "snapshot.crc_mismatch ("));
     CHECK(contains(twscope({"explain"}).out, "snapshot.crc_mismatch ("));
     const DamagedCapture damage;
-    check_refused({"explain", "snapshot.crc_mismach"}, "did you mean \"snapshot.crc_mismatch\"?");
-    check_refused({"explain", "snapshot.foo"}, "neither a file nor a finding ('twscope explain'");
-    check_refused({"explain", damage.capture, "inspect.gap"}, "not both");
-    check_refused({"explain", "inspect.gap", "--tick", "5"}, "name one");
-    check_refused({"explain", "--session", "5"}, "name one");
-    check_refused({"explain", damage.folder.file("none")}, "No such file");
+    check_usage_error({"explain", "snapshot.crc_mismach"},
+                      "did you mean \"snapshot.crc_mismatch\"?");
+    check_usage_error({"explain", "snapshot.foo"},
+                      "neither a file nor a finding ('twscope explain'");
+    check_usage_error({"explain", damage.capture, "inspect.gap"}, "not both");
+    check_usage_error({"explain", "inspect.gap", "--tick", "5"}, "name one");
+    check_usage_error({"explain", "--session", "5"}, "name one");
+    check_usage_error({"explain", damage.folder.file("none")}, "No such file");
 }
 
 TEST_CASE("if the requested finding does not exist, the existing findings are listed") {
@@ -204,8 +206,8 @@ TEST_CASE("if the requested finding does not exist, the existing findings are li
         CHECK(done.status == 0);
         CHECK(done.out == row.said);
     }
-    check_refused({"explain", damage.capture, "--server", ":8303", "--session", "7"},
-                  "there is no session 7; there is 1 session");
+    check_usage_error({"explain", damage.capture, "--server", ":8303", "--session", "7"},
+                      "there is no session 7; there is 1 session");
     const std::string honest = damage.folder.file("honest.pcap");
     save_game(honest, tee_at(100, 80));
     CHECK(twscope({"explain", honest})
@@ -215,7 +217,7 @@ TEST_CASE("if the requested finding does not exist, the existing findings are li
 TEST_CASE("a recording is recognised by any first record, in a file and in a pipe") {
     const DamagedCapture damage;
     const auto& [folder, capture, records] = damage;
-    damage.record();
+    damage.write_records();
     const std::string story = twscope({"explain", records}).out;
     const std::string lines = read_text(records);
 

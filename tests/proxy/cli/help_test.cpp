@@ -265,19 +265,19 @@ TEST_CASE("help and version can be requested by the usual flags") {
 
 namespace {
 
-std::string page(const std::string& name) {
+std::string manual_page(const std::string& name) {
     return tw::test::read_text(TW_MANUAL "/" + name + ".1");
 }
 
 } // namespace
 
 TEST_CASE("the manual has a page for each command with every flag and its purpose") {
-    const std::string main_page = page("twscope");
+    const std::string main_page = manual_page("twscope");
     CHECK(contains(main_page, ".TH TWSCOPE \"1\""));
     for (const auto& command : tw::cli::make_commands()) {
         CAPTURE(command->name);
         CHECK(contains(main_page, "\\fBtwscope-" + command->name + "\\fR(1)"));
-        const std::string own_page = page("twscope-" + command->name);
+        const std::string own_page = manual_page("twscope-" + command->name);
         CHECK(contains(own_page, "\ntwscope-" + command->name + " \\- "));
         for (const tw::cli::Flag& flag : command->flags) {
             std::string name = flag.dashed_name();
@@ -286,7 +286,7 @@ TEST_CASE("the manual has a page for each command with every flag and its purpos
             CHECK((contains(own_page, name) || !flag.replacement.empty()));
         }
     }
-    const std::string proxy_page = page("twscope-proxy");
+    const std::string proxy_page = manual_page("twscope-proxy");
     CHECK(contains(proxy_page, "\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR FILE\n"));
     CHECK(contains(proxy_page, "\n\\fB\\-\\-items\\fR none|changed|all|raw\n"));
     CHECK(contains(proxy_page, "(default: 127.0.0.1:8303)"));

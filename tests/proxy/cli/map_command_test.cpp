@@ -72,8 +72,8 @@ TEST_CASE("twscope map describes and draws a map") {
     CHECK(told_of.err.starts_with("wrote " + png + " with 1 player from 20"));
     CHECK(told_of.err.ends_with("Z, 0 recorded deaths\n"));
     CHECK(drawn({"--path", records, "--player", "session 1 id 3"}) == way);
-    check_refused({"map", file, "--png", png, "--heat", records, "--player", "bob"},
-                  "--player bob: not on this map; the players are session 1 id 3");
+    check_usage_error({"map", file, "--png", png, "--heat", records, "--player", "bob"},
+                      "--player bob: not on this map; the players are session 1 id 3");
 
     const std::string filtered = folder.file("filtered.jsonl");
     CHECK(twscope({"records", records, "--filter", "map or snapshot", "-o", filtered}).status == 0);
@@ -97,12 +97,12 @@ TEST_CASE("twscope map describes and draws a map") {
     CHECK(contains(torn.err, second + ": skipped 1 line that is not a record"));
     CHECK(read_text(png) == way);
     play_on(1);
-    check_refused({"map", file, "--png", png, "--path", records},
-                  "all its positions are on other maps: dm1\n");
+    check_usage_error({"map", file, "--png", png, "--path", records},
+                      "all its positions are on other maps: dm1\n");
     const std::string same_name = folder.file("dm1.map");
     REQUIRE(map::test::write_file(same_name, small_map()));
-    check_refused({"map", same_name, "--png", png, "--path", records},
-                  ": dm1; its dm1 has another checksum than this file (");
+    check_usage_error({"map", same_name, "--png", png, "--path", records},
+                      ": dm1; its dm1 has another checksum than this file (");
 
     // Two servers with a player of the same name: each has its own path, in whatever order the
     // worlds of the servers alternate.
@@ -201,32 +201,32 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
     REQUIRE(map::test::write_file(file, small_map()));
     write_text(noise, "this is no map, but it is long enough to be read as if it were one");
     write_text(folder.file("short.txt"), "short");
-    REQUIRE(map::test::write_file(folder.file("none.map"), map::test::map_of({}, {})));
+    REQUIRE(map::test::write_file(folder.file("none.map"), map::test::map_with_layers({}, {})));
     write_text(nobody, R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1})"
                        "\n");
 
-    check_all_refused({"map"},
-                      {{{}, "file"},
-                       {{noise, "--png", folder.file("a.png")},
-                        "noise.map: is not a map: the file starts with neither DATA nor ATAD"},
-                       {{folder.file("short.txt")}, "short.txt: is not a map: "},
-                       {{folder.file("none.map"), "--png", folder.file("a.png")},
-                        "none.map: the datafile has no game layer in any group"},
-                       {{folder.path()}, folder.path()},
-                       {{folder.file("missing.map")}, "missing.map"},
-                       {{file, "--png", folder.file("a.jpg")},
-                        "pictures are PNG files; name it " + folder.file("a.png")},
-                       {{file, "--png", folder.file("no/such/folder.png")}, "folder.png"}});
-    check_all_refused({"map", file}, {{{"--at", "5"}, "--at 5"},
-                                      {{"--at", "5,"}, "--at 5,"},
-                                      {{"--at", "nan,0"}, "--at nan,0"},
-                                      {{"--at", "1,2,3"}, "--at 1,2,3"},
-                                      {{"--path", nobody}, "--png"},
-                                      {{"--heat", nobody}, "--heat needs a picture"},
-                                      {{"--png", folder.file("a.png"), "--whole"}, "--whole"},
-                                      {{"--player", "ann"}, "add --heat FILE or --path FILE"},
-                                      {{"--nonsense"}, "nonsense"}});
-    check_all_refused(
+    check_usage_errors({"map"},
+                       {{{}, "file"},
+                        {{noise, "--png", folder.file("a.png")},
+                         "noise.map: is not a map: the file starts with neither DATA nor ATAD"},
+                        {{folder.file("short.txt")}, "short.txt: is not a map: "},
+                        {{folder.file("none.map"), "--png", folder.file("a.png")},
+                         "none.map: the datafile has no game layer in any group"},
+                        {{folder.path()}, folder.path()},
+                        {{folder.file("missing.map")}, "missing.map"},
+                        {{file, "--png", folder.file("a.jpg")},
+                         "pictures are PNG files; name it " + folder.file("a.png")},
+                        {{file, "--png", folder.file("no/such/folder.png")}, "folder.png"}});
+    check_usage_errors({"map", file}, {{{"--at", "5"}, "--at 5"},
+                                       {{"--at", "5,"}, "--at 5,"},
+                                       {{"--at", "nan,0"}, "--at nan,0"},
+                                       {{"--at", "1,2,3"}, "--at 1,2,3"},
+                                       {{"--path", nobody}, "--png"},
+                                       {{"--heat", nobody}, "--heat needs a picture"},
+                                       {{"--png", folder.file("a.png"), "--whole"}, "--whole"},
+                                       {{"--player", "ann"}, "add --heat FILE or --path FILE"},
+                                       {{"--nonsense"}, "nonsense"}});
+    check_usage_errors(
         {"map", file, "--png", folder.file("a.png")},
         {{{"--heat", nobody}, "contains no snapshot or world with characters"},
          {{"--heat", nobody, "--path", nobody}, "give one of them"},

@@ -43,7 +43,7 @@ const snapshot::FieldSpec* find_field(const ObjectSpec& object, std::string_view
     return found == object.fields.end() ? nullptr : &*found;
 }
 
-std::string with_fields(int count) {
+std::string object_with_fields(int count) {
     std::string fields;
     for (int i = 0; i < count; ++i) {
         fields += fmt::format(R"({}{{"name": "f{}"}})", i == 0 ? "" : ",", i);
@@ -225,11 +225,11 @@ TEST_CASE("an invalid file is rejected with a hint") {
         {"too many objects", fmt::format(R"({{"objects": [{}]}})", many), "at most 256 objects"},
         {"too many messages", fmt::format(R"({{"messages": [{}]}})", many_messages),
          "at most 256 messages"},
-        {"too many ints", object(fmt::format(R"("fields": [{}])", with_fields(256))),
+        {"too many ints", object(fmt::format(R"("fields": [{}])", object_with_fields(256))),
          "at most 255 ints"},
         {"a known count that does not fit",
          fmt::format(R"({{"objects": [{{"type": 11, "fields": [{},{{"name": "skin"}}]}}]}})",
-                     with_fields(250)),
+                     object_with_fields(250)),
          "'count'"},
         {"two of one name",
          R"({"objects": [{"name": "a", "type": 40}, {"name": "a", "type": 41}]})",
@@ -304,7 +304,7 @@ TEST_CASE("an invalid file is rejected with a hint") {
          "'kind' must be one of int, bool"},
         {"two fields of one name", message(R"("fields": [{"name": "x"}, {"name": "x"}])"),
          "already has a field 'x'"},
-        {"too many fields", message(fmt::format(R"("fields": [{}])", with_fields(256))),
+        {"too many fields", message(fmt::format(R"("fields": [{}])", object_with_fields(256))),
          "at most 255 fields"},
         {"deep brackets", std::string(10'000, '['), "expected"},
     };

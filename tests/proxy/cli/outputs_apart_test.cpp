@@ -51,7 +51,8 @@ TEST_CASE("a file that another process records to is never overwritten") {
     };
     for (const Arguments& row : rows) {
         CAPTURE(row.front());
-        check_refused(row, ": another process is recording to it; stop that one, or name another");
+        check_usage_error(row,
+                          ": another process is recording to it; stop that one, or name another");
     }
     CHECK(read_text(other) == read_text(files.records));
 }
@@ -59,11 +60,11 @@ TEST_CASE("a file that another process records to is never overwritten") {
 TEST_CASE("commands replace only existing files of the type that they write") {
     const TestFiles files;
     const std::string writing = ": contains something other than ";
-    check_refused({"map", files.map, "--png", files.records},
-                  "--png " + files.records + writing + "a picture; name another file");
+    check_usage_error({"map", files.map, "--png", files.records},
+                      "--png " + files.records + writing + "a picture; name another file");
     for (const std::string& other : {files.capture, files.kept, files.map}) {
-        check_refused({"records", files.records, "--columns", "t", "-o", other},
-                      "--output " + other + writing + "a table of records; name another file");
+        check_usage_error({"records", files.records, "--columns", "t", "-o", other},
+                          "--output " + other + writing + "a table of records; name another file");
     }
     for (const Arguments& row : {Arguments{"decode", files.capture},
                                  {"proxy", "-s", "127.0.0.1:1"},
@@ -71,7 +72,7 @@ TEST_CASE("commands replace only existing files of the type that they write") {
                                  {"collect", "--bus", "nats://127.0.0.1:1"}}) {
         Arguments with_summary{row};
         with_summary.insert(with_summary.end(), {"--expect", "ok", "--summary", files.kept});
-        check_refused(with_summary, "--summary " + files.kept + writing + "a summary; name");
+        check_usage_error(with_summary, "--summary " + files.kept + writing + "a summary; name");
     }
     const std::string table = files.folder.file("table.csv");
     const std::string picture = files.folder.file("map.png");
@@ -90,15 +91,15 @@ TEST_CASE("commands replace only existing files of the type that they write") {
             CHECK(failed.status == 1);
         }
     }
-    check_refused({"decode", files.capture, "--show-secrets", "-w", files.kept},
-                  "--write " + files.kept + writing + "a capture; name another file");
-    check_refused({"decode", files.capture, "--show-secrets", "-w", files.records},
-                  "--write " + files.records + writing + "a capture; name another file");
-    check_refused({"decode", "--sizes", files.capture, "--write-objects", files.kept},
-                  "--write-objects " + files.kept + writing +
-                      "what --write-objects writes; name another file");
-    check_refused({"decode", files.capture, "-o", files.kept},
-                  "--output " + files.kept + writing + "records; name another file");
+    check_usage_error({"decode", files.capture, "--show-secrets", "-w", files.kept},
+                      "--write " + files.kept + writing + "a capture; name another file");
+    check_usage_error({"decode", files.capture, "--show-secrets", "-w", files.records},
+                      "--write " + files.records + writing + "a capture; name another file");
+    check_usage_error({"decode", "--sizes", files.capture, "--write-objects", files.kept},
+                      "--write-objects " + files.kept + writing +
+                          "what --write-objects writes; name another file");
+    check_usage_error({"decode", files.capture, "-o", files.kept},
+                      "--output " + files.kept + writing + "records; name another file");
     CHECK(read_text(files.kept) == "kept");
     const std::string again = files.folder.file("again.pcapng");
     const std::string sizes = files.folder.file("sizes.json");
@@ -107,8 +108,8 @@ TEST_CASE("commands replace only existing files of the type that they write") {
         CHECK(twscope({"decode", "--sizes", files.capture, "--write-objects", sizes}).status == 0);
     }
     write_text(sizes, R"({"objects": []})"); // written by hand
-    check_refused({"decode", "--sizes", files.capture, "--write-objects", sizes},
-                  "move this one away");
+    check_usage_error({"decode", "--sizes", files.capture, "--write-objects", sizes},
+                      "move this one away");
 }
 
 TEST_CASE("an input file is never overwritten") {
@@ -129,7 +130,7 @@ TEST_CASE("an input file is never overwritten") {
     };
     for (const Arguments& row : rows) {
         CAPTURE(row.front());
-        check_refused(row, ": is also an input; name another file");
+        check_usage_error(row, ": is also an input; name another file");
     }
     CHECK(read_text(files.records) == records);
     CHECK(read_text(files.capture) == capture);
@@ -139,12 +140,12 @@ TEST_CASE("an input file is never overwritten") {
 TEST_CASE("two flags cannot write the same file, but can share a pipe or device") {
     const TestFiles files;
     const std::string same = files.folder.file("same");
-    check_refused({"decode", files.capture, "--show-secrets", "-o", same, "-w", same},
-                  "--output also writes to it");
-    check_refused({"decode", files.capture, "-o", same, "--summary", same},
-                  "--output also writes to it");
-    check_refused({"proxy", "-s", "127.0.0.1:1", "-o", same, "--summary", same},
-                  "--output also writes to it");
+    check_usage_error({"decode", files.capture, "--show-secrets", "-o", same, "-w", same},
+                      "--output also writes to it");
+    check_usage_error({"decode", files.capture, "-o", same, "--summary", same},
+                      "--output also writes to it");
+    check_usage_error({"proxy", "-s", "127.0.0.1:1", "-o", same, "--summary", same},
+                      "--output also writes to it");
     CHECK_FALSE(std::filesystem::exists(same));
     CHECK(twscope({"decode", files.capture, "-o", "/dev/null", "--summary", "/dev/null"}).status ==
           0);
@@ -154,11 +155,11 @@ TEST_CASE("two names of the same new file are recognised") {
     const TestFiles files;
     const auto before = std::filesystem::current_path();
     std::filesystem::current_path(files.folder.path());
-    check_refused({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--duration", "100ms", "-o",
-                   "new", "--summary", "./new"},
-                  "--output also writes to it");
-    check_refused({"decode", "p.pcap", "-o", "new", "--summary", files.folder.file("new")},
-                  "--output also writes to it");
+    check_usage_error({"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "--duration", "100ms",
+                       "-o", "new", "--summary", "./new"},
+                      "--output also writes to it");
+    check_usage_error({"decode", "p.pcap", "-o", "new", "--summary", files.folder.file("new")},
+                      "--output also writes to it");
     std::filesystem::current_path(before);
 }
 
@@ -182,24 +183,24 @@ TEST_CASE("no file is truncated before all flags are checked") {
     };
     for (const Arguments& row : rows) {
         CAPTURE(row.front());
-        check_refused(row, "");
+        check_usage_error(row, "");
         CHECK(read_text(files.kept) == "kept");
     }
 }
 
 TEST_CASE("a flag that needs another one is an error without it") {
     const TestFiles files;
-    check_refused({"proxy", "-s", "127.0.0.1:1", "--write-filter", "session == 1"}, "--write");
-    check_all_refused({"decode", files.capture}, {{{"--write-filter", "session == 1"}, "--write"},
-                                                  {{"--demo-version", "4"}, "--demo"},
-                                                  {{"--items", "none,all"}, "--items none,all"},
-                                                  {{"--items", "none,raw"}, "--items none,raw"},
-                                                  {{"--bus-name", "x"}, "--bus"}});
-    check_all_refused({"map", files.map},
-                      {{{"--scale", "2"}, "--png"}, {{"--layer", "game"}, "--png"}});
-    check_all_refused({"records", files.records, "--verify"}, {{{"--session", "1"}, "--session"},
-                                                               {{"--follow"}, "--follow"},
-                                                               {{"-o", files.kept}, "--output"}});
+    check_usage_error({"proxy", "-s", "127.0.0.1:1", "--write-filter", "session == 1"}, "--write");
+    check_usage_errors({"decode", files.capture}, {{{"--write-filter", "session == 1"}, "--write"},
+                                                   {{"--demo-version", "4"}, "--demo"},
+                                                   {{"--items", "none,all"}, "--items none,all"},
+                                                   {{"--items", "none,raw"}, "--items none,raw"},
+                                                   {{"--bus-name", "x"}, "--bus"}});
+    check_usage_errors({"map", files.map},
+                       {{{"--scale", "2"}, "--png"}, {{"--layer", "game"}, "--png"}});
+    check_usage_errors({"records", files.records, "--verify"}, {{{"--session", "1"}, "--session"},
+                                                                {{"--follow"}, "--follow"},
+                                                                {{"-o", files.kept}, "--output"}});
 }
 
 TEST_CASE("a picture can be written to standard output") {

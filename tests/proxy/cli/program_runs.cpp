@@ -31,18 +31,18 @@ ProgramResult run_in_shell(const std::string& line) {
     return run_program("/bin/sh", {"-c", "twscope='" TW_TWSCOPE "'; " + line});
 }
 
-std::uint16_t listening_port(const Program& proxy) {
+std::uint16_t await_listening_port(const Program& proxy) {
     constexpr std::chrono::seconds kTimeout{20};
     constexpr std::string_view kBefore = "listening on 127.0.0.1:";
     std::string log;
-    REQUIRE(within(kTimeout, [&] {
+    REQUIRE(becomes_true_within(kTimeout, [&] {
         log = proxy.err();
         return log.find(',', log.find(kBefore)) != std::string::npos;
     }));
     return static_cast<std::uint16_t>(std::stoi(log.substr(log.find(kBefore) + kBefore.size())));
 }
 
-void check_refused(const Arguments& arguments, std::string_view what) {
+void check_usage_error(const Arguments& arguments, std::string_view what) {
     const ProgramResult done = twscope(arguments);
     CAPTURE(done.err);
     CHECK(done.status == 2);
@@ -51,18 +51,18 @@ void check_refused(const Arguments& arguments, std::string_view what) {
     CHECK(contains(done.err, what));
 }
 
-void check_all_refused(const Arguments& start, const std::vector<RefusedArguments>& rows) {
-    for (const RefusedArguments& row : rows) {
+void check_usage_errors(const Arguments& start, const std::vector<InvalidArguments>& rows) {
+    for (const InvalidArguments& row : rows) {
         CAPTURE(row.arguments.empty() ? row.what : row.arguments.back());
-        check_refused(join_arguments(start, row.arguments), row.what);
+        check_usage_error(join_arguments(start, row.arguments), row.what);
     }
 }
 
-void TestCapture::add_datagram(const Host& client, wire::Direction direction,
+void TestCapture::add_datagram(const CaptureClient& client, wire::Direction direction,
                                std::span<const std::byte> payload) {
-    const Host server{kServerAddress, kServerPort};
-    const Host& from = direction == kC2s ? client : server;
-    const Host& to = direction == kC2s ? server : client;
+    const CaptureClient server{kServerAddress, kServerPort};
+    const CaptureClient& from = direction == kC2s ? client : server;
+    const CaptureClient& to = direction == kC2s ? server : client;
     CaptureBytes frame;
     frame.zeros(12).be16(0x0800);
     frame.u8(0x45).u8(0).be16(static_cast<std::uint32_t>(28 + payload.size()));
@@ -72,7 +72,7 @@ void TestCapture::add_datagram(const Host& client, wire::Direction direction,
     frames_.push_back({.fraction = ++microseconds_ * 1000, .bytes = frame.bytes()});
 }
 
-void TestCapture::add_session(const Host& client, const Items& items, std::string_view map,
+void TestCapture::add_session(const CaptureClient& client, const Items& items, std::string_view map,
                               std::uint32_t crc, std::size_t size) {
     SessionScript peers; // used only to build packets
     peers.assume_ddnet();

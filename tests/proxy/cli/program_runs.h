@@ -24,36 +24,36 @@ using Arguments = std::vector<std::string>;
 [[nodiscard]] ProgramResult run_in_shell(const std::string& line);
 
 /// Waits until `twscope proxy -l 127.0.0.1:0` forwards datagrams. Returns the port that it listens on.
-[[nodiscard]] std::uint16_t listening_port(const Program& proxy);
+[[nodiscard]] std::uint16_t await_listening_port(const Program& proxy);
 
 /// Checks for a usage error: one line on standard error that contains the text, nothing on standard
 /// output, exit code 2.
-void check_refused(const Arguments& arguments, std::string_view what);
+void check_usage_error(const Arguments& arguments, std::string_view what);
 
 /// Arguments, and a part of the error that they give.
-struct RefusedArguments {
+struct InvalidArguments {
     Arguments arguments;
     std::string what;
 };
 
-/// Calls check_refused() with `start` and the arguments of each row.
-void check_all_refused(const Arguments& start, const std::vector<RefusedArguments>& rows);
+/// Calls check_usage_error() with `start` and the arguments of each row.
+void check_usage_errors(const Arguments& start, const std::vector<InvalidArguments>& rows);
 
-struct Host {
+struct CaptureClient {
     std::uint32_t address = 0;
     std::uint16_t port = 0;
 };
 
-inline constexpr Host kAnn{0xc6336417, 50000}; ///< 198.51.100.23
+inline constexpr CaptureClient kAnn{0xc6336417, 50000}; ///< 198.51.100.23
 
 /// Builds a capture of clients of one server.
 class TestCapture {
   public:
     /// Adds a datagram between the client and the server.
-    void add_datagram(const Host& client, wire::Direction direction,
+    void add_datagram(const CaptureClient& client, wire::Direction direction,
                       std::span<const std::byte> payload);
     /// Adds a session in which the client joins and gets two snapshots, then leaves.
-    void add_session(const Host& client, const Items& items, std::string_view map = "dm1",
+    void add_session(const CaptureClient& client, const Items& items, std::string_view map = "dm1",
                      std::uint32_t crc = 1, std::size_t size = 100);
     void save(const std::string& path) const;
 

@@ -30,7 +30,7 @@ namespace {
 using Udp = boost::asio::ip::udp;
 
 /// Returns every item of every snapshot in these lines.
-std::vector<boost::json::object> items_of(const std::string& lines) {
+std::vector<boost::json::object> parse_snapshot_items(const std::string& lines) {
     std::vector<boost::json::object> found;
     for (const auto& line : parse_lines(lines)) {
         if (const auto* items = line.as_object().if_contains("items")) {
@@ -58,14 +58,14 @@ TEST_CASE("with --objects, records and the traffic table have the names of a mod
     recording.save(capture);
     write_text(objects, kObjects);
 
-    const auto plain = items_of(twscope({"decode", capture, "-o", "-"}).out);
+    const auto plain = parse_snapshot_items(twscope({"decode", capture, "-o", "-"}).out);
     REQUIRE_FALSE(plain.empty());
     CHECK(plain[0].at("type").as_string().empty());
     CHECK(plain[0].at("data") == boost::json::parse("[100,70,1]"));
 
     const ProgramResult taught = twscope({"decode", capture, "-o", "-", "--objects", objects});
     CHECK(taught.status == 0);
-    const auto named = items_of(taught.out);
+    const auto named = parse_snapshot_items(taught.out);
     REQUIRE_FALSE(named.empty());
     CHECK(named[0].at("type").as_string() == "orb");
     CHECK(named[0].at("fields") == boost::json::parse(R"({"x":100,"y":70,"mood":1})"));
@@ -94,8 +94,8 @@ TEST_CASE("--objects sets the agreed size of a mod's type") {
                            peers.pack(kS2c, {non_vital(snap_single(10, kNoBase, 41, body))}));
     recording.save(capture);
     const Arguments decode{"decode", capture, "--server", ":8303", "-o", "-"};
-    CHECK(items_of(twscope(decode).out).empty());
-    const auto items = items_of(twscope(decode, {"--objects", objects}).out);
+    CHECK(parse_snapshot_items(twscope(decode).out).empty());
+    const auto items = parse_snapshot_items(twscope(decode, {"--objects", objects}).out);
     REQUIRE(items.size() == 2);
     CHECK(items[0].at("type").as_string() == "pickup");
     CHECK(items[1].at("type").as_string() == "soul");
@@ -107,20 +107,21 @@ TEST_CASE("an invalid file of objects is an error of one line") {
     const std::string objects = folder.file("objects.json");
     save_game(capture, {});
     write_text(objects, R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})");
-    check_refused({"decode", capture, "--objects", objects}, "object 1");
+    check_usage_error({"decode", capture, "--objects", objects}, "object 1");
     for (const Arguments& command : {Arguments{"decode"}, Arguments{"decode", "--stats"}}) {
-        check_refused(join_arguments(command, {capture, "--objects", folder.file("missing.json")}),
-                      "missing.json");
+        check_usage_error(
+            join_arguments(command, {capture, "--objects", folder.file("missing.json")}),
+            "missing.json");
     }
 }
 
 TEST_CASE("--pseudonyms distinguishes clients and hides their addresses") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
-    constexpr Host kSameHouse{kAnn.address, 50001};
-    constexpr Host kElsewhere{0xcb00710f, 50000}; // 203.0.113.15
+    constexpr CaptureClient kSameHouse{kAnn.address, 50001};
+    constexpr CaptureClient kElsewhere{0xcb00710f, 50000}; // 203.0.113.15
     TestCapture recording;
-    for (const Host& client : {kAnn, kSameHouse, kElsewhere}) {
+    for (const CaptureClient& client : {kAnn, kSameHouse, kElsewhere}) {
         recording.add_session(client, tee_at(100, 100));
     }
     recording.save(capture);
@@ -240,7 +241,7 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
                    "-l", "127.0.0.1:0", "-o", records, "-q",
                    "--no-admission"}, // no server answers, so the client stays unverified
                   folder.path()};
-    const Udp::endpoint listen{anywhere.address(), listening_port(proxy)};
+    const Udp::endpoint listen{anywhere.address(), await_listening_port(proxy)};
     const auto connect =
         wire::encode_control({.kind = wire::ControlKind::connect, .token = wire::kTokenUnknown});
     const auto summaries = [&] { return count_of(read_text(records), R"("type":"summary")"); };
@@ -252,24 +253,24 @@ TEST_CASE("SIGUSR1 writes the totals so far, and the session continues") {
     for (std::size_t round = 1; round <= 2; ++round) {
         client.send_to(boost::asio::buffer(connect), listen);
         CHECK(seen_by_server() == connect.size());
-        proxy.signal(SIGUSR1);
+        proxy.send_signal(SIGUSR1);
         // The signal may overtake the copy of the datagram, so it is repeated until the totals contain it.
-        CHECK(within(kTimeout, [&] {
+        CHECK(becomes_true_within(kTimeout, [&] {
             const auto lines = parse_lines(read_text(records));
             const bool told = std::any_of(lines.begin(), lines.end(), [&](const auto& line) {
                 return line.is_object() && line.at("type") == "summary" &&
                        line.at("session") == 1 && line.at("c2s").at("datagrams") == round;
             });
             if (!told) {
-                proxy.signal(SIGUSR1);
+                proxy.send_signal(SIGUSR1);
             }
             return told;
         }));
     }
     const std::size_t asked = summaries();
     CHECK(asked >= 2);
-    proxy.signal(SIGUSR2);
-    proxy.signal(SIGTERM);
+    proxy.send_signal(SIGUSR2);
+    proxy.send_signal(SIGTERM);
     const ProgramResult done = proxy.finish();
     CHECK(contains(done.err, "info writing a summary of every open session"));
     CHECK(contains(done.err, "there is no flight recorder; --flight 60s,64MiB DIR makes one"));
@@ -285,14 +286,14 @@ TEST_CASE("SIGUSR1 at any time, even during the end, does not change the exit co
                       {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "-o",
                        folder.file("records.jsonl")},
                       folder.path()};
-        static_cast<void>(listening_port(proxy));
-        proxy.signal(SIGTERM);
-        REQUIRE(within(kTimeout, [&] {
+        static_cast<void>(await_listening_port(proxy));
+        proxy.send_signal(SIGTERM);
+        REQUIRE(becomes_true_within(kTimeout, [&] {
             constexpr int kMany = 2000; // only a signal in the last microseconds is critical
-            for (int i = 0; i < kMany && !proxy.ended(); ++i) {
-                proxy.signal(SIGUSR1);
+            for (int i = 0; i < kMany && !proxy.has_ended(); ++i) {
+                proxy.send_signal(SIGUSR1);
             }
-            return proxy.ended();
+            return proxy.has_ended();
         }));
         const ProgramResult done = proxy.finish();
         CAPTURE(done.err);
@@ -307,7 +308,7 @@ TEST_CASE("an observer with many unread requests still receives the request to e
                   {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "--log-level", "debug",
                    "-o", folder.file("records.jsonl")},
                   folder.path()};
-    static_cast<void>(listening_port(proxy));
+    static_cast<void>(await_listening_port(proxy));
     const std::string told = proxy.err();
     constexpr std::string_view kBefore = "inspecting in process ";
     REQUIRE(contains(told, kBefore));
@@ -315,10 +316,10 @@ TEST_CASE("an observer with many unread requests still receives the request to e
     REQUIRE(::kill(observer, SIGSTOP) == 0);
     constexpr int kMany = 300'000; // a few hundred unread requests fill the buffer
     for (int i = 0; i < kMany; ++i) {
-        proxy.signal(SIGUSR1);
+        proxy.send_signal(SIGUSR1);
     }
-    proxy.signal(SIGTERM);
-    CHECK(within(kTimeout, [&] { return contains(proxy.err(), "stopping"); }));
+    proxy.send_signal(SIGTERM);
+    CHECK(becomes_true_within(kTimeout, [&] { return contains(proxy.err(), "stopping"); }));
     REQUIRE(::kill(observer, SIGCONT) == 0);
     const ProgramResult done = proxy.finish();
     CAPTURE(done.err);
@@ -364,8 +365,8 @@ TEST_CASE("a missing value is an error, and the next flag is not taken as the va
     CHECK(
         run_in_shell("$twscope proxy -s 127.0.0.1:9 --check-config --pseudonyms=--quiet").status ==
         0);
-    check_refused({"records", "--where", "--follow", "game.jsonl"},
-                  "--where: needs a value before");
+    check_usage_error({"records", "--where", "--follow", "game.jsonl"},
+                      "--where: needs a value before");
 }
 
 TEST_CASE("contradictory flags are reported before the start") {
@@ -373,7 +374,7 @@ TEST_CASE("contradictory flags are reported before the start") {
     const std::string config = folder.file("twice.conf");
     const std::string no_folder = folder.file("no/such/folder.xml");
     write_text(config, "server = \"127.0.0.1:1\"\nkeep = \"1GiB\"\nkeep = \"2GiB\"\n");
-    check_all_refused(
+    check_usage_errors(
         {}, {{{"frobnicate"}, "unknown command 'frobnicate' (see"},
              {{"recods"}, "unknown command 'recods'; did you mean records? (see"},
              {{"proxy", "--keep", "1GiB", "--keep", "2GiB"},
@@ -392,7 +393,7 @@ TEST_CASE("contradictory flags are reported before the start") {
              {{"decode", folder.file("missing.pcap"), "--summary", no_folder}, "folder.xml"},
              {{"decode", folder.file("missing.pcap")}, "name a capture (pcap or pcapng) or"},
              {{"proxy", "-s", "8303"}, "expected HOST:PORT; did you mean 127.0.0.1:8303?"}});
-    check_all_refused(
+    check_usage_errors(
         {"proxy", "-s", "127.0.0.1:1"},
         {{{"-k", "1GiB"}, "twscope: proxy has no -k; did you mean --keep? (see"},
          {{"-max-per-address", "4"},
@@ -403,23 +404,23 @@ TEST_CASE("contradictory flags are reported before the start") {
          {{"-l", "127.0.0.1:0", "-o", config + '/'}, "is a file; leave out the slash, or name a"},
          {{"-l", "127.0.0.1:0", "-o", config + '/', "--check-config"}, "is a file; leave out the"},
          {{"--sync", "1s"}, "--sync has no effect without --output or --write"}});
-    check_all_refused({"proxy", "-s", "127.0.0.1:1", "-o", folder.file("r/"), "--keep"},
-                      {{{"10G"}, "--keep 10G: did you mean 10GiB?"},
-                       {{"10gb"}, "--keep 10gb: did you mean 10GiB?"},
-                       {{"1h,5mib"}, "--keep 1h,5mib: did you mean 5MiB?"},
-                       {{"10m"}, "--keep 10m: expected a time"},
-                       {{"0G"}, "--keep 0G: expected a time"},
-                       {{"10"}, "--keep 10: expected a time"}});
-    check_refused({"tap", "-i", "lo", "--sync", "1s"},
-                  "--sync has no effect without --output or --write");
+    check_usage_errors({"proxy", "-s", "127.0.0.1:1", "-o", folder.file("r/"), "--keep"},
+                       {{{"10G"}, "--keep 10G: did you mean 10GiB?"},
+                        {{"10gb"}, "--keep 10gb: did you mean 10GiB?"},
+                        {{"1h,5mib"}, "--keep 1h,5mib: did you mean 5MiB?"},
+                        {{"10m"}, "--keep 10m: expected a time"},
+                        {{"0G"}, "--keep 0G: expected a time"},
+                        {{"10"}, "--keep 10: expected a time"}});
+    check_usage_error({"tap", "-i", "lo", "--sync", "1s"},
+                      "--sync has no effect without --output or --write");
     for (const Arguments& command : {Arguments{"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0"},
                                      {"decode", "missing.pcap"},
                                      {"tap", "-i", "lo"}}) {
-        check_all_refused(command,
-                          {{{"--demo-version", "4"}, "--demo-version has no effect without"},
-                           {{"--bus-file", "x"}, "--bus-file has no effect without"},
-                           {{"--bus-limits", "1h"}, "--bus-limits has no effect without"},
-                           {{"--spool", "spool"}, "--spool has no effect without"}});
+        check_usage_errors(command,
+                           {{{"--demo-version", "4"}, "--demo-version has no effect without"},
+                            {{"--bus-file", "x"}, "--bus-file has no effect without"},
+                            {{"--bus-limits", "1h"}, "--bus-limits has no effect without"},
+                            {{"--spool", "spool"}, "--spool has no effect without"}});
     }
     for (const Arguments& useless : {Arguments{"--items", "all"}, {"--filter", "ok"}}) {
         const ProgramResult only_said = twscope({"decode", "missing.pcap", useless[0], useless[1]});

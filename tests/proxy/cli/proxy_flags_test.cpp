@@ -30,27 +30,28 @@ struct ParsedProxyFlags {
 };
 
 /// Returns the relay's options for these arguments.
-relay::Options options_of(Arguments arguments) {
+relay::Options relay_options_of(Arguments arguments) {
     arguments.insert(arguments.end(), {"-s", "127.0.0.1:1"});
     return ParsedProxyFlags{arguments}.flags.relay_options();
 }
 
 TEST_CASE("flags about the relay become its options") {
-    CHECK(options_of({}).client_address == ClientAddressMode::automatic);
-    CHECK_FALSE(options_of({}).impairment.is_active());
-    CHECK(options_of({}).impairment.seed == 1);
-    CHECK(options_of({"--client-address", "shared"}).client_address == ClientAddressMode::shared);
-    CHECK(options_of({"--client-address", "loopback"}).client_address ==
+    CHECK(relay_options_of({}).client_address == ClientAddressMode::automatic);
+    CHECK_FALSE(relay_options_of({}).impairment.is_active());
+    CHECK(relay_options_of({}).impairment.seed == 1);
+    CHECK(relay_options_of({"--client-address", "shared"}).client_address ==
+          ClientAddressMode::shared);
+    CHECK(relay_options_of({"--client-address", "loopback"}).client_address ==
           ClientAddressMode::loopback);
-    CHECK(options_of({"--client-address", "transparent"}).client_address ==
+    CHECK(relay_options_of({"--client-address", "transparent"}).client_address ==
           ClientAddressMode::transparent);
-    CHECK_THROWS_AS(options_of({"--client-address", "own"}), UsageError);
+    CHECK_THROWS_AS(relay_options_of({"--client-address", "own"}), UsageError);
 
-    const auto twice = options_of(
+    const auto twice = relay_options_of(
         {"--impair", "c2s:loss=1%", "--impair", "s2c:delay=40ms,jitter=1ms", "--impair-seed", "9"});
     CHECK(relay::to_string(twice.impairment) == "c2s:loss=1%;s2c:delay=40ms,jitter=1ms");
     CHECK(twice.impairment.seed == 9);
-    CHECK(relay::to_string(options_of({"--impair", "none"}).impairment) == "none");
+    CHECK(relay::to_string(relay_options_of({"--impair", "none"}).impairment) == "none");
 }
 
 TEST_CASE("the state folder is the given one, or the system's usual one") {
@@ -71,7 +72,7 @@ TEST_CASE("the state folder is the given one, or the system's usual one") {
 
 TEST_CASE("an invalid impairment is a usage error with the flag's name") {
     CHECK_THROWS_WITH_AS(
-        static_cast<void>(options_of({"--impair", "loss=2%", "--impair", "c2s:loss=3%"})),
+        static_cast<void>(relay_options_of({"--impair", "loss=2%", "--impair", "c2s:loss=3%"})),
         "--impair loss=2%;c2s:loss=3%: loss is given twice for c2s", UsageError);
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
     CHECK(twscope({"compare", whole, limited}).status == 0);
     CHECK(twscope({"explain", limited}).out == twscope({"explain", whole}).out);
     for (const char* bad : {"0", "5", "16383", "99999999", "x"}) {
-        check_refused({"decode", capture, "--max-line", bad}, "--max-line");
+        check_usage_error({"decode", capture, "--max-line", bad}, "--max-line");
     }
 }
 
@@ -104,14 +104,15 @@ TEST_CASE("a time that is malformed or does not exist is rejected") {
           "2026-11-21T24", "2026-11-21T20:60", "2026-11-21T20:15:3", "2026-11-21Z", "202", "x", "-",
           "-60", "-5x", "-1GiB", "2026-11-21 "}) {
         CAPTURE(bad);
-        check_refused({"records", file, std::string{"--from="} + bad}, "expected a time in UTC");
+        check_usage_error({"records", file, std::string{"--from="} + bad},
+                          "expected a time in UTC");
     }
     write_text(folder.file("empty.jsonl"), "");
-    check_refused({"records", folder.file("empty.jsonl"), "--from", "20:15"},
-                  "add the date, for example 2026-11-21T20:15");
-    check_refused({"records", file, "--from", "2026-11-22", "--to", "2026-11-21"},
-                  "must be before");
-    check_refused({"records", file, "--from", "2026", "--to", "2026"}, "must be before");
+    check_usage_error({"records", folder.file("empty.jsonl"), "--from", "20:15"},
+                      "add the date, for example 2026-11-21T20:15");
+    check_usage_error({"records", file, "--from", "2026-11-22", "--to", "2026-11-21"},
+                      "must be before");
+    check_usage_error({"records", file, "--from", "2026", "--to", "2026"}, "must be before");
 }
 
 TEST_CASE("records selected by time include the start and the map of each session") {
@@ -157,19 +158,19 @@ TEST_CASE("session numbers begin at 1") {
         CAPTURE(bad);
         const std::string session = std::string{"--session="} + bad;
         for (const char* const command : {"records", "explain", "replay"}) {
-            check_refused({command, file, session}, ": expected a number from 1");
+            check_usage_error({command, file, session}, ": expected a number from 1");
         }
         if (std::string_view{bad} != "0") { // 0 selects the merged worlds
-            check_refused({"compare", file, file, session}, ": expected a number from 0");
+            check_usage_error({"compare", file, file, session}, ": expected a number from 0");
         }
     }
-    check_refused({"explain", file, "--tick=-3"}, "--tick");
+    check_usage_error({"explain", file, "--tick=-3"}, "--tick");
     const Arguments replay{"replay", file, "-s", "127.0.0.1:1"};
-    check_all_refused(replay, {{{"--speed", "nan"}, "--speed"},
-                               {{"--view", "both"}, "--view"},
-                               {{"--console-filter", "both"}, "--console-filter"},
-                               {{"--pseudonyms", "both"}, "--pseudonyms"},
-                               {{"--password", std::string(256, 'x')}, "--password"}});
+    check_usage_errors(replay, {{{"--speed", "nan"}, "--speed"},
+                                {{"--view", "both"}, "--view"},
+                                {{"--console-filter", "both"}, "--console-filter"},
+                                {{"--pseudonyms", "both"}, "--pseudonyms"},
+                                {{"--password", std::string(256, 'x')}, "--password"}});
 }
 
 TEST_CASE("flags that select no record are reported") {
@@ -218,13 +219,13 @@ TEST_CASE("an empty file is reported in one sentence") {
               {"records", "--verify", file},
               {"compare", file, file},
               {"map", map, "--png", folder.file("m.png"), "--heat", file}}) {
-            check_refused(reader, file + ": is empty\n");
+            check_usage_error(reader, file + ": is empty\n");
         }
         const ProgramResult done =
             twscope({"records", file, "--columns", "t", "--filter", "message"});
         CHECK(done.status == 2);
         CHECK(done.err == "twscope: " + file + ": is empty\n");
-        // A pipe may have had nothing to say.
+        // An empty pipe is valid input.
         for (const char* const command : {"records", "explain"}) {
             const ProgramResult piped =
                 run_in_shell("cat " + file + " | $twscope " + command + " -");
@@ -232,16 +233,16 @@ TEST_CASE("an empty file is reported in one sentence") {
             CHECK(piped.err.empty());
         }
     }
-    check_refused({"map", empty}, empty + ": is empty\n");
-    check_refused({"map", "/dev/null"}, "/dev/null: is not a regular file\n");
+    check_usage_error({"map", empty}, empty + ": is empty\n");
+    check_usage_error({"map", "/dev/null"}, "/dev/null: is not a regular file\n");
 }
 
 TEST_CASE("clients can be replayed from a folder of segments") {
     const TemporaryFolder folder;
     const Arguments replay{"replay", folder.path(), "-s", "127.0.0.1:1", "--session", "99"};
-    check_refused(replay, "contains no capture segments; name the captures in it");
+    check_usage_error(replay, "contains no capture segments; name the captures in it");
     save_game(folder.file("capture-20261121T161530Z-0001.pcapng"), tee_at(50, 80));
-    check_refused(replay, "no client plays in its session 99");
+    check_usage_error(replay, "no client plays in its session 99");
 }
 
 TEST_CASE("columns must be keys of records") {
@@ -252,7 +253,7 @@ TEST_CASE("columns must be keys of records") {
         R"({"v":1,"t":"T","type":"summary","session":0,"findings":{"snapshot.crc_mismatch":3}})"
         "\n");
     const std::string hint = " (fields that an objects file defines need --objects)";
-    check_all_refused(
+    check_usage_errors(
         {"records", file},
         {{{"--colums", "t"}, "records has no --colums; did you mean --columns?"},
          {{"--columns", "items.fields.int_4"}, hint},
@@ -351,19 +352,19 @@ TEST_CASE(
 
     const std::string other = folder.file("bad.pcap");
     save_game(other, tee_at(50, 80));
-    check_refused({"records", other},
-                  "contains no records; this is a capture; use 'twscope decode'");
-    check_refused({"map", file}, "this is a recording; use 'twscope records'");
+    check_usage_error({"records", other},
+                      "contains no records; this is a capture; use 'twscope decode'");
+    check_usage_error({"map", file}, "this is a recording; use 'twscope records'");
     const std::string packed = folder.file("game.jsonl.zst");
     const std::string map = folder.file("m.map");
     REQUIRE(run_in_shell("$twscope decode " + other + " -o " + packed).status == 0);
     REQUIRE(tw::map::test::write_file(map, small_map()));
     for (const std::string& records : {file, packed}) {
-        check_refused({"decode", records},
-                      "contains no traffic; this is a recording; use 'twscope records'");
+        check_usage_error({"decode", records},
+                          "contains no traffic; this is a recording; use 'twscope records'");
     }
-    check_refused({"decode", map}, "contains no traffic; this is a map; use 'twscope map'");
-    check_refused({"map", packed}, "this is a recording; use 'twscope records'");
+    check_usage_error({"decode", map}, "contains no traffic; this is a map; use 'twscope map'");
+    check_usage_error({"map", packed}, "this is a recording; use 'twscope records'");
 }
 
 TEST_CASE("records may replace a recording, but no other file") {
@@ -385,8 +386,8 @@ TEST_CASE("records may replace a recording, but no other file") {
         CAPTURE(name);
         const std::string thesis = folder.file(name);
         write_text(thesis, "years of work");
-        check_refused({"decode", capture, "-o", thesis}, kRefusal);
-        check_refused({"records", records, "-o", thesis}, kRefusal);
+        check_usage_error({"decode", capture, "-o", thesis}, kRefusal);
+        check_usage_error({"records", records, "-o", thesis}, kRefusal);
         CHECK(read_text(thesis) == "years of work");
     }
     // Compressed data that is no recording, or that cannot be read.
@@ -394,16 +395,17 @@ TEST_CASE("records may replace a recording, but no other file") {
     tw::store::ZstdFrameWriter{}.append_frame("years of work", other);
     for (const std::string& bytes : {other, other.substr(0, 4) + std::string(20, '\xff')}) {
         write_text(folder.file("other.zst"), bytes);
-        check_refused({"records", records, "-o", folder.file("other.zst")},
-                      "contains something other than records; name another file, or move this one "
-                      "away");
+        check_usage_error(
+            {"records", records, "-o", folder.file("other.zst")},
+            "contains something other than records; name another file, or move this one "
+            "away");
         CHECK(read_text(folder.file("other.zst")) == bytes);
     }
     write_text(folder.file("empty.jsonl"), "");
     CHECK(twscope({"decode", capture, "-o", folder.file("empty.jsonl")}).status == 0);
     const Arguments table{"records", records, "--columns", "session", "-o", folder.file("t.tsv")};
     write_text(folder.file("t.tsv"), "session\n"); // not by twscope, which ends lines with CRLF
-    check_refused(table, "contains something other than a table of records");
+    check_usage_error(table, "contains something other than a table of records");
     write_text(folder.file("t.tsv"), "session\r\n");
     CHECK(twscope(table).status == 0);
 }
@@ -439,7 +441,7 @@ TEST_CASE("a report that cannot be written is a failure") {
 namespace {
 
 /// Returns the records of one player on the small map.
-std::string some_records(const TemporaryFolder& folder) {
+std::string decode_short_session(const TemporaryFolder& folder) {
     const std::string capture = folder.file("stay.pcap");
     const std::string records = folder.file("stay.jsonl");
     TestCapture recording;
@@ -460,7 +462,7 @@ struct TruncatedRecording {
 
 TEST_CASE("a truncated recording is read as far as possible, and reported once") {
     const TemporaryFolder folder;
-    const std::string all = some_records(folder);
+    const std::string all = decode_short_session(folder);
     const std::string whole = folder.file("stay.jsonl");
     const std::string map = folder.file("tiny.map");
     REQUIRE(tw::map::test::write_file(map, small_map()));

@@ -13,15 +13,15 @@ using namespace tw::test;
 
 namespace {
 
-void append(const std::string& path, const std::string& text) {
+void append_to_file(const std::string& path, const std::string& text) {
     const std::string before = std::filesystem::exists(path) ? read_text(path) : std::string{};
     write_text(path, before + text);
 }
 
 /// Returns the lines that following the folder gives. The steps happen one by one, each when all data
 /// has been read.
-std::vector<std::string> followed(const TemporaryFolder& folder,
-                                  std::vector<std::function<void()>> steps) {
+std::vector<std::string> follow_folder(const TemporaryFolder& folder,
+                                       std::vector<std::function<void()>> steps) {
     std::vector<std::string> lines;
     cli::RecordsFiles files{{folder.path()}};
     std::size_t at = 0;
@@ -56,21 +56,22 @@ TEST_CASE(
     using Lines = std::vector<std::string>;
 
     SUBCASE("the file is removed, and an older one is not read again") {
-        CHECK(followed(folder, {[&] { std::filesystem::remove(second); },
-                                [&] { write_text(third, "three\n"); }}) ==
+        CHECK(follow_folder(folder, {[&] { std::filesystem::remove(second); },
+                                     [&] { write_text(third, "three\n"); }}) ==
               Lines{"one", "two", "three"});
     }
     SUBCASE("the file is moved and grows under its new name") {
         const std::string moved = folder.file("moved");
-        CHECK(followed(folder, {[&] { std::filesystem::rename(second, moved); },
-                                [&] { append(moved, "more\n"); }}) == Lines{"one", "two", "more"});
+        CHECK(follow_folder(folder, {[&] { std::filesystem::rename(second, moved); },
+                                     [&] { append_to_file(moved, "more\n"); }}) ==
+              Lines{"one", "two", "more"});
     }
     SUBCASE("another recording begins, with a name that sorts before or after it") {
-        CHECK(followed(folder,
-                       {[&] { write_text(segment("zeta", 1), "other\n"); },
-                        [&] { write_text(segment("alpha", 7), "other\n"); },
-                        [&] { append(second, "more\n"); }, [&] { write_text(third, "three\n"); },
-                        [&] { append(segment("zeta", 1), "other\n"); }}) ==
+        CHECK(follow_folder(folder, {[&] { write_text(segment("zeta", 1), "other\n"); },
+                                     [&] { write_text(segment("alpha", 7), "other\n"); },
+                                     [&] { append_to_file(second, "more\n"); },
+                                     [&] { write_text(third, "three\n"); },
+                                     [&] { append_to_file(segment("zeta", 1), "other\n"); }}) ==
               Lines{"one", "two", "more", "three"});
     }
 }
@@ -79,8 +80,8 @@ TEST_CASE("following a collector's files continues from hour to hour") {
     const TemporaryFolder folder;
     const std::string first = folder.file("2026-11-22T18Z.jsonl.zst");
     write_text(first, "one\n");
-    CHECK(followed(folder, {[&] { std::filesystem::remove(first); },
-                            [&] {
-                                write_text(folder.file("2026-11-22T20Z.jsonl.zst"), "two\n");
-                            }}) == std::vector<std::string>{"one", "two"});
+    CHECK(follow_folder(folder, {[&] { std::filesystem::remove(first); },
+                                 [&] {
+                                     write_text(folder.file("2026-11-22T20Z.jsonl.zst"), "two\n");
+                                 }}) == std::vector<std::string>{"one", "two"});
 }

@@ -17,34 +17,35 @@ using namespace tw::test;
 namespace {
 
 /// A run on ports chosen by the system, which ends by itself if its flags are valid.
-Arguments run_with(const Arguments& more) {
+Arguments live_run_arguments(const Arguments& more) {
     return join_arguments(
         {"proxy", "-s", "127.0.0.1:1", "-l", "127.0.0.1:0", "-q", "--duration", "100ms"}, more);
 }
 
-void check_all_runs_refused(const std::vector<RefusedArguments>& rows) {
-    check_all_refused(run_with({}), rows);
+void check_run_usage_errors(const std::vector<InvalidArguments>& rows) {
+    check_usage_errors(live_run_arguments({}), rows);
 }
 
 } // namespace
 
 TEST_CASE("flags that need inspection are rejected if it is switched off") {
-    check_all_refused(run_with({"--no-inspect"}),
-                      {{{"--expect", "snapshot"}, "--expect needs"},
-                       {{"--fail-on", "error"}, "--fail-on needs"},
-                       {{"--resync"}, "--resync needs"},
-                       {{"--output", "never.jsonl"}, "--output needs"},
-                       {{"--bus", "nats://127.0.0.1:1"}, "--bus needs"}});
-    CHECK(twscope(run_with({"--no-inspect"})).status == 0);
+    check_usage_errors(live_run_arguments({"--no-inspect"}),
+                       {{{"--expect", "snapshot"}, "--expect needs"},
+                        {{"--fail-on", "error"}, "--fail-on needs"},
+                        {{"--resync"}, "--resync needs"},
+                        {{"--output", "never.jsonl"}, "--output needs"},
+                        {{"--bus", "nats://127.0.0.1:1"}, "--bus needs"}});
+    CHECK(twscope(live_run_arguments({"--no-inspect"})).status == 0);
 }
 
 TEST_CASE("a filter that only messages can match is rejected if messages are left out") {
-    check_all_refused(
-        run_with({"--no-messages", "-o", "-"}),
+    check_usage_errors(
+        live_run_arguments({"--no-messages", "-o", "-"}),
         {{{"--filter", "message"}, "--filter 'message' matches only messages"},
          {{"--filter", "fields.message ~ gg and name == sv_chat"}, "leave one of them out"}});
-    CHECK(twscope(run_with({"--filter", "not message", "--no-messages", "-o", "-"})).status == 0);
-    CHECK(twscope(run_with({"--filter", "message", "-o", "-"})).status == 0);
+    CHECK(twscope(live_run_arguments({"--filter", "not message", "--no-messages", "-o", "-"}))
+              .status == 0);
+    CHECK(twscope(live_run_arguments({"--filter", "message", "-o", "-"})).status == 0);
 }
 
 TEST_CASE("a file that contains other data than records is not written to") {
@@ -55,7 +56,7 @@ TEST_CASE("a file that contains other data than records is not written to") {
     write_text(notes, "dear diary, with no end of line");
     write_text(config, "max-sessions = 5\nquiet = true");
     write_text(token, "abcdefghijklmnopqrstuv");
-    check_all_runs_refused({
+    check_run_usage_errors({
         {{"-o", notes}, "contains something other than records"},
         {{"-o", folder.file("new.jsonl.gz")}, "compresses with zstd only; name it "},
         {{"--show-secrets", "-w", folder.file("new.pcapng.xz")}, "new.pcapng.zst"},
@@ -67,7 +68,7 @@ TEST_CASE("a file that contains other data than records is not written to") {
     CHECK(read_text(notes) == "dear diary, with no end of line");
     CHECK(read_text(config) == "max-sessions = 5\nquiet = true");
     CHECK(read_text(token) == "abcdefghijklmnopqrstuv");
-    CHECK(twscope(run_with({"-o", "/dev/null"})).status == 0);
+    CHECK(twscope(live_run_arguments({"-o", "/dev/null"})).status == 0);
 }
 
 TEST_CASE("an error in a configuration is reported with its line") {
@@ -127,11 +128,11 @@ TEST_CASE("an error in a configuration is reported with its line") {
     for (const Line& line : lines) {
         CAPTURE(line.text);
         write_text(config, std::string{line.text});
-        const Arguments run = run_with({"--config", config});
+        const Arguments run = live_run_arguments({"--config", config});
         if (line.what.empty()) {
             CHECK(twscope(run).status == 0);
         } else {
-            check_refused(run, line.what);
+            check_usage_error(run, line.what);
         }
     }
 }
@@ -180,18 +181,18 @@ TEST_CASE("an empty value, or a variable of an unknown flag, is rejected") {
         CAPTURE(variable.name);
         ::setenv(variable.name, variable.value, 1); // NOLINT(concurrency-mt-unsafe): one thread
         if (variable.what.empty()) {
-            CHECK(twscope(run_with({})).status == 0);
+            CHECK(twscope(live_run_arguments({})).status == 0);
         } else {
-            check_refused(run_with({}), variable.what);
+            check_usage_error(live_run_arguments({}), variable.what);
         }
         ::unsetenv(variable.name); // NOLINT(concurrency-mt-unsafe): one thread
     }
-    check_refused(run_with({"--pseudonyms", ""}), "--pseudonyms");
+    check_usage_error(live_run_arguments({"--pseudonyms", ""}), "--pseudonyms");
 }
 
 TEST_CASE("times that are out of range or invalid are rejected") {
     const TemporaryFolder folder;
-    check_all_runs_refused({
+    check_run_usage_errors({
         {{"--rotate", "106752d", "-o", folder.path() + "/"}, "at most 100 years"},
         {{"--keep", "36526d", "-o", folder.path() + "/"}, "at most 100 years"},
         {{"--show-secrets", "--flight", "999999d,1GiB", folder.path()}, "at most 100 years"},
@@ -202,14 +203,15 @@ TEST_CASE("times that are out of range or invalid are rejected") {
         {{"--idle-timeout", "nan(1)"}, "nan(1): expected a time"},
         {{"--start-timeout", "nan(1)"}, "nan(1): expected a time"},
     });
-    CHECK(twscope(run_with({"--rotate", "36525d", "-o", folder.path() + "/"})).status == 0);
+    CHECK(twscope(live_run_arguments({"--rotate", "36525d", "-o", folder.path() + "/"})).status ==
+          0);
 }
 
 TEST_CASE("--check-config names every wrong limit of a recording, once") {
     const TemporaryFolder folder;
-    const ProgramResult done =
-        twscope(run_with({"--check-config", "-o", folder.path() + "/", "--rotate", "1 hour",
-                          "--keep", "10G", "--min-free", "3", "--message-limit", "5min"}));
+    const ProgramResult done = twscope(
+        live_run_arguments({"--check-config", "-o", folder.path() + "/", "--rotate", "1 hour",
+                            "--keep", "10G", "--min-free", "3", "--message-limit", "5min"}));
     CHECK(done.status == 2);
     CHECK(done.err == "twscope: --rotate 1 hour: expected a time (s, min, h, d), a size (KiB, MiB, "
                       "GiB, TiB), or both, for example 1h,512MiB\n"
@@ -224,7 +226,8 @@ TEST_CASE("a --keep for which the disk has no room is a warning") {
     const TemporaryFolder folder;
     const std::string records = folder.file("new") + "/";
     const auto checked = [&](const Arguments& more) {
-        const ProgramResult done = twscope(run_with({"--check-config", "-o", records}), more);
+        const ProgramResult done =
+            twscope(live_run_arguments({"--check-config", "-o", records}), more);
         CHECK(done.status == 0);
         return done.out;
     };
@@ -238,13 +241,13 @@ TEST_CASE("a --keep for which the disk has no room is a warning") {
                    "; to leave 1KiB free, segments are deleted earlier\n"));
     CHECK_FALSE(contains(checked({"--keep", "1KiB"}), "warning"));
     CHECK_FALSE(contains(checked({"--keep", "30d"}), "warning"));
-    CHECK(contains(twscope(run_with({"-o", records, "--keep", "900000TiB"})).err,
+    CHECK(contains(twscope(live_run_arguments({"-o", records, "--keep", "900000TiB"})).err,
                    " warning --keep 900000TiB: the disk of " + records + " has "));
 }
 
 TEST_CASE("addresses and files that cannot be opened are rejected with the reason") {
     const TemporaryFolder folder;
-    check_all_runs_refused({
+    check_run_usage_errors({
         {{"--objects", folder.path()}, "Is a directory; name a file with"},
         {{"--http", "99999"}, "--http 99999: expected a port up to 65535"},
         {{"--http", "page"}, "--http page: expected a port up to 65535"},
@@ -343,7 +346,7 @@ TEST_CASE(
     const TemporaryFolder folder;
 
     for (const Arguments& check : {Arguments{}, {"--check-config"}}) {
-        check_all_refused(
+        check_usage_errors(
             join_arguments({"proxy", "--duration", "1ms", "--state", folder.path()}, check),
             {{{"-s", "127.0.0.1:2", "-l", "127.0.0.1:2"},
               "--listen 127.0.0.1:2 is the server's own address; listen on this machine's public"},
@@ -398,13 +401,13 @@ TEST_CASE("--check-config reports no errors that only follow from another error"
     CHECK(contains(done.err, prefix + ", line 1: 'keep' needs a value: "));
     CHECK(contains(done.err, prefix + ", line 4: expected 'flag-name = value', not 'reset'\n"));
     CHECK(contains(done.err, prefix + ", line 3: unknown key 'outptu'; did you mean output?"));
-    CHECK(std::ranges::count(done.err, '\n') == 3); // not that there is no server
+    CHECK(std::ranges::count(done.err, '\n') == 3); // no line says that the server is missing
     write_text(config, "server = \"127.0.0.1:1\n");
     CHECK(twscope({"proxy", "--check-config", "--config", config}).err ==
           prefix + ", line 1: the quotes are not closed\n" +
               "twscope: correct the file first; there may be more errors\n");
-    // What is no folder for files is noticed, too.
-    check_refused(
+    // A folder that cannot take files is an error, too.
+    check_usage_error(
         {"proxy", "-s", "127.0.0.1:1", "--check-config", "-o", "/proc/records/", "--keep", "1GiB"},
         "--output /proc/records: ");
 }
@@ -448,7 +451,8 @@ TEST_CASE("--check-config names every error, once, and ends with 2") {
     }
     CHECK(said.size() >= std::size(wanted));
     CHECK(read_text(notes) == "dear diary");
-    check_refused({"proxy", "-s", "127.0.0.1:1", "--check-config", "--treads", "4"}, "--treads");
+    check_usage_error({"proxy", "-s", "127.0.0.1:1", "--check-config", "--treads", "4"},
+                      "--treads");
 }
 
 TEST_CASE("--check-config names every wrong flag, and each wrong value of a flag") {

@@ -23,7 +23,7 @@ namespace {
 /// snapshot whose delta no size explains; 0 for none. `full`: whether every snapshot is full, not
 /// only the first. `client`: the player.
 void add_mod_game(TestCapture& recording, snapshot::Tick last = 60, snapshot::Tick damaged = 0,
-                  bool full = true, const Host& client = kAnn) {
+                  bool full = true, const CaptureClient& client = kAnn) {
     SessionScript peers;
     peers.assume_ddnet();
     snapshot::AgreedSizes sizes = snapshot::kAgreedSizes;
@@ -107,7 +107,7 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
         }
     }
     CHECK(seen);
-    check_all_refused(
+    check_usage_errors(
         {"decode", capture},
         {{{"--sizes", "--json", "--write-objects", "-"}, "both write to standard output"},
          {{"--sizes", "-o", "-", "--write-objects", "-"}, "both write to standard output"},
@@ -139,7 +139,7 @@ TEST_CASE(
     const std::string hint = "run:\n  twscope decode '" + capture + "' --server ':8303' --sizes\n";
     const ProgramResult plain = twscope(decode);
     CHECK(plain.out.ends_with(hint));
-    // The records are elsewhere: the same totals go to standard error.
+    // The records go to a file, so the totals go to standard error.
     const ProgramResult written = twscope(decode, {"-o", folder.file("records.jsonl")});
     CHECK(written.out.empty());
     CHECK(written.err == plain.err + plain.out);
@@ -202,7 +202,7 @@ TEST_CASE(
     const std::string capture = folder.file("two.pcap");
     TestCapture recording;
     add_mod_game(recording);
-    add_mod_game(recording, 60, 0, true, Host{kAnn.address, 50001});
+    add_mod_game(recording, 60, 0, true, CaptureClient{kAnn.address, 50001});
     recording.save(capture);
     const Arguments explain{"explain", capture, "--server", ":8303", "--learn-sizes"};
     const std::string story = twscope(explain, {"--session", "1"}).out;
@@ -268,11 +268,11 @@ TEST_CASE("the sizes of an unmodified 0.6 server are as agreed") {
 
 TEST_CASE("an error of --sizes is one line") {
     const TemporaryFolder folder;
-    check_refused({"decode", "--sizes"}, "");
+    check_usage_error({"decode", "--sizes"}, "");
     const std::string silent = folder.file("silent.pcap");
     TestCapture{}.save(silent);
-    check_refused({"decode", "--sizes", silent, "--write-objects", folder.file("no/where")},
-                  "no/where");
+    check_usage_error({"decode", "--sizes", silent, "--write-objects", folder.file("no/where")},
+                      "no/where");
     const std::string kept = folder.file("kept.json");
     write_text(kept, "{}");
     CHECK(twscope({"decode", "--sizes", silent, "--write-objects", kept}).status == 2);

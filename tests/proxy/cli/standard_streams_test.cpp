@@ -82,7 +82,8 @@ TEST_CASE("waiting for a pipe is reported on standard error") {
     const std::string pipe = folder.file("pipe");
     REQUIRE(::mkfifo(pipe.c_str(), S_IRUSR | S_IWUSR) == 0);
     Program decode{TW_TWSCOPE, {"decode", save_game_in(folder), "-o", pipe}, folder.path()};
-    CHECK(within(kTimeout, [&] { return contains(decode.err(), "the pipe has no reader yet"); }));
+    CHECK(becomes_true_within(
+        kTimeout, [&] { return contains(decode.err(), "the pipe has no reader yet"); }));
     CHECK(read_text(pipe).starts_with("{"));
     const ProgramResult done = decode.finish();
     CHECK(done.status == 0);

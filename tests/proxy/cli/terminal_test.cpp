@@ -60,7 +60,7 @@ TEST_CASE("every command has --color, and it decides the colours of the log") {
         CHECK(contains(done.err, "stopping"));
         CHECK((contains(done.err, "\033[")) == row.colored);
     }
-    check_refused({"explain", "--color", "sometimes"}, "--color");
+    check_usage_error({"explain", "--color", "sometimes"}, "--color");
 }
 
 TEST_CASE("log lines have the date in a file, but not in the journal, which adds the date itself") {
@@ -124,15 +124,15 @@ TEST_CASE("without a terminal, findings are shown and counted, but no status lin
                   {"proxy", "-s", "127.0.0.1:" + std::to_string(server.local_endpoint().port()),
                    "-l", "127.0.0.1:0", "--no-admission"},
                   folder.path()};
-    const std::uint16_t port = listening_port(proxy);
+    const std::uint16_t port = await_listening_port(proxy);
     for (int i = 0; i < 5; ++i) {
         client.send_to(boost::asio::buffer("x", 1), {anywhere.address(), port});
         char byte = 0;
         server.receive(boost::asio::buffer(&byte, 1));
     }
     const auto shown = [&] { return read_text(folder.file("out")); };
-    REQUIRE(within(kTimeout, [&] { return contains(shown(), "packet.too_short"); }));
-    proxy.signal(SIGTERM);
+    REQUIRE(becomes_true_within(kTimeout, [&] { return contains(shown(), "packet.too_short"); }));
+    proxy.send_signal(SIGTERM);
     const ProgramResult done = proxy.finish();
     CAPTURE(done.out);
     CHECK(done.status == 0);

@@ -20,14 +20,14 @@ namespace {
 const Items kFirst{{{4, 7}, {528, 400, 0, 0}}, {{6, 0}, {0, 0, 0, 0, 20, 0, 0, 0}}};
 const Items kSecond{{{4, 8}, {560, 400, 0, 0}}, {{6, 0}, {0, 0, 0, 0, 20, 0, 0, 0}}};
 
-bool put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items, Bytes& out) {
+bool encode_items(DemoEncoder& encoder, snapshot::Tick tick, const Items& items, Bytes& out) {
     return encoder.append_snapshot(tick, test::to_snapshot(items).view(), out);
 }
 
 /// Returns the bytes that a snapshot adds to a demo, as hex.
-std::string put(DemoEncoder& encoder, snapshot::Tick tick, const Items& items) {
+std::string encode_items(DemoEncoder& encoder, snapshot::Tick tick, const Items& items) {
     Bytes out;
-    return put(encoder, tick, items, out) ? to_hex(out) : "refused";
+    return encode_items(encoder, tick, items, out) ? to_hex(out) : "refused";
 }
 
 bool is_keyframe(const std::string& chunk) {
@@ -39,8 +39,8 @@ bool is_keyframe(const std::string& chunk) {
 TEST_CASE("chunks are encoded as in the reference") {
     DemoEncoder encoder{4, tw::snapshot::Dialect::six};
     // The reference has the items in another order, but the delta is equivalent.
-    CHECK(put(encoder, 500, kFirst).starts_with("c0000001f4"));
-    CHECK(put(encoder, 502, kSecond) == "826c885d0d587b049698b4597103");
+    CHECK(encode_items(encoder, 500, kFirst).starts_with("c0000001f4"));
+    CHECK(encode_items(encoder, 502, kSecond) == "826c885d0d587b049698b4597103");
     Bytes out;
     CHECK(encoder.append_message(bytes_of({0x06, 0x00, 0x40, 0x68, 0x69, 0x00}), out));
     CHECK(to_hex(out) == "485200d0e8588e8a1b");
@@ -60,25 +60,25 @@ TEST_CASE("a tick is relative if possible, and absolute before a keyframe") {
         CAPTURE(row.version);
         CAPTURE(row.step);
         DemoEncoder encoder{row.version, tw::snapshot::Dialect::six};
-        CHECK(put(encoder, 1, kFirst).starts_with("c000000001"));
-        CHECK(put(encoder, 1 + row.step, kSecond).starts_with(row.begin));
+        CHECK(encode_items(encoder, 1, kFirst).starts_with("c000000001"));
+        CHECK(encode_items(encoder, 1 + row.step, kSecond).starts_with(row.begin));
     }
 }
 
 TEST_CASE("ticks that are not later are rejected and change nothing") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
-    CHECK(put(encoder, -1, kFirst) == "refused");
-    CHECK(put(encoder, 0x6fffffff, kFirst) == "refused");
-    CHECK(put(encoder, 10, kFirst) != "refused");
-    CHECK(put(encoder, 10, kSecond) == "refused");
-    CHECK(put(encoder, 9, kSecond) == "refused");
+    CHECK(encode_items(encoder, -1, kFirst) == "refused");
+    CHECK(encode_items(encoder, 0x6fffffff, kFirst) == "refused");
+    CHECK(encode_items(encoder, 10, kFirst) != "refused");
+    CHECK(encode_items(encoder, 10, kSecond) == "refused");
+    CHECK(encode_items(encoder, 9, kSecond) == "refused");
     CHECK(encoder.last_tick() == 10);
 }
 
 TEST_CASE("an unchanged snapshot is only a tick, and a final one gets an empty delta") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
-    CHECK(put(encoder, 10, kFirst) != "refused");
-    CHECK(put(encoder, 12, kFirst) == "a2");
+    CHECK(encode_items(encoder, 10, kFirst) != "refused");
+    CHECK(encode_items(encoder, 12, kFirst) == "a2");
     Bytes end;
     encoder.append_final_chunk(end);
     CHECK_FALSE(end.empty());
@@ -89,8 +89,8 @@ TEST_CASE("an unchanged snapshot is only a tick, and a final one gets an empty d
 
 TEST_CASE("a final tick with a message gets no empty delta") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
-    CHECK(put(encoder, 10, kFirst) != "refused");
-    CHECK(put(encoder, 12, kFirst) == "a2");
+    CHECK(encode_items(encoder, 10, kFirst) != "refused");
+    CHECK(encode_items(encoder, 12, kFirst) == "a2");
     Bytes out;
     CHECK(encoder.append_message(bytes_of({6}), out));
     Bytes end;
@@ -116,27 +116,27 @@ TEST_CASE("a change that deltas cannot express becomes a keyframe") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         DemoEncoder encoder{6, tw::snapshot::Dialect::six};
-        CHECK(put(encoder, 10, row.from) != "refused");
-        CHECK(is_keyframe(put(encoder, 12, row.to)) == row.keyframe);
+        CHECK(encode_items(encoder, 10, row.from) != "refused");
+        CHECK(is_keyframe(encode_items(encoder, 12, row.to)) == row.keyframe);
     }
 }
 
 TEST_CASE("a snapshot that is too large is rejected and changes nothing") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
-    CHECK(put(encoder, 10, kFirst) != "refused");
+    CHECK(encode_items(encoder, 10, kFirst) != "refused");
     // Each int takes five bytes.
     const Items large{{{40, 1}, std::vector<std::int32_t>(14'000, INT32_MAX)}};
-    CHECK(put(encoder, 12, large) == "refused");
+    CHECK(encode_items(encoder, 12, large) == "refused");
     Items many;
     for (std::uint16_t id = 0; id <= snapshot::kMaxItems; ++id) {
         many[{40, id}] = {};
     }
-    CHECK(put(encoder, 12, many) == "refused");
+    CHECK(encode_items(encoder, 12, many) == "refused");
     many.erase(many.begin());
     many[{40, 1}] =
         std::vector<std::int32_t>(14'335); // compressed small, but too large for demo players
-    CHECK(put(encoder, 12, many) == "refused");
-    CHECK(put(encoder, 12, kFirst) == "a2");
+    CHECK(encode_items(encoder, 12, many) == "refused");
+    CHECK(encode_items(encoder, 12, kFirst) == "a2");
     Bytes out;
     CHECK_FALSE(encoder.append_message(Bytes(65'536, std::byte{0x7f}), out));
     CHECK(out.empty());
@@ -147,9 +147,9 @@ TEST_CASE("markers are at least a second apart and at most 64") {
     encoder.add_marker(); // ignored, because there is no tick yet
     snapshot::Tick tick = 100;
     for (int i = 0; i < 80; ++i) {
-        CHECK(put(encoder, tick, kFirst) != "refused");
+        CHECK(encode_items(encoder, tick, kFirst) != "refused");
         encoder.add_marker();
-        CHECK(put(encoder, tick + 49, kFirst) != "refused");
+        CHECK(encode_items(encoder, tick + 49, kFirst) != "refused");
         encoder.add_marker();
         tick += 50;
     }

@@ -34,7 +34,7 @@ Bytes make_demo(int version) {
     return bytes;
 }
 
-void set(Bytes& bytes, std::size_t at, std::initializer_list<int> values) {
+void set_bytes(Bytes& bytes, std::size_t at, std::initializer_list<int> values) {
     for (const int value : values) {
         bytes[at++] = static_cast<std::byte>(value);
     }
@@ -99,7 +99,7 @@ TEST_CASE("hostile headers are rejected, unusual ones are read as demo players r
     for (const Row& row : rows) {
         CAPTURE(row.name);
         Bytes bytes = make_demo(6);
-        set(bytes, row.at, row.bytes);
+        set_bytes(bytes, row.at, row.bytes);
         const auto head = decode_demo_parts(bytes);
         CHECK((head ? DemoErrc::none : head.error().code) == row.error);
         if (head) {
@@ -111,7 +111,7 @@ TEST_CASE("hostile headers are rejected, unusual ones are read as demo players r
 TEST_CASE("in a demo of version 6 without the extension, the map follows the header") {
     Bytes bytes = demo::DemoEncoder::encode_start(test::demo_header(5), kMap);
     bytes.resize(bytes.size() + 100);
-    set(bytes, 7, {6});
+    set_bytes(bytes, 7, {6});
     const auto head = decode_demo_parts(bytes);
     REQUIRE(head.has_value());
     CHECK(head->map_at == 436);
@@ -156,7 +156,7 @@ using test::from_hex;
 namespace {
 
 /// Lists the chunks as "tick 500 key", "snapshot 17" or "other 2", then the error if there is one: "chunk_cut @3".
-std::vector<std::string> describe(const Bytes& bytes, int version) {
+std::vector<std::string> describe_chunks(const Bytes& bytes, int version) {
     DemoChunkReader chunks{bytes, version, 100};
     std::vector<std::string> lines;
     while (const auto chunk = chunks.next_chunk()) {
@@ -223,7 +223,7 @@ TEST_CASE("ticks and sizes are read in every form that recorders write") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(describe(from_hex(row.hex), row.version) == row.lines);
+        CHECK(describe_chunks(from_hex(row.hex), row.version) == row.lines);
     }
 }
 

@@ -45,7 +45,7 @@ class SnapshotsByDemo final : public test::TypedRecordSink<SnapshotsByDemo> {
     }
 
     /// Returns the snapshots in any order, without those that no demo can have.
-    [[nodiscard]] std::vector<Film> all() const {
+    [[nodiscard]] std::vector<Film> demo_snapshots() const {
         std::vector<Film> all;
         for (const auto& [unused, films] : films_) {
             for (const Film& film : films) {
@@ -87,12 +87,12 @@ TEST_CASE("every snapshot of a capture is unchanged in the demos made from it") 
             for (const auto& file : folder.files()) {
                 SnapshotsByDemo film{false};
                 test::inspect_file(file.string(), film);
-                REQUIRE(film.all().size() == 1);
-                read_back.push_back(film.all().front());
+                REQUIRE(film.demo_snapshots().size() == 1);
+                read_back.push_back(film.demo_snapshots().front());
             }
             std::ranges::sort(read_back);
             CHECK_FALSE(read_back.empty());
-            const bool same = read_back == shown.all();
+            const bool same = read_back == shown.demo_snapshots();
             CHECK(same);
         }
     }
@@ -119,8 +119,8 @@ TEST_CASE("random snapshots are unchanged in a demo") {
             const test::TemporaryFile file{test::demo_of(version, shown)};
             SnapshotsByDemo again{false};
             test::inspect_file(file.path(), again);
-            REQUIRE(again.all().size() == 1);
-            const bool same = again.all().front() == shown;
+            REQUIRE(again.demo_snapshots().size() == 1);
+            const bool same = again.demo_snapshots().front() == shown;
             CHECK(same);
         }
     }

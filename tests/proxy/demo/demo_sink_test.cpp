@@ -35,7 +35,7 @@ using test::message;
 namespace {
 
 /// Returns the records of a demo as lines.
-std::vector<std::string> lines_of(const std::filesystem::path& demo) {
+std::vector<std::string> record_lines_of(const std::filesystem::path& demo) {
     test::RecordLog log;
     test::inspect_file(demo, log);
     return log.lines({"map", "message", "snapshot", "finding"});
@@ -71,7 +71,7 @@ class SessionDemoScript {
     std::optional<test::SessionScript> script_;
 };
 
-demo::DemoHeader header_of(const std::filesystem::path& path) {
+demo::DemoHeader read_demo_header(const std::filesystem::path& path) {
     const demo::DemoFile file{path.string()};
     const auto head = demo::decode_demo_parts(file.bytes());
     REQUIRE(head.has_value());
@@ -92,12 +92,12 @@ TEST_CASE("a session becomes a demo with all its snapshots and messages") {
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
     CHECK(files[0].filename().string().ends_with("Z-s1-dm1.demo"));
-    CHECK(lines_of(files[0]) ==
+    CHECK(record_lines_of(files[0]) ==
           std::vector<std::string>{"map dm1 none", "finding map.not_found dm1",
                                    "snapshot 10<--1 ok 2", "message s2c sv_motd #0",
                                    "snapshot 12<-10 ok 1", "message s2c sv_broadcast #0",
                                    "snapshot 90<-12 ok 2"});
-    const auto header = header_of(files[0]);
+    const auto header = read_demo_header(files[0]);
     CHECK(header.version == 5); // the hash of the map is unknown
     CHECK(header.length == 1);
     CHECK(header.map_name == "dm1");
@@ -115,7 +115,7 @@ TEST_CASE("a known map is embedded in the demo with its hash") {
     stage.script().snap(12, 10, kMovedPickup);
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
-    const auto header = header_of(files[0]);
+    const auto header = read_demo_header(files[0]);
     CHECK(header.version == 6);
     CHECK(header.sha256 == answer.sha256);
 }
@@ -131,7 +131,7 @@ TEST_CASE("a session with an unknown map has no demo and is counted") {
     stage.script().snap(7, 5, kPickupAndPlayer);
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
-    CHECK(header_of(files[0]).map_name == "dm1");
+    CHECK(read_demo_header(files[0]).map_name == "dm1");
     CHECK(stage.demos().losses().sessions_without_map == 1);
 }
 
@@ -152,10 +152,10 @@ TEST_CASE("each map gets a separate demo, and no demo is empty") {
     const bool first = files[0].filename().string().ends_with("dm1.demo");
     const auto& other = files[first ? 1 : 0];
     CHECK(other.filename().string().ends_with("_._ctf1.demo"));
-    const auto lines = lines_of(other);
+    const auto lines = record_lines_of(other);
     CHECK(std::ranges::count(lines, "message s2c sv_motd #0") == 1);
     CHECK(lines.back() == "snapshot 7<-5 ok 2");
-    CHECK(header_of(other).map_name == "_._ctf1");
+    CHECK(read_demo_header(other).map_name == "_._ctf1");
 }
 
 TEST_CASE("findings of warning or worse are markers") {
@@ -171,7 +171,7 @@ TEST_CASE("findings of warning or worse are markers") {
         kS2c, {test::vital(message("sv_emoticon").number(1))}); // a finding of severity warning
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
-    CHECK(header_of(files[0]).markers == std::vector<std::int32_t>{180});
+    CHECK(read_demo_header(files[0]).markers == std::vector<std::int32_t>{180});
 }
 
 TEST_CASE("a killed recorder leaves a playable demo") {
@@ -189,11 +189,11 @@ TEST_CASE("a killed recorder leaves a playable demo") {
     files.finish_writing(); // the demo is not ended
     const auto made = folder.files();
     REQUIRE(made.size() == 1);
-    const auto lines = lines_of(made[0]);
+    const auto lines = record_lines_of(made[0]);
     CHECK(lines.size() > 2 + 30); // the last half second is not written yet
     CHECK(std::ranges::none_of(
         lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
-    CHECK(header_of(made[0]).length == 0);
+    CHECK(read_demo_header(made[0]).length == 0);
 }
 
 TEST_CASE("demos contain messages with secrets only on request") {
@@ -209,7 +209,7 @@ TEST_CASE("demos contain messages with secrets only on request") {
         const auto files = stage.end();
         REQUIRE(files.size() == 1);
         std::ifstream file{files[0], std::ios::binary};
-        const auto lines = lines_of(files[0]);
+        const auto lines = record_lines_of(files[0]);
         CHECK(std::ranges::count(lines, "message s2c sv_chat #0") == (show ? 2 : 1));
     }
 }
@@ -234,8 +234,8 @@ TEST_CASE("a demo for vanilla contains only items and messages of vanilla") {
     stage.script().send(kS2c, message("sv_emoticon").number(16).number(1));
     const auto files = stage.end();
     REQUIRE(files.size() == 1);
-    CHECK(header_of(files[0]).version == 4);
-    const auto lines = lines_of(files[0]);
+    CHECK(read_demo_header(files[0]).version == 4);
+    const auto lines = record_lines_of(files[0]);
     CHECK(std::ranges::count(lines, "snapshot 10<--1 ok 4") == 1);
     CHECK(std::ranges::count(lines, "message s2c sv_emoticon #0") == 1);
 }
@@ -279,7 +279,7 @@ TEST_CASE("a full queue ends a demo, and another begins later") {
     }
     const auto files = stage.end();
     for (const auto& file : files) {
-        const auto lines = lines_of(file);
+        const auto lines = record_lines_of(file);
         CHECK(std::ranges::none_of(
             lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
     }
@@ -313,7 +313,7 @@ TEST_CASE("a full disk ends a demo, which stays playable, and another begins lat
     REQUIRE(files.size() == 2);
     std::vector<std::string> last;
     for (const auto& file : files) {
-        const auto lines = lines_of(file);
+        const auto lines = record_lines_of(file);
         CHECK(std::ranges::none_of(
             lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
         last.push_back(lines.back().substr(0, lines.back().find('<')));
@@ -378,7 +378,7 @@ constexpr std::uint16_t kFirstOfDemos = 13;
 constexpr std::uint16_t kLastOfDemos = 15;
 
 /// Collects the snapshots of a 0.7 session, without the items that only demos have.
-class Snapshots final : public TypedRecordSink<Snapshots> {
+class SevenSnapshots final : public TypedRecordSink<SevenSnapshots> {
   public:
     std::vector<std::pair<snapshot::Tick, Shown>> all;
     std::set<std::string> names; ///< names of the players
@@ -413,7 +413,7 @@ class Snapshots final : public TypedRecordSink<Snapshots> {
 };
 
 /// Collects the snapshots of a session with all their items.
-class AllItems final : public TypedRecordSink<AllItems> {
+class AllItemSnapshots final : public TypedRecordSink<AllItemSnapshots> {
   public:
     void on(const record::SnapshotRecord& it) {
         Shown shown;
@@ -439,7 +439,7 @@ void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
 }
 
 /// Returns the snapshots sorted by tick and content, because demos contain one session each.
-std::multiset<std::pair<snapshot::Tick, Shown>> sorted(const Snapshots& snapshots) {
+std::multiset<std::pair<snapshot::Tick, Shown>> sorted_snapshots(const SevenSnapshots& snapshots) {
     return {snapshots.all.begin(), snapshots.all.end()};
 }
 
@@ -449,7 +449,7 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
     for (const int version : {4, 6}) {
         CAPTURE(version);
         const TemporaryFolder folder;
-        Snapshots decoded;
+        SevenSnapshots decoded;
         {
             store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
             demo::DemoSink demos{{.folder = folder.path(), .version = version}, files};
@@ -460,14 +460,14 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
             files.finish_writing();
             CHECK(demos.losses().num_unwritten_chunks() == 0);
         }
-        Snapshots read;
+        SevenSnapshots read;
         for (const auto& path : folder.files()) {
             read_demo(path, read);
         }
         CHECK(decoded.all.size() > 1000);
         CHECK(read.damaged == 0);
         CHECK(read.all.size() == decoded.all.size());
-        CHECK((sorted(read) == sorted(decoded)));
+        CHECK((sorted_snapshots(read) == sorted_snapshots(decoded)));
         CHECK(read.names == decoded.names);
         CHECK(read.names.size() > 1);
     }
@@ -491,12 +491,12 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
             TrafficInspector inspector{{}, demos};
             inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
         });
-        AllItems of_first;
+        AllItemSnapshots of_first;
         for (const auto& path : first.files()) {
             read_demo(path, of_first);
             film(second, [&](record::RecordSink& demos) { read_demo(path, demos); });
         }
-        AllItems of_second;
+        AllItemSnapshots of_second;
         for (const auto& path : second.files()) {
             read_demo(path, of_second);
         }
@@ -508,7 +508,7 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
 
 TEST_CASE("worlds of a 0.7 server become a 0.7 demo") {
     const TemporaryFolder folder;
-    Snapshots worlds;
+    SevenSnapshots worlds;
     {
         store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
         demo::WorldDemo demos{{.folder = folder.path()}, files};
@@ -522,13 +522,13 @@ TEST_CASE("worlds of a 0.7 server become a 0.7 demo") {
         files.finish_writing();
         CHECK(loss_sentences(demos.losses()).empty());
     }
-    Snapshots read;
+    SevenSnapshots read;
     for (const auto& path : folder.files()) {
         read_demo(path, read);
     }
     CHECK(worlds.all.size() > 500);
     CHECK(read.damaged == 0);
-    CHECK((sorted(read) == sorted(worlds)));
+    CHECK((sorted_snapshots(read) == sorted_snapshots(worlds)));
     CHECK(read.names == worlds.names);
 }
 

@@ -27,13 +27,13 @@ namespace {
 const Items kTwoPickups{{{4, 1}, {11, 20, 0, 0}}, {{4, 2}, {5, 5, 0, 0}}};
 
 /// The records of a demo, and how reading it ended.
-struct Played {
+struct PlayedDemo {
     test::RecordLog log;
     demo::DemoReadResult end;
     record::SessionStats totals;
 };
 
-void play(const Bytes& bytes, Played& played) {
+void play_demo(const Bytes& bytes, PlayedDemo& played) {
     test::FakeMaps maps;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{}, maps, played.log, numbers};
@@ -45,7 +45,7 @@ void play(const Bytes& bytes, Played& played) {
 }
 
 /// Appends a chunk of these ints.
-void put_ints(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
+void append_int_chunk(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
     const Bytes data =
         wire::huffman_compress(test::body_of(ints), wire::HuffmanEnding::without_zero_byte);
     append(demo, bytes_of({type << 5 | 30, static_cast<int>(data.size())}));
@@ -53,16 +53,16 @@ void put_ints(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
 }
 
 /// Appends the head of a chunk with this size, without its data.
-void put_empty(Bytes& demo, int type) {
+void append_empty_chunk(Bytes& demo, int type) {
     append(demo, bytes_of({type << 5}));
 }
 
-void put_message(Bytes& demo, const Bytes& payload) {
+void append_message_chunk(Bytes& demo, const Bytes& payload) {
     demo::DemoEncoder encoder{6, snapshot::Dialect::six};
     REQUIRE(encoder.append_message(payload, demo));
 }
 
-Bytes with(const std::function<void(Bytes&)>& change) {
+Bytes make_changed_demo(const std::function<void(Bytes&)>& change) {
     Bytes demo = test::demo_of(6, {{10, kPickupAndPlayer}, {12, kTwoPickups}});
     change(demo);
     return demo;
@@ -81,8 +81,8 @@ TEST_CASE("a demo becomes a session with its map, snapshots and messages, with t
         REQUIRE(encoder.append_snapshot(12, test::to_snapshot(kPickupAndPlayer).view(), demo));
         REQUIRE(encoder.append_snapshot(64, test::to_snapshot(kTwoPickups).view(), demo));
         REQUIRE(encoder.append_snapshot(400, test::to_snapshot(kTwoPickups).view(), demo));
-        Played played;
-        play(demo, played);
+        PlayedDemo played;
+        play_demo(demo, played);
         CHECK(played.log.lines({"session", "map", "message", "snapshot", "finding"}) ==
               std::vector<std::string>{"session open", "session established 0.6", "map dm1 none",
                                        "finding map.not_found dm1", "snapshot 10<--1 ok 2",
@@ -171,37 +171,37 @@ TEST_CASE("every finding about demos is reported for its fault") {
         {demo_snapshot_invalid,
          [](Bytes& demo) {
              append(demo, bytes_of({0xa2}));
-             put_ints(demo, 1, {4, 1});
+             append_int_chunk(demo, 1, {4, 1});
          }},
         {demo_tick_order,
          [](Bytes& demo) {
              append(demo, bytes_of({0x80, 0, 0, 0, 11}));
-             put_ints(demo, 3, {0, 0, 0});
+             append_int_chunk(demo, 3, {0, 0, 0});
          }},
         {demo_duplicate_item,
          [](Bytes& demo) {
              append(demo, bytes_of({0xa2}));
-             put_ints(demo, 1, {16, 2, 0, 8, 6 << 16, 5, 6 << 16, 6});
+             append_int_chunk(demo, 1, {16, 2, 0, 8, 6 << 16, 5, 6 << 16, 6});
          }},
         {snapshot_size_out_of_range,
          [](Bytes& demo) {
              append(demo, bytes_of({0xa2}));
-             put_ints(demo, 3, {0, 1, 0, 40, 0, -1});
+             append_int_chunk(demo, 3, {0, 1, 0, 40, 0, -1});
          }},
         {snapshot_unknown_delete,
          [](Bytes& demo) {
              append(demo, bytes_of({0xa2}));
-             put_ints(demo, 3, {1, 0, 0, 99});
+             append_int_chunk(demo, 3, {1, 0, 0, 99});
          }},
-        {message_id_invalid, [](Bytes& demo) { put_ints(demo, 2, {-1}); }},
-        {message_truncated, [](Bytes& demo) { put_ints(demo, 2, {0x01010106}); }},
+        {message_id_invalid, [](Bytes& demo) { append_int_chunk(demo, 2, {-1}); }},
+        {message_truncated, [](Bytes& demo) { append_int_chunk(demo, 2, {0x01010106}); }},
     };
     std::set<FindingId> found;
     for (const Row& row : rows) {
         const std::string name{record::finding_info(row.id).name};
         CAPTURE(name);
-        Played played;
-        play(with(row.change), played);
+        PlayedDemo played;
+        play_demo(make_changed_demo(row.change), played);
         CHECK(played.log.count_of(name) == 1);
         CHECK(played.totals.findings[static_cast<std::size_t>(row.id)] == 1);
         // The readable part comes first.
@@ -223,10 +223,10 @@ TEST_CASE("a snapshot that demo players skip leaves the previous one as base and
         std::vector<std::string> lines;  ///< records of this tick and the next one
     };
 
-    const auto full = [](Bytes& demo) { put_ints(demo, 1, {4, 1}); };
-    const auto delta = [](Bytes& demo) { put_ints(demo, 3, {0, 1, 0, 40, 0, -1}); };
-    const auto right = [](Bytes& demo) { put_ints(demo, 3, {0, 0, 0}); };
-    const auto chat = [](Bytes& demo) { put_ints(demo, 2, {6}); };
+    const auto full = [](Bytes& demo) { append_int_chunk(demo, 1, {4, 1}); };
+    const auto delta = [](Bytes& demo) { append_int_chunk(demo, 3, {0, 1, 0, 40, 0, -1}); };
+    const auto right = [](Bytes& demo) { append_int_chunk(demo, 3, {0, 0, 0}); };
+    const auto chat = [](Bytes& demo) { append_int_chunk(demo, 2, {6}); };
     const Row rows[] = {
         {"full", full, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
         {"delta", delta, {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
@@ -254,14 +254,14 @@ TEST_CASE("a snapshot that demo players skip leaves the previous one as base and
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Played played;
-        play(with([&](Bytes& demo) {
-                 append(demo, bytes_of({0xa2}));
-                 row.put(demo);
-                 append(demo, bytes_of({0xa2}));
-                 right(demo);
-             }),
-             played);
+        PlayedDemo played;
+        play_demo(make_changed_demo([&](Bytes& demo) {
+                      append(demo, bytes_of({0xa2}));
+                      row.put(demo);
+                      append(demo, bytes_of({0xa2}));
+                      right(demo);
+                  }),
+                  played);
         std::vector<std::string> lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"};
         lines.insert(lines.end(), row.lines.begin(), row.lines.end());
         CHECK(played.log.lines({"snapshot", "message"}) == lines);
@@ -288,14 +288,14 @@ TEST_CASE("an empty chunk is skipped") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Played played;
-        play(with([&](Bytes& demo) {
-                 append(demo, bytes_of({0xa2}));
-                 put_empty(demo, row.type);
-                 append(demo, bytes_of({0xa2}));
-                 put_ints(demo, 3, {0, 0, 0});
-             }),
-             played);
+        PlayedDemo played;
+        play_demo(make_changed_demo([&](Bytes& demo) {
+                      append(demo, bytes_of({0xa2}));
+                      append_empty_chunk(demo, row.type);
+                      append(demo, bytes_of({0xa2}));
+                      append_int_chunk(demo, 3, {0, 0, 0});
+                  }),
+                  played);
         std::vector<std::string> lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"};
         lines.insert(lines.end(), row.lines.begin(), row.lines.end());
         lines.emplace_back("snapshot 16<-14 ok 2");
@@ -308,37 +308,37 @@ TEST_CASE("an empty chunk is skipped") {
 }
 
 TEST_CASE("a chunk of an unused type is decompressed, and the previous snapshot is shown again") {
-    Played played;
-    play(with([](Bytes& demo) {
-             append(demo, bytes_of({0xa2}));
-             put_ints(demo, 0, {1, 2, 3});
-             put_ints(demo, 3, {0, 0, 0});
-         }),
-         played);
+    PlayedDemo played;
+    play_demo(make_changed_demo([](Bytes& demo) {
+                  append(demo, bytes_of({0xa2}));
+                  append_int_chunk(demo, 0, {1, 2, 3});
+                  append_int_chunk(demo, 3, {0, 0, 0});
+              }),
+              played);
     CHECK(played.log.lines({"snapshot"}) ==
           std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
                                    "snapshot 14<-12 ok 2", "snapshot 14<-14 ok 2"});
     CHECK(played.end.error.code == demo::DemoErrc::none);
 
-    Played damaged;
-    play(with([](Bytes& demo) {
-             append(demo, bytes_of({0xa2, 0x01, 0x01}));
-             put_ints(demo, 3, {0, 0, 0});
-         }),
-         damaged);
+    PlayedDemo damaged;
+    play_demo(make_changed_demo([](Bytes& demo) {
+                  append(demo, bytes_of({0xa2, 0x01, 0x01}));
+                  append_int_chunk(demo, 3, {0, 0, 0});
+              }),
+              damaged);
     CHECK(damaged.log.lines({"snapshot"}).size() == 2);
     CHECK(damaged.log.count_of("demo.damaged") == 1);
     CHECK(damaged.end.error.code == demo::DemoErrc::payload_undecodable);
 }
 
 TEST_CASE("ticks out of order are shown, and reported once") {
-    Played played;
-    play(with([](Bytes& demo) {
-             append(demo, bytes_of({0xa0}));
-             append(demo, bytes_of({0x80, 0, 0, 0, 11}));
-             append(demo, bytes_of({0xa1, 0xa1}));
-         }),
-         played);
+    PlayedDemo played;
+    play_demo(make_changed_demo([](Bytes& demo) {
+                  append(demo, bytes_of({0xa0}));
+                  append(demo, bytes_of({0x80, 0, 0, 0, 11}));
+                  append(demo, bytes_of({0xa1, 0xa1}));
+              }),
+              played);
     CHECK(played.log.lines({"snapshot", "finding"}) ==
           std::vector<std::string>{"finding map.not_found dm1", "snapshot 10<--1 ok 2",
                                    "snapshot 12<-10 ok 2", "finding demo.tick_order tick 12",
@@ -350,9 +350,9 @@ TEST_CASE("ticks out of order are shown, and reported once") {
 TEST_CASE("a delta without a base gives no snapshot") {
     Bytes demo = demo::DemoEncoder::encode_start(test::demo_header(), {});
     append(demo, bytes_of({0x80, 0, 0, 0, 10}));
-    put_ints(demo, 3, {0, 0, 0});
-    Played played;
-    play(demo, played);
+    append_int_chunk(demo, 3, {0, 0, 0});
+    PlayedDemo played;
+    play_demo(demo, played);
     CHECK(played.log.count_of("snapshot.unknown_base") == 1);
     CHECK(played.totals.unknown_base == 1);
     CHECK(played.totals.full == 0);
@@ -360,33 +360,36 @@ TEST_CASE("a delta without a base gives no snapshot") {
 
 TEST_CASE(
     "a tick without a snapshot shows the previous one once a chunk follows, also the last tick") {
-    Played played;
-    play(with([](Bytes& demo) {
-             append(demo, bytes_of({0xa2, 0xa2}));
-             put_ints(demo, 2, {6});
-             append(demo, bytes_of({0xa2}));
-         }),
-         played);
+    PlayedDemo played;
+    play_demo(make_changed_demo([](Bytes& demo) {
+                  append(demo, bytes_of({0xa2, 0xa2}));
+                  append_int_chunk(demo, 2, {6});
+                  append(demo, bytes_of({0xa2}));
+              }),
+              played);
     CHECK(played.log.lines({"snapshot", "message"}) ==
           std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
                                    "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
                                    "message s2c sv_chat #0"});
 
     // A message after the tick suffices.
-    Played ends;
-    play(with([](Bytes& demo) {
-             append(demo, bytes_of({0xa2, 0xa2}));
-             put_ints(demo, 2, {6});
-         }),
-         ends);
+    PlayedDemo ends;
+    play_demo(make_changed_demo([](Bytes& demo) {
+                  append(demo, bytes_of({0xa2, 0xa2}));
+                  append_int_chunk(demo, 2, {6});
+              }),
+              ends);
     CHECK(ends.log.lines({"snapshot", "message"}) ==
           std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
                                    "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
                                    "message s2c sv_chat #0"});
 
     // A message that cannot be decompressed does not.
-    Played damaged;
-    play(with([](Bytes& demo) { append(demo, bytes_of({0xa2, 0x41, 0x01})); }), damaged);
+    PlayedDemo damaged;
+    play_demo(make_changed_demo([](Bytes& demo) {
+                  append(demo, bytes_of({0xa2, 0x41, 0x01}));
+              }),
+              damaged);
     CHECK(damaged.log.lines({"snapshot"}).size() == 2);
 }
 
@@ -398,8 +401,8 @@ TEST_CASE("joins and leaves in demos of 0.7's client are no findings") {
     const auto left = test::MessageBuilder{}.number(23 << 1).string("anna").number(2).string("");
     REQUIRE(encoder.append_message(left.bytes(), demo));
     encoder.append_final_chunk(demo);
-    Played played;
-    play(demo, played);
+    PlayedDemo played;
+    play_demo(demo, played);
     CHECK(played.log.count_of("message.unexpected") == 0);
     CHECK(played.log.lines({"message"}) ==
           std::vector<std::string>{"message s2c de_client_leave #0"});
@@ -424,8 +427,9 @@ TEST_CASE("only the zeros that demos append are removed from messages") {
                         {"more", surplus, 1}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        Played played;
-        play(with([&](Bytes& demo) { put_message(demo, row.payload); }), played);
+        PlayedDemo played;
+        play_demo(make_changed_demo([&](Bytes& demo) { append_message_chunk(demo, row.payload); }),
+                  played);
         CHECK(played.log.count_of("message.trailing_bytes") == row.findings);
         CHECK(played.log.lines({"message"}).size() == 1);
     }

@@ -53,9 +53,9 @@ class WorldDemoScript {
   public:
     explicit WorldDemoScript(int version = 5) : version_{version} {}
 
-    void show(snapshot::Tick tick, const Items& items, std::uint32_t run = 1, bool complete = true,
-              std::string_view server = "a:1", record::Timestamp time = 0,
-              std::string_view map_name = "dm1") {
+    void write_world(snapshot::Tick tick, const Items& items, std::uint32_t run = 1,
+                     bool complete = true, std::string_view server = "a:1",
+                     record::Timestamp time = 0, std::string_view map_name = "dm1") {
         const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = map_name, .crc = 7, .source = "folder"};
         record::WorldRecord world{.head = {.time = time},
@@ -69,7 +69,7 @@ class WorldDemoScript {
     }
 
     /// Writes a world of a server whose clients all use 0.7.
-    void show_seven(snapshot::Tick tick, const Items& items, const record::Roster& roster) {
+    void write_seven_world(snapshot::Tick tick, const Items& items, const record::Roster& roster) {
         const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
         record::ItemTypes types;
@@ -85,11 +85,11 @@ class WorldDemoScript {
     }
 
     /// From now on, worlds of 0.6 also contain items that only 0.7 knows.
-    void mix() { types_.allow_both_dialects(); }
+    void allow_seven_items() { types_.allow_both_dialects(); }
 
     /// Writes a message to all players, of the tick of the last world.
-    void say(std::string_view name, const std::vector<wire::FieldValue>& values,
-             std::uint32_t run = 1) {
+    void write_message(std::string_view name, const std::vector<wire::FieldValue>& values,
+                       std::uint32_t run = 1) {
         const auto table = wire::message_table();
         const auto spec = std::ranges::find(table, name, &wire::MessageSpec::name);
         REQUIRE(spec != table.end());
@@ -98,12 +98,12 @@ class WorldDemoScript {
             {.server = "a:1", .run = run, .spec = &*spec, .values = values, .payload = payload});
     }
 
-    void say_in_chat(std::int64_t client, std::string_view text, std::uint32_t run = 1) {
-        say("sv_chat",
-            {{.name = "team"},
-             {.name = "client_id", .integer = client},
-             text_value("message", text)},
-            run);
+    void write_chat(std::int64_t client, std::string_view text, std::uint32_t run = 1) {
+        write_message("sv_chat",
+                      {{.name = "team"},
+                       {.name = "client_id", .integer = client},
+                       text_value("message", text)},
+                      run);
     }
 
     /// Returns the records of each demo as lines.
@@ -142,9 +142,9 @@ TEST_CASE("each run of a server becomes a demo with all its worlds") {
     WorldDemoScript stage;
     for (const std::uint32_t run : {1U, 2U}) {
         for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
-            stage.show(tick, kSome, run);
+            stage.write_world(tick, kSome, run);
         }
-        stage.show(111, kSome, run, false); // an odd tick, which only some clients got
+        stage.write_world(111, kSome, run, false); // an odd tick, which only some clients got
     }
     const auto demos = stage.end();
     REQUIRE(!demos.empty());
@@ -156,7 +156,7 @@ TEST_CASE("each run of a server becomes a demo with all its worlds") {
 TEST_CASE("a demo begins when the map is known") {
     WorldDemoScript stage;
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
-        stage.show(tick, kSome, 1, true, "a:1", 0, tick < 104 ? "" : "dm1");
+        stage.write_world(tick, kSome, 1, true, "a:1", 0, tick < 104 ? "" : "dm1");
     }
     const auto demos = stage.end();
     REQUIRE(demos.size() == 1);
@@ -169,7 +169,7 @@ TEST_CASE("runs with an unknown map have no demo and are counted") {
     WorldDemoScript stage;
     for (const std::uint32_t run : {1U, 2U, 3U}) {
         for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
-            stage.show(tick, kSome, run, true, "a:1", 0, run == 2 ? "dm1" : "");
+            stage.write_world(tick, kSome, run, true, "a:1", 0, run == 2 ? "dm1" : "");
         }
     }
     CHECK(stage.losses().sessions_without_map == 2);
@@ -180,8 +180,8 @@ TEST_CASE("several servers at a time get one demo each") {
     WorldDemoScript stage;
     const Items others{{{9, 2}, std::vector<std::int32_t>(22, 3)}};
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
-        stage.show(tick, kSome, 1, true, "a:1");
-        stage.show(tick + 5000, others, 1, true, "b:1");
+        stage.write_world(tick, kSome, 1, true, "a:1");
+        stage.write_world(tick + 5000, others, 1, true, "b:1");
     }
     const auto demos = stage.end();
     REQUIRE(demos.size() == 2);
@@ -196,8 +196,8 @@ TEST_CASE("a server beyond the limit gets no demo and is counted") {
     constexpr int kServers = 65;
     for (snapshot::Tick tick = 100; tick < 110; tick += 2) {
         for (int server = 0; server < kServers; ++server) {
-            stage.show(tick, kSome, 1, true, "server:" + std::to_string(server),
-                       std::int64_t{tick} * 20'000'000);
+            stage.write_world(tick, kSome, 1, true, "server:" + std::to_string(server),
+                              std::int64_t{tick} * 20'000'000);
         }
     }
     const auto demos = stage.end();
@@ -210,8 +210,8 @@ TEST_CASE("a server that was silent for ten seconds is replaced by another") {
     WorldDemoScript stage;
     for (int server = 0; server < 100; ++server) {
         for (snapshot::Tick tick = 100; tick < 106; tick += 2) {
-            stage.show(tick, kSome, 1, true, "server:" + std::to_string(server),
-                       server * 1'000'000'000LL);
+            stage.write_world(tick, kSome, 1, true, "server:" + std::to_string(server),
+                              server * 1'000'000'000LL);
         }
     }
     CHECK(stage.end().size() == 100);
@@ -227,8 +227,8 @@ TEST_CASE("items beyond the limits are left out in the documented order and coun
     many[{9, 5}] = std::vector<std::int32_t>(22, 5);
     many[{6, 0}] = std::vector<std::int32_t>(8, 6);
     WorldDemoScript stage;
-    stage.show(100, many);
-    stage.show(102, many);
+    stage.write_world(100, many);
+    stage.write_world(102, many);
     const auto demos = stage.end();
     REQUIRE(demos.size() == 1);
     CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
@@ -243,9 +243,9 @@ TEST_CASE("items that only 0.7 knows are not in 0.6 demos and not counted") {
     items[{23, 5}] = {100};     // a player_info_race
     items[{24, 0}] = {1, 2, 3}; // a game_data_race
     WorldDemoScript stage;
-    stage.mix();
-    stage.show(100, items);
-    stage.show(102, items);
+    stage.allow_seven_items();
+    stage.write_world(100, items);
+    stage.write_world(102, items);
     const auto demos = stage.end();
     REQUIRE(demos.size() == 1);
     CHECK(demos.front().front() == "snapshot 100<--1 ok 1");
@@ -259,8 +259,8 @@ TEST_CASE("a snapshot in a demo has at most the size limit of servers") {
     }
     large[{9, 5}] = std::vector<std::int32_t>(22, 5);
     WorldDemoScript stage;
-    stage.show(100, large);
-    stage.show(102, large);
+    stage.write_world(100, large);
+    stage.write_world(102, large);
     const auto demos = stage.end();
     REQUIRE(demos.size() == 1);
     CHECK(stage.losses().items_over_limit > 0);
@@ -279,13 +279,13 @@ TEST_CASE("the player items of 0.7 demos fit into each snapshot") {
     }
     roster.set_player(200, {}); // not a valid client id in 0.7
     WorldDemoScript stage;
-    stage.show_seven(100, many, roster);
-    stage.show_seven(102, many, roster);
+    stage.write_seven_world(100, many, roster);
+    stage.write_seven_world(102, many, roster);
     Items large;
     for (std::uint16_t i = 0; i < 600; ++i) {
         large[{60, i}] = std::vector<std::int32_t>(24, i); // an item of a mod
     }
-    stage.show_seven(104, large, roster);
+    stage.write_seven_world(104, large, roster);
     const auto demos = stage.end();
     REQUIRE(demos.size() == 1);
     CHECK(demos.front().size() == 3);
@@ -306,8 +306,8 @@ TEST_CASE("players with made-up ids get free ids in demos, and others are counte
             items[{10, client}] = {0, client, 0, 0, 0};
         }
         WorldDemoScript stage{version};
-        stage.show(100, items);
-        stage.show(102, items);
+        stage.write_world(100, items);
+        stage.write_world(102, items);
         const std::uint64_t there = version == 4 ? 16 : kPlayers;
         const auto demos = stage.end();
         REQUIRE(demos.size() == 1);
@@ -322,25 +322,25 @@ TEST_CASE("messages are in the demo of their run with the demo's client ids") {
     Items items = kSome;
     items[{9, 128}] = std::vector<std::int32_t>(22, 1);
     WorldDemoScript stage;
-    stage.say_in_chat(1, "before the first world");
-    stage.show(100, items);
-    stage.say_in_chat(-1, "the server");
-    stage.say_in_chat(1, "hi");
-    stage.show(102, items);
-    stage.show(103, items, 1, false); // only some clients got this tick
-    stage.say_in_chat(128, "made up");
-    stage.say_in_chat(200, "not there");
-    stage.say_in_chat(1, "another run", 2);
-    stage.say("sv_kill_msg", {{.name = "killer", .integer = 128},
-                              {.name = "victim", .integer = 1},
-                              {.name = "weapon", .integer = 3},
-                              {.name = "mode_special"}});
-    stage.say("sv_race_finish", {{.name = "client_id", .integer = 1},
-                                 {.name = "time", .integer = 500},
-                                 {.name = "diff"},
-                                 {.name = "record_personal"},
-                                 {.name = "record_server"}});
-    stage.show(104, items);
+    stage.write_chat(1, "before the first world");
+    stage.write_world(100, items);
+    stage.write_chat(-1, "the server");
+    stage.write_chat(1, "hi");
+    stage.write_world(102, items);
+    stage.write_world(103, items, 1, false); // only some clients got this tick
+    stage.write_chat(128, "made up");
+    stage.write_chat(200, "not there");
+    stage.write_chat(1, "another run", 2);
+    stage.write_message("sv_kill_msg", {{.name = "killer", .integer = 128},
+                                        {.name = "victim", .integer = 1},
+                                        {.name = "weapon", .integer = 3},
+                                        {.name = "mode_special"}});
+    stage.write_message("sv_race_finish", {{.name = "client_id", .integer = 1},
+                                           {.name = "time", .integer = 500},
+                                           {.name = "diff"},
+                                           {.name = "record_personal"},
+                                           {.name = "record_server"}});
+    stage.write_world(104, items);
     REQUIRE(stage.end().size() == 1);
     CHECK(stage.said == std::vector<std::string>{"sv_chat 0 -1 the server", "sv_chat 0 1 hi",
                                                  "sv_chat 0 63 made up", "sv_kill_msg 63 1 3 0",
@@ -352,14 +352,14 @@ TEST_CASE("demos for vanilla contain only messages that vanilla knows") {
     Items items = kSome;
     items[{9, 20}] = std::vector<std::int32_t>(22, 1);
     WorldDemoScript stage{4};
-    stage.show(100, items);
-    stage.say_in_chat(20, "hi");
-    stage.say("sv_race_finish", {{.name = "client_id", .integer = 1},
-                                 {.name = "time", .integer = 500},
-                                 {.name = "diff"},
-                                 {.name = "record_personal"},
-                                 {.name = "record_server"}});
-    stage.show(102, items);
+    stage.write_world(100, items);
+    stage.write_chat(20, "hi");
+    stage.write_message("sv_race_finish", {{.name = "client_id", .integer = 1},
+                                           {.name = "time", .integer = 500},
+                                           {.name = "diff"},
+                                           {.name = "record_personal"},
+                                           {.name = "record_server"}});
+    stage.write_world(102, items);
     REQUIRE(stage.end().size() == 1);
     CHECK(stage.said == std::vector<std::string>{"sv_chat 0 15 hi"});
 }
@@ -371,13 +371,13 @@ namespace {
 using Ids = std::vector<std::uint16_t>;
 
 /// A world with a tee of each of these clients; each hooks the one before it.
-struct Crowd {
+struct HookingTees {
     Items all;
     snapshot::Snapshot items;
     record::ItemTypes types;
     record::SnapshotRecord world;
 
-    explicit Crowd(const Ids& clients) {
+    explicit HookingTees(const Ids& clients) {
         std::int32_t before = -1;
         for (const std::uint16_t client : clients) {
             std::vector<std::int32_t> tee(22);
@@ -389,22 +389,22 @@ struct Crowd {
             before = client;
         }
         all[{4, 200}] = {1, 2, 0, 0}; // a pickup, whose id is not a client id
-        show();
+        rebuild_world();
     }
 
     void add(snapshot::ItemKey key, const std::vector<std::int32_t>& data) {
         all[key] = data;
-        show();
+        rebuild_world();
     }
 
-    void show() {
+    void rebuild_world() {
         items = to_snapshot(all);
         world = {.tick = 100, .rebuilt = true, .items = items.view(), .types = &types};
     }
 };
 
 /// Returns "client:id hooks id" for each tee; the tee's position contains the client.
-std::vector<std::string> tees(const snapshot::SnapshotView& items) {
+std::vector<std::string> hook_texts(const snapshot::SnapshotView& items) {
     std::vector<std::string> found;
     for (std::size_t i = 0; i < items.size(); ++i) {
         if (items[i].key.type == snapshot::kCharacterType) {
@@ -416,7 +416,7 @@ std::vector<std::string> tees(const snapshot::SnapshotView& items) {
     return found;
 }
 
-Ids from_to(std::uint16_t first, std::uint16_t last) {
+Ids client_id_range(std::uint16_t first, std::uint16_t last) {
     Ids ids;
     for (std::uint16_t id = first; id <= last; ++id) {
         ids.push_back(id);
@@ -429,7 +429,7 @@ Ids from_to(std::uint16_t first, std::uint16_t last) {
 TEST_CASE("players with made-up ids get ids that clients draw, and keep them") {
     demo::DemoClientIds players{false};
     const auto shown = [&](const Ids& clients) {
-        const Crowd crowd{clients};
+        const HookingTees crowd{clients};
         const auto placed = players.assign_ids(crowd.world);
         CHECK(placed.left_out == 0);
         CHECK(placed.items.size() == 3 * clients.size() + 1);
@@ -439,7 +439,7 @@ TEST_CASE("players with made-up ids get ids that clients draw, and keep them") {
                 CHECK(placed.items[i].data[1] == placed.items[i].key.id);
             }
         }
-        return tees(placed.items);
+        return hook_texts(placed.items);
     };
     using Tees = std::vector<std::string>;
     CHECK(shown({3, 100}) == Tees{"3:3 hooks -1", "100:100 hooks 3"});
@@ -456,10 +456,10 @@ TEST_CASE(
     "an absent player's id is reassigned if none is free, and players without an id are left out") {
     demo::DemoClientIds players{false};
     for (const std::uint16_t first : Ids{128, 192, 256}) {
-        const Crowd crowd{from_to(first, static_cast<std::uint16_t>(first + 63))};
+        const HookingTees crowd{client_id_range(first, static_cast<std::uint16_t>(first + 63))};
         CHECK(players.assign_ids(crowd.world).left_out == 0);
     }
-    const Crowd crowd{from_to(128, 192)};
+    const HookingTees crowd{client_id_range(128, 192)};
     const auto placed = players.assign_ids(crowd.world);
     CHECK(placed.left_out == 3);
     CHECK(placed.items.size() == 3 * 64 + 1);
@@ -467,10 +467,10 @@ TEST_CASE(
 
 TEST_CASE("in demos for vanilla, players with high ids get free ids below 16") {
     demo::DemoClientIds players{true};
-    const Crowd crowd{{2, 20, 128}};
-    CHECK(tees(players.assign_ids(crowd.world).items) ==
+    const HookingTees crowd{{2, 20, 128}};
+    CHECK(hook_texts(players.assign_ids(crowd.world).items) ==
           std::vector<std::string>{"2:2 hooks -1", "128:14 hooks 15", "20:15 hooks 2"});
-    const Crowd full{from_to(0, 16)};
+    const HookingTees full{client_id_range(0, 16)};
     CHECK(players.assign_ids(full.world).left_out == 3);
 }
 
@@ -504,7 +504,7 @@ TEST_CASE("flag carriers and owners of projectiles have the demo's client ids") 
     for (const Row& row : rows) {
         CAPTURE(row.name);
         demo::DemoClientIds players{true};
-        Crowd crowd{{3, 128}};
+        HookingTees crowd{{3, 128}};
         crowd.add(row.key, row.world);
         const auto placed = players.assign_ids(crowd.world);
         const auto at = placed.items.find(row.key);

@@ -12,7 +12,7 @@ using tw::test::SampleRecords;
 
 namespace {
 
-Expectation expectation_of(std::string_view text) {
+Expectation parse_expectation(std::string_view text) {
     auto expectation = Expectation::parse(text);
     INFO("expectation: ", text);
     REQUIRE_MESSAGE(expectation.has_value(),
@@ -67,7 +67,7 @@ TEST_CASE("expectations are met or name the values that occurred instead") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.text);
-        Expectation expectation = expectation_of(row.text);
+        Expectation expectation = parse_expectation(row.text);
         for (const Record& record : samples.all()) {
             expectation.evaluate_record(record);
         }
@@ -77,15 +77,16 @@ TEST_CASE("expectations are met or name the values that occurred instead") {
 }
 
 TEST_CASE("without records, once and always fail, and never is met") {
-    CHECK(expectation_of("snapshot").unmet_reason() == "there were no records");
-    CHECK(expectation_of("always ok").unmet_reason() == "no record has a key it names");
-    CHECK(expectation_of("never finding").is_met());
+    CHECK(parse_expectation("snapshot").unmet_reason() == "there were no records");
+    CHECK(parse_expectation("always ok").unmet_reason() == "no record has a key it names");
+    CHECK(parse_expectation("never finding").is_met());
 }
 
 TEST_CASE("the results of several threads are added") {
     const SampleRecords samples;
-    const std::vector<Expectation> asked{expectation_of("tick > 1000"), expectation_of("finding"),
-                                         expectation_of("never finding")};
+    const std::vector<Expectation> asked{parse_expectation("tick > 1000"),
+                                         parse_expectation("finding"),
+                                         parse_expectation("never finding")};
     Expectations first{asked};
     Expectations second{asked};
     first.on_record(&samples.snapshot);
@@ -113,7 +114,7 @@ TEST_CASE("offsets of errors are relative to the whole text of an expectation") 
 
 TEST_CASE("texts from peers are limited and escaped in reports") {
     SampleRecords samples;
-    Expectation expectation = expectation_of("detail == never");
+    Expectation expectation = parse_expectation("detail == never");
     const std::string evil = "\x1b[2J" + std::string(1000, 'x');
     for (int i = 0; i < 100; ++i) {
         const std::string detail = std::to_string(i) + evil;

@@ -26,30 +26,31 @@ namespace json = boost::json;
 
 namespace {
 
-Filter filter_of(std::string_view text) {
+Filter parse_filter(std::string_view text) {
     auto filter = Filter::parse(text);
     INFO("filter: ", text);
     REQUIRE_MESSAGE(filter.has_value(), (filter ? std::string{} : filter.error().message));
     return *filter;
 }
 
-json::object json_of(const Record& record) {
+json::object record_json(const Record& record) {
     return json::parse(tw::sink::json_line(record, {.items = tw::sink::ItemChoice::all}))
         .as_object();
 }
 
 /// Appends a condition "key == literal" for every scalar in a JSON value.
-void conditions(const std::string& path, const json::value& value, std::vector<std::string>& out) {
+void append_conditions(const std::string& path, const json::value& value,
+                       std::vector<std::string>& out) {
     if (const auto* object = value.if_object()) {
         for (const auto& member : *object) {
             std::string key = path.empty() ? path : path + '.';
             key += std::string{member.key()};
-            conditions(key, member.value(), out);
+            append_conditions(key, member.value(), out);
         }
     } else if (const auto* array = value.if_array()) {
         const bool tile = path.ends_with("at.tile");
         for (std::size_t i = 0; i < array->size(); ++i) {
-            conditions(tile ? path + (i == 0 ? ".x" : ".y") : path, (*array)[i], out);
+            append_conditions(tile ? path + (i == 0 ? ".x" : ".y") : path, (*array)[i], out);
         }
     } else if (const auto* text = value.if_string()) {
         std::string quoted;
@@ -68,11 +69,11 @@ TEST_CASE("a record matches a condition for each key and value of its JSON") {
     const SampleRecords samples;
     std::size_t count = 0;
     for (const Record& record : samples.all()) {
-        json::object line = json_of(record);
+        json::object line = record_json(record);
         line.erase("full");       // describes the list in the file, not the snapshot
         line.erase("renumbered"); // cannot be used in conditions
         std::vector<std::string> all;
-        conditions({}, line, all);
+        append_conditions({}, line, all);
         for (std::string& condition : all) {
             CAPTURE(condition);
             const auto filter = Filter::parse(condition);
@@ -93,7 +94,7 @@ TEST_CASE("every key of filters is read from some record") {
             continue; // one key per message field; those of the samples are tested above
         }
         CAPTURE(key);
-        const Filter filter = filter_of(key + " != null");
+        const Filter filter = parse_filter(key + " != null");
         auto records = samples.all();
         records.emplace_back(&ambiguous);
         CHECK(std::ranges::any_of(records,
@@ -104,22 +105,22 @@ TEST_CASE("every key of filters is read from some record") {
             continue;
         }
         CAPTURE(key);
-        CHECK(filter_of("items." + key + " != null").matches(&samples.world));
+        CHECK(parse_filter("items." + key + " != null").matches(&samples.world));
     }
 }
 
 namespace {
 
-struct Selection {
+struct FilterExample {
     std::string_view filter;
     Record record;
     bool matches;
 };
 
-void check_selections(std::span<const Selection> rows) {
-    for (const Selection& row : rows) {
+void check_selections(std::span<const FilterExample> rows) {
+    for (const FilterExample& row : rows) {
         CAPTURE(row.filter);
-        CHECK(filter_of(row.filter).matches(row.record) == row.matches);
+        CHECK(parse_filter(row.filter).matches(row.record) == row.matches);
     }
 }
 
@@ -127,7 +128,7 @@ void check_selections(std::span<const Selection> rows) {
 
 TEST_CASE("conditions match the right records") {
     const SampleRecords s;
-    const Selection rows[] = {
+    const FilterExample rows[] = {
         {"snapshot", &s.snapshot, true},
         {"snapshot", &s.finding, false},
         {"session", &s.session, true},
@@ -190,7 +191,7 @@ TEST_CASE("conditions match the right records") {
 
 TEST_CASE("conditions on items match the right records") {
     const SampleRecords s;
-    const Selection rows[] = {
+    const FilterExample rows[] = {
         {"items.at.game == finish", &s.snapshot, true},
         {"any(items: character and at.game == finish)", &s.snapshot, true},
         {"any(items: character and at.game == finish and player ~ nameless)", &s.snapshot, true},
@@ -257,7 +258,7 @@ TEST_CASE("a snapshot that could not be rebuilt has no items and no size") {
     for (const std::string_view text : {"items.type == character", "count(items) >= 0",
                                         "size_bytes >= 0", "any(items: id >= 0)"}) {
         CAPTURE(text);
-        CHECK_FALSE(filter_of(text).matches(&samples.snapshot));
+        CHECK_FALSE(parse_filter(text).matches(&samples.snapshot));
     }
 }
 
@@ -359,7 +360,7 @@ TEST_CASE("nesting and length are bounded") {
         wide += " and ok";
     }
     const SampleRecords samples;
-    CHECK(filter_of(wide).matches(&samples.snapshot));
+    CHECK(parse_filter(wide).matches(&samples.snapshot));
     CHECK_FALSE(Filter::parse(wide + " and ok").has_value());
     CHECK_FALSE(Filter::parse(std::string(Filter::kMaxLength, 'a')).has_value());
     CHECK_FALSE(Filter::parse(std::string(Filter::kMaxLength, '(')).has_value());
@@ -418,12 +419,13 @@ TEST_CASE("matching a record allocates nothing") {
     const SampleRecords samples;
     const auto records = samples.all();
     const std::array filters{
-        filter_of("t > 2026 and session == 3 and dir == s2c"),
-        filter_of("fields.message ~ x or fields.data.more == 5 or fields.sha256 == 0 or raw == 1"),
-        filter_of("any(items: at.game == start or player == x or names.player_flags ~ yyy or "
-                  "fields.name == z or uuid == 0)"),
-        filter_of("count(items: character and fields.x > 5) >= 4"),
-        filter_of(
+        parse_filter("t > 2026 and session == 3 and dir == s2c"),
+        parse_filter(
+            "fields.message ~ x or fields.data.more == 5 or fields.sha256 == 0 or raw == 1"),
+        parse_filter("any(items: at.game == start or player == x or names.player_flags ~ yyy or "
+                     "fields.name == z or uuid == 0)"),
+        parse_filter("count(items: character and fields.x > 5) >= 4"),
+        parse_filter(
             "findings.inspect.gap == 0 and snapshots.items.mean > 4 or hex == 5 or crc == 5")};
     std::size_t matches = 0;
     const std::size_t before = tw::test::allocation_count();
@@ -445,7 +447,7 @@ TEST_CASE("a filtered sink passes on only the records that match") {
     };
 
     Counter counter;
-    tw::filter::FilteredSink sink{filter_of("finding or map"), counter};
+    tw::filter::FilteredSink sink{parse_filter("finding or map"), counter};
     const SampleRecords samples;
     for (const Record& record : samples.all()) {
         sink.on_record(record);

@@ -29,7 +29,7 @@ class ValueCollector final : public ValueVisitor {
     }
 };
 
-std::string values(std::string_view line, std::string_view key) {
+std::string value_texts(std::string_view line, std::string_view key) {
     ValueCollector all;
     JsonLine json{line};
     json.object().visit_values(key, all);
@@ -66,17 +66,17 @@ TEST_CASE("the values of a key are found, and damaged lines have none") {
                         {".", ""}};
     for (const Row& row : rows) {
         CAPTURE(row.key);
-        CHECK(values(line, row.key) == row.found);
+        CHECK(value_texts(line, row.key) == row.found);
     }
     for (std::size_t size = 0; size < line.size(); ++size) {
         CAPTURE(size);
         for (const Row& row : rows) {
-            const std::string found = values(line.substr(0, size), row.key);
+            const std::string found = value_texts(line.substr(0, size), row.key);
             CHECK(std::string_view{row.found}.starts_with(found.substr(0, found.find('|'))));
         }
     }
-    CHECK(values(std::string(100'000, '['), "a.b").empty());
-    CHECK(values(R"({"a":"\ud800x\u12"})", "a") == R"(\ud800x\u12)");
+    CHECK(value_texts(std::string(100'000, '['), "a.b").empty());
+    CHECK(value_texts(R"({"a":"\ud800x\u12"})", "a") == R"(\ud800x\u12)");
 }
 
 TEST_CASE("unusual values are read as written, or not at all") {
@@ -119,7 +119,7 @@ TEST_CASE("unusual values are read as written, or not at all") {
     JsonLine line;
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(values(row.line, row.key) == row.found);
+        CHECK(value_texts(row.line, row.key) == row.found);
         // The result does not change after a search for a missing key.
         line.set_line(row.line);
         ValueCollector none;
@@ -129,8 +129,8 @@ TEST_CASE("unusual values are read as written, or not at all") {
         CHECK(all.text == row.found);
     }
     const std::string long_key(10'000, 'k');
-    CHECK(values(R"({"a":1})", long_key).empty());
-    CHECK(values("{\"" + long_key + "\":1}", long_key).empty());
+    CHECK(value_texts(R"({"a":1})", long_key).empty());
+    CHECK(value_texts("{\"" + long_key + "\":1}", long_key).empty());
 }
 
 TEST_CASE("the text of a value is a part of the line") {

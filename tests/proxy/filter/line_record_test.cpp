@@ -20,7 +20,7 @@ using tw::test::SampleRecords;
 
 namespace {
 
-std::string line_of(const tw::record::Record& record) {
+std::string record_line(const tw::record::Record& record) {
     std::string line =
         tw::sink::json_line(record, {.items = tw::sink::ItemChoice::all, .raw = true});
     line.pop_back();
@@ -60,7 +60,7 @@ TEST_CASE("a line matches a filter if and only if its record does") {
     }
     const std::vector<tw::record::Record> records = sample.all();
     std::vector<std::string> written;
-    std::ranges::transform(records, std::back_inserter(written), line_of);
+    std::ranges::transform(records, std::back_inserter(written), record_line);
     std::size_t asked = 0;
     std::size_t fulfilled = 0;
     for (const std::string& text : filters) {
@@ -101,7 +101,7 @@ TEST_CASE("LineFilter and matches_line() agree on all lines") {
     constexpr std::string_view kOdd = R"({}[]",:\ 01ax)";
     std::size_t fulfilled = 0;
     for (const auto& record : sample.all()) {
-        const std::string whole = line_of(record);
+        const std::string whole = record_line(record);
         for (int round = 0; round < 200; ++round) {
             std::string line =
                 whole.substr(0, round % 4 == 0 ? random() % whole.size() : whole.size());
@@ -312,7 +312,7 @@ TEST_CASE("rows of an item match exactly when any(items: ...) does") {
     const SampleRecords sample;
     std::size_t matched = 0;
     for (const tw::record::Record& record : sample.all()) {
-        const std::string line = line_of(record);
+        const std::string line = record_line(record);
         for (const std::string& key : all_keys(KeyScope::item)) {
             for (const char* const condition : {" == null", " != null", " == 0", " >= 2", " ~ e"}) {
                 const std::string text = key + condition;

@@ -85,7 +85,7 @@ TEST_CASE("a flipped bit is reported with its item, or without one if it is in n
             }
             Bytes damaged = body;
             damaged[ints[i].begin + bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
-            auto script = playing();
+            auto script = playing_session();
             script.snap(10, kNoBase, base);
             script.log().clear();
             script.snap_body(12, 10, checksum_of(next), damaged);
@@ -125,7 +125,7 @@ TEST_CASE("a bit that shifts all later ints is reported with the item at which d
     for (std::size_t at = 3; at < body.size(); ++at) {
         Bytes damaged = body;
         damaged[at] ^= std::byte{0x80};
-        auto script = playing();
+        auto script = playing_session();
         script.snap(10, kNoBase, base);
         script.log().clear();
         script.snap_body(12, 10, checksum_of(world_items(3)), damaged);
@@ -145,7 +145,7 @@ TEST_CASE("a missing part is reported with the tick that later deltas name as th
     for (std::uint16_t id = 0; id < 330; ++id) {
         large[{13, id}] = {1'000'000, 1'000'000 + id};
     }
-    auto script = playing();
+    auto script = playing_session();
     const auto parts = snap_parts(10, kNoBase, checksum_of(large), delta_body({}, large));
     REQUIRE(parts.size() == 4);
     for (const std::size_t part : {0U, 1U, 3U}) {
@@ -181,7 +181,7 @@ TEST_CASE("a changed item size is reported with its item, for sent and for agree
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        auto script = playing();
+        auto script = playing_session();
         script.snap(10, kNoBase, {{{40, 7}, {1, 2, 3}}});
         script.log().clear();
         script.snap_body(12, 10, 0, body_of(row.delta));

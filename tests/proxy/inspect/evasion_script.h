@@ -38,7 +38,7 @@ inline MessageBuilder forged_console_line() {
 
 /// Returns a session that plays and has one snapshot, which later deltas may be based on.
 inline SessionScript script_with_base() {
-    SessionScript script = playing();
+    SessionScript script = playing_session();
     script.snap(10, snapshot::kNoBase, kPickupAndEvent);
     script.log().clear();
     return script;

@@ -123,8 +123,8 @@ const Trick kRows[] = {
     {"overlapping vitals", kTwice,
      [](auto& s) {
          const auto first = s.next_sequence(kC2s);
-         s.send(kC2s, {vital(real_message()), again(vital(forged_message()), first),
-                       vital(real_message()), again(vital(forged_message()), first)});
+         s.send(kC2s, {vital(real_message()), resend_piece(vital(forged_message()), first),
+                       vital(real_message()), resend_piece(vital(forged_message()), first)});
      }},
     {"a gap, what is behind it, then both", kTwiceAndReported,
      [](auto& s) {
@@ -307,7 +307,8 @@ TEST_CASE("in a connection joined midway, the resend bit on every chunk hides no
         for (int sequence = 700; sequence < 703; ++sequence) {
             const auto number = static_cast<std::uint16_t>(sequence);
             script.send_datagram(
-                kC2s, script.pack_deviating(kC2s, {again(vital(real_message()), number)}, {}));
+                kC2s,
+                script.pack_deviating(kC2s, {resend_piece(vital(real_message()), number)}, {}));
             script.send_datagram(kS2c, script.pack_deviating(kS2c, {non_vital(real_console_line())},
                                                              {.ack = sequence}));
         }

@@ -49,7 +49,7 @@ void check_session_continues(SessionScript& script) {
 } // namespace
 
 TEST_CASE("several full snapshots before the first acknowledgement are no finding") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(10, kNoBase, kPickupAndEvent);
     script.snap(20, kNoBase, {{{4, 9}, {1, 1, 0, 0}}});
     script.snap(30, kNoBase, kPickupAndEvent);
@@ -60,7 +60,7 @@ TEST_CASE("several full snapshots before the first acknowledgement are no findin
 }
 
 TEST_CASE("ENTERGAME may arrive before the map change; type numbers stay valid") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(1000, kNoBase, items_with_type("ddnet_character"));
     script.send(kC2s, message("enter_game")); // from a dummy that does not wait
     script.send(kS2c, map_change("dm2"));
@@ -78,7 +78,7 @@ TEST_CASE("ENTERGAME may arrive before the map change; type numbers stay valid")
 }
 
 TEST_CASE("only ACCEPT begins a connection, not CONNECT or CONNECTACCEPT") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(10, kNoBase, kPickupAndEvent);
     script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
     script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});
@@ -91,7 +91,7 @@ TEST_CASE("only ACCEPT begins a connection, not CONNECT or CONNECTACCEPT") {
 }
 
 TEST_CASE("a client may get back its old client id by timeout protection") {
-    auto script = playing();
+    auto script = playing_session();
     const auto tee = [](std::uint16_t id) {
         return Items{{{9, id}, Ints(22, 0)}, {{10, id}, {1, id, 0, 0, 0}}};
     };
@@ -106,7 +106,7 @@ TEST_CASE("a client may get back its old client id by timeout protection") {
 }
 
 TEST_CASE("after a server restart, type numbers may have other meanings") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(10, kNoBase, items_with_type("ddnet_character"));
     CHECK(name_of_first_uuid_type(script) == "ddnet_character");
     // The new server process does not know the client and ignores it until it reconnects.
@@ -119,7 +119,7 @@ TEST_CASE("after a server restart, type numbers may have other meanings") {
 }
 
 TEST_CASE("a packet with an unacceptable acknowledgement has no effect") {
-    auto script = playing();
+    auto script = playing_session();
     script.log().clear();
     for (const std::uint16_t ack : {std::uint16_t{900}, std::uint16_t{200}}) {
         Bytes chunks;
@@ -149,13 +149,13 @@ TEST_CASE("unknown messages and items are ignored") {
         {"an unknown id", non_vital(MessageBuilder{}.number(60 << 1 | 1).number(5))},
         {"an unknown UUID", non_vital(MessageBuilder{}.number(1).uuid(nobody).number(5))},
         {"surplus bytes", non_vital(message("con_ready").text("surplus"))},
-        {"a vital chunk again", again(vital(message("con_ready")), 1)},
+        {"a vital chunk again", resend_piece(vital(message("con_ready")), 1)},
         {"a negative id", non_vital(MessageBuilder{}.number(-7))},
         {"a UUID cut short", non_vital(MessageBuilder{}.number(1).text("short"))},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        auto script = playing();
+        auto script = playing_session();
         script.send(kS2c, {row.piece, non_vital(snap_between(10, kNoBase, {}, kPickupAndEvent))});
         CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 10<--1 ok 2"});
         check_session_continues(script);
@@ -179,14 +179,14 @@ TEST_CASE("an early READY and late acknowledgements of a bot are no finding") {
 }
 
 TEST_CASE("DDNet's old identification message is no finding") {
-    auto script = playing();
+    auto script = playing_session();
     script.send(kC2s, message("rcon_cmd").string("crashmeplx"));
     CHECK(script.log().lines({"message", "finding"}).size() == 1);
     check_session_continues(script);
 }
 
 TEST_CASE("a PING and its answer may be vital or not") {
-    auto script = playing();
+    auto script = playing_session();
     script.send(kC2s, {vital(message("ping")), non_vital(message("ping"))});
     script.send(kS2c, {vital(message("ping_reply")), non_vital(message("ping_reply"))});
     CHECK(script.log().findings().empty());
@@ -195,7 +195,7 @@ TEST_CASE("a PING and its answer may be vital or not") {
 }
 
 TEST_CASE("a repeated tick is not decoded again, even with other content") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(10, kNoBase, kPickupAndEvent);
     script.snap_body(10, kNoBase, 0, body_of({0, 0, 0}));
     CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 2"});
@@ -203,7 +203,7 @@ TEST_CASE("a repeated tick is not decoded again, even with other content") {
 }
 
 TEST_CASE("a client in a menu acknowledges once a second, so its deltas have old bases") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(10, kNoBase, kPickupAndEvent);
     for (Tick tick = 12; tick <= 160; tick += 2) {
         script.snap(tick, 10, {{{4, 1}, {tick, 20, 0, 0}}});
@@ -214,7 +214,7 @@ TEST_CASE("a client in a menu acknowledges once a second, so its deltas have old
 }
 
 TEST_CASE("the first snapshot that uses a type may lack its descriptor") {
-    auto script = playing();
+    auto script = playing_session();
     Items without = items_with_type("ddnet_character");
     without.erase({0, kFirstUuidNumber});
     script.snap(10, kNoBase, without);
@@ -306,7 +306,7 @@ TEST_CASE("a reconnect with an unseen ACCEPT begins with the first vital chunk")
 }
 
 TEST_CASE("a reconnect with an unseen handshake is recognised by its token") {
-    auto script = playing();
+    auto script = playing_session();
     const auto stranger = [](const MessageBuilder& what) {
         Bytes chunks;
         tw::wire::append_chunk(chunks, true, 1, false, what.bytes(), tw::wire::Dialect::six);

@@ -143,7 +143,8 @@ TEST_CASE("chunks after a lost vital chunk are dropped, and the resent ones coun
     script.send(kS2c, rcon_line("second"));
     script.send_datagram(kC2s,
                          tw::wire::encode_packet({.resend = true, .token = SessionScript::kToken}));
-    script.send(kS2c, {again(vital(rcon_line("first")), 1), again(vital(rcon_line("second")), 2)});
+    script.send(kS2c, {resend_piece(vital(rcon_line("first")), 1),
+                       resend_piece(vital(rcon_line("second")), 2)});
     script.send_datagram(kS2c, lost);
     CHECK(script.log().lines({"message"}) ==
           Lines{"message c2s connect", "message s2c connectaccept", "message c2s accept",

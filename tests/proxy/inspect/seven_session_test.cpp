@@ -244,8 +244,8 @@ TEST_CASE("the order, duplicates and gaps of 0.7 vital chunks are tracked") {
     script.join_seven();
     const Piece first = vital(script.message_of("cl_kill"));
     script.send(kC2s, {first});
-    script.send(kC2s, {again(first, 1)});
-    script.send(kC2s, {again(first, 3)}); // an earlier chunk is missing
+    script.send(kC2s, {resend_piece(first, 1)});
+    script.send(kC2s, {resend_piece(first, 3)}); // an earlier chunk is missing
     CHECK(script.stats(kC2s).duplicates == 1);
     CHECK(script.stats(kC2s).gaps == 1);
     CHECK(script.log().count_of("chunk.vital_gap") == 1);

@@ -43,19 +43,19 @@ TEST_CASE("parts of several ticks may arrive in any order") {
     const auto second = snap_parts(12, kNoBase, checksum_of(items), body);
     REQUIRE(first.size() == 4);
     SUBCASE("in order") {
-        auto script = playing();
+        auto script = playing_session();
         send_messages(script, first, {0, 1, 2, 3});
         CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 330"});
         CHECK(script.stats().parts == 4);
     }
     SUBCASE("the last one first, one twice") {
-        auto script = playing();
+        auto script = playing_session();
         send_messages(script, first, {3, 1, 1, 0, 2, 2});
         CHECK(script.log().lines({"snapshot", "finding"}) == Lines{"snapshot 10<--1 ok 330"});
         CHECK(script.stats().repeated == 2);
     }
     SUBCASE("interleaved, the older tick completes later") {
-        auto script = playing();
+        auto script = playing_session();
         send_messages(script, first, {0, 1});
         send_messages(script, second, {0, 1, 2, 3});
         send_messages(script, first, {2, 3});
@@ -63,7 +63,7 @@ TEST_CASE("parts of several ticks may arrive in any order") {
               Lines{"snapshot 12<--1 ok 330", "snapshot 10<--1 ok 330"});
     }
     SUBCASE("one never comes") {
-        auto script = playing();
+        auto script = playing_session();
         send_messages(script, first, {0, 1, 3});
         script.snap(40, kNoBase, kPickupAndPlayer);
         CHECK(script.log().lines({"snapshot", "finding"}) ==
@@ -73,7 +73,7 @@ TEST_CASE("parts of several ticks may arrive in any order") {
 }
 
 TEST_CASE("an empty snapshot is a copy of its base") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(10, kNoBase, kPickupAndPlayer);
     script.send(kS2c, {non_vital(snap_empty(12, 10))});
     script.send(kS2c, {non_vital(snap_empty(12, 10))});
@@ -85,7 +85,7 @@ TEST_CASE("an empty snapshot is a copy of its base") {
 }
 
 TEST_CASE("an empty snapshot without a base has no items and may be a base") {
-    auto script = playing();
+    auto script = playing_session();
     script.send(kS2c, {non_vital(snap_empty(10, kNoBase))});
     script.send(kS2c, {non_vital(snap_between(12, 10, {}, kPickupAndPlayer))});
     CHECK(script.log().lines({"snapshot"}) ==
@@ -94,7 +94,7 @@ TEST_CASE("an empty snapshot without a base has no items and may be a base") {
 }
 
 TEST_CASE("a duplicate item in a snapshot is reported with its key") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(10, kNoBase, kPickupAndPlayer);
     // The server's checksum counts both items (10,2), with +5 and with +7 and +1; clients keep one.
     const Bytes body = body_of({0, 2, 0, 10, 2, 0, 0, 0, 5, 0, 10, 2, 0, 0, 0, 7, 1});
@@ -135,7 +135,7 @@ TEST_CASE("unusual deltas are applied as clients apply them, and reported") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        auto script = playing();
+        auto script = playing_session();
         script.snap(10, kNoBase, kPickupAndPlayer);
         script.snap_body(12, 10, row.crc, body_of(row.delta));
         CHECK(script.log().findings() == row.findings);
@@ -144,7 +144,7 @@ TEST_CASE("unusual deltas are applied as clients apply them, and reported") {
 }
 
 TEST_CASE("a snapshot near a limit is reported once until it is smaller again") {
-    auto script = playing();
+    auto script = playing_session();
     const auto send = [&](Tick tick, std::uint16_t count) {
         const Items items = many_projectiles(count, 0);
         script.snap_body(tick, kNoBase, checksum_of(items), delta_body({}, items));
@@ -196,7 +196,7 @@ TEST_CASE("impossible ticks and bases are reported and have no effect") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        auto script = playing();
+        auto script = playing_session();
         script.send(kS2c, {non_vital(row.message)});
         CHECK(script.log().lines({"snapshot", "finding"}) == row.lines);
         // After a map change, snapshots are accepted again.
@@ -211,7 +211,7 @@ TEST_CASE("snapshot messages cut at every byte are reported and rebuild nothing"
     const Bytes whole = snap_between(10, kNoBase, {}, kPickupAndPlayer);
     for (std::size_t size = 1; size < whole.size(); ++size) {
         CAPTURE(size);
-        auto script = playing();
+        auto script = playing_session();
         script.send(kS2c,
                     {non_vital(Bytes{whole.begin(), whole.begin() + static_cast<int>(size)})});
         CHECK(script.log().findings() == Lines{"finding message.truncated snap_single"});
@@ -302,7 +302,7 @@ TEST_CASE("a tick is plausible by the elapsed time, or if three ticks fit each o
 }
 
 TEST_CASE("a forged tick in the far future is reported and stops nothing") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(10, kNoBase, kOnePickup);
     script.log().clear();
     script.snap(kLastTick - 1, kNoBase, kOnePickup);
@@ -316,7 +316,7 @@ TEST_CASE("a forged tick in the far future is reported and stops nothing") {
 }
 
 TEST_CASE("a forged first tick is dropped when the server's ticks continue") {
-    auto script = playing();
+    auto script = playing_session();
     script.snap(kLastTick - 1, kNoBase, kOnePickup);
     script.log().clear();
     for (Tick tick = 10; tick <= 18; tick += 2) {

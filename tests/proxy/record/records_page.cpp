@@ -37,7 +37,7 @@ class TableCollector {
         }
     }
 
-    [[nodiscard]] std::vector<PageTable> take() { return std::move(tables_); }
+    [[nodiscard]] std::vector<PageTable> take_tables() { return std::move(tables_); }
 
   private:
     struct Object {
@@ -67,7 +67,7 @@ class TableCollector {
             add_line(at, row.key.name(), row.sentence, "");
             TableCollector own;
             own.add({}, row.key.name(), *row.schema);
-            objects.push_back({row.key.name(), own.take().front().lines,
+            objects.push_back({row.key.name(), own.take_tables().front().lines,
                                [&row](TableCollector& gatherer, const std::string& heading) {
                                    gatherer.add(heading, row.key.name(), *row.schema);
                                }});
@@ -122,7 +122,7 @@ std::vector<PageTable> page_tables() {
     add(record::ImpairmentRecord{}, 6);
     add(record::LossRecord{}, 7);
     add(record::SegmentRecord{}, 9);
-    return tables.take();
+    return tables.take_tables();
 }
 
 std::vector<std::string> page_complaints(std::string_view page) {

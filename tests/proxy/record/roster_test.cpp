@@ -11,7 +11,7 @@
 namespace tw::record {
 namespace {
 
-std::string name_of(const Roster& roster, std::uint16_t client) {
+std::string roster_name(const Roster& roster, std::uint16_t client) {
     const auto packed = roster.name(client);
     if (!packed) {
         return "none";
@@ -24,19 +24,19 @@ std::string name_of(const Roster& roster, std::uint16_t client) {
 
 TEST_CASE("a player's name is known until the player leaves or the map changes") {
     Roster roster;
-    CHECK(name_of(roster, 0) == "none");
+    CHECK(roster_name(roster, 0) == "none");
     CHECK_FALSE(roster.own_id());
     roster.add_player({.client_id = 0, .name = "anna"});
     roster.add_player({.client_id = 63, .own = true, .name = "bob"});
-    CHECK(name_of(roster, 0) == "anna");
-    CHECK(name_of(roster, 63) == "bob");
+    CHECK(roster_name(roster, 0) == "anna");
+    CHECK(roster_name(roster, 63) == "bob");
     CHECK(roster.own_id() == 63);
     roster.add_player({.client_id = 0, .name = "cleo"}); // DDNet announces a renamed player again
-    CHECK(name_of(roster, 0) == "cleo");
+    CHECK(roster_name(roster, 0) == "cleo");
     roster.remove_player(0);
-    CHECK(name_of(roster, 0) == "none");
+    CHECK(roster_name(roster, 0) == "none");
     roster.clear();
-    CHECK(name_of(roster, 63) == "none");
+    CHECK(roster_name(roster, 63) == "none");
     CHECK_FALSE(roster.own_id());
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("a name is sanitised and truncated as in clients") {
         CAPTURE(row.sent);
         Roster roster;
         roster.add_player({.client_id = 5, .name = row.sent});
-        CHECK(name_of(roster, 5) == row.shown);
+        CHECK(roster_name(roster, 5) == row.shown);
     }
 }
 
@@ -69,8 +69,8 @@ TEST_CASE("a client id that is invalid in 0.7 is ignored") {
         roster.remove_player(id);
     }
     CHECK_FALSE(roster.own_id());
-    CHECK(name_of(roster, 64) == "none");
-    CHECK(name_of(roster, 65535) == "none");
+    CHECK(roster_name(roster, 64) == "none");
+    CHECK(roster_name(roster, 65535) == "none");
 }
 
 namespace {
@@ -94,7 +94,7 @@ Ints name_ints(std::string_view name) {
 }
 
 /// Ann has id 2 and receives the snapshots, Bob has id 5.
-snapshot::Snapshot game(bool named, bool alive) {
+snapshot::Snapshot game_snapshot(bool named, bool alive) {
     snapshot::Snapshot snapshot;
     if (alive) {
         Ints character(22);
@@ -110,7 +110,7 @@ snapshot::Snapshot game(bool named, bool alive) {
     return snapshot;
 }
 
-SnapshotRecord record_of(const snapshot::Snapshot& snapshot) {
+SnapshotRecord snapshot_record_of(const snapshot::Snapshot& snapshot) {
     SnapshotRecord record;
     record.rebuilt = true;
     record.items = snapshot.view();
@@ -120,8 +120,8 @@ SnapshotRecord record_of(const snapshot::Snapshot& snapshot) {
 } // namespace
 
 TEST_CASE("the local player is found by the player info") {
-    const snapshot::Snapshot snapshot = game(true, true);
-    const auto player = local_player(record_of(snapshot));
+    const snapshot::Snapshot snapshot = game_snapshot(true, true);
+    const auto player = local_player(snapshot_record_of(snapshot));
     REQUIRE(player.has_value());
     CHECK(player->name == "Ann");
     CHECK(player->place == "x=1616 y=1040");
@@ -135,7 +135,7 @@ TEST_CASE("a score is a time if the snapshot of a 0.7 session has the data of a 
     types.start_connection(snapshot::Dialect::seven);
     snapshot::Snapshot snapshot;
     snapshot.append({11, 2}, Ints{0, 83450, 30});
-    SnapshotRecord record = record_of(snapshot);
+    SnapshotRecord record = snapshot_record_of(snapshot);
     record.types = &types;
     record.roster = &roster;
     CHECK(local_player(record)->score == 83450);
@@ -147,8 +147,8 @@ TEST_CASE("a score is a time if the snapshot of a 0.7 session has the data of a 
 }
 
 TEST_CASE("a player without a name or a tee is shown") {
-    const snapshot::Snapshot snapshot = game(false, false);
-    const auto player = local_player(record_of(snapshot));
+    const snapshot::Snapshot snapshot = game_snapshot(false, false);
+    const auto player = local_player(snapshot_record_of(snapshot));
     REQUIRE(player.has_value());
     CHECK(player->name == "client 2");
     CHECK(player->place == "not in the game");
@@ -157,9 +157,9 @@ TEST_CASE("a player without a name or a tee is shown") {
 TEST_CASE("a snapshot without local player info, or not rebuilt, has no local player") {
     snapshot::Snapshot demo;
     demo.append({10, 5}, Ints{0, 5, 0, 0, 30});
-    CHECK_FALSE(local_player(record_of(demo)).has_value());
-    const snapshot::Snapshot snapshot = game(true, true);
-    SnapshotRecord broken = record_of(snapshot);
+    CHECK_FALSE(local_player(snapshot_record_of(demo)).has_value());
+    const snapshot::Snapshot snapshot = game_snapshot(true, true);
+    SnapshotRecord broken = snapshot_record_of(snapshot);
     broken.rebuilt = false;
     CHECK_FALSE(local_player(broken).has_value());
 }

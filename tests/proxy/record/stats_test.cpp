@@ -13,7 +13,7 @@ namespace {
 
 /// Returns totals in which each cell has a different number.
 template <template <typename> class Totals>
-Totals<std::uint64_t> numbered(std::uint64_t first) {
+Totals<std::uint64_t> numbered_totals(std::uint64_t first) {
     auto cells = members_as_array<Totals>(Totals<std::uint64_t>{});
     for (std::size_t i = 0; i < cells.size(); ++i) {
         cells[i] = first + i;
@@ -44,20 +44,21 @@ void check_rows(const Rows& rows, std::set<std::string_view>& keys) {
 
 TEST_CASE("merging adds every counter and merges every distribution") {
     DirectionStats direction;
-    static_cast<DirectionCounters<std::uint64_t>&>(direction) = numbered<DirectionCounters>(1);
+    static_cast<DirectionCounters<std::uint64_t>&>(direction) =
+        numbered_totals<DirectionCounters>(1);
     direction.jitter_us.add(5);
     DirectionStats other;
-    static_cast<DirectionCounters<std::uint64_t>&>(other) = numbered<DirectionCounters>(100);
+    static_cast<DirectionCounters<std::uint64_t>&>(other) = numbered_totals<DirectionCounters>(100);
     other.jitter_us.add(-3);
 
     SessionStats stats;
-    static_cast<SnapshotCounters<std::uint64_t>&>(stats) = numbered<SnapshotCounters>(1);
-    static_cast<SessionCounters<std::uint64_t>&>(stats) = numbered<SessionCounters>(1);
+    static_cast<SnapshotCounters<std::uint64_t>&>(stats) = numbered_totals<SnapshotCounters>(1);
+    static_cast<SessionCounters<std::uint64_t>&>(stats) = numbered_totals<SessionCounters>(1);
     stats.findings[3] = 4;
     stats.directions[1] = direction;
     SessionStats more;
-    static_cast<SnapshotCounters<std::uint64_t>&>(more) = numbered<SnapshotCounters>(1000);
-    static_cast<SessionCounters<std::uint64_t>&>(more) = numbered<SessionCounters>(7);
+    static_cast<SnapshotCounters<std::uint64_t>&>(more) = numbered_totals<SnapshotCounters>(1000);
+    static_cast<SessionCounters<std::uint64_t>&>(more) = numbered_totals<SessionCounters>(7);
     more.ack_lag_ticks.add(2);
     more.findings[3] = 5;
     more.directions[1] = other;

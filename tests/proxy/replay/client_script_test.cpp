@@ -43,18 +43,18 @@ struct CapturedClient {
         script.enter_game();
     }
 
-    void press(std::int32_t acked, std::int32_t intended) {
+    void send_input(std::int32_t acked, std::int32_t intended) {
         script.send(
             Direction::c2s,
             {non_vital(message("input").number(acked).number(intended).number(4).number(1))});
     }
 
-    void say(std::string_view text) {
+    void send_chat(std::string_view text) {
         script.send(Direction::c2s, message("cl_say").number(0).string(text));
     }
 };
 
-bool holds(std::span<const std::byte> bytes, std::string_view text) {
+bool contains_text(std::span<const std::byte> bytes, std::string_view text) {
     const auto wanted = std::as_bytes(std::span{text});
     return std::search(bytes.begin(), bytes.end(), wanted.begin(), wanted.end()) != bytes.end();
 }
@@ -65,17 +65,17 @@ TEST_CASE("a script contains a client's inputs and messages in the game, with ti
     CapturedClient client;
     client.join();
     client.script.snap(100, snapshot::kNoBase, {{{4, 1}, {1, 2, 3, 4}}});
-    client.press(100, 107);
-    client.say("hello");
+    client.send_input(100, 107);
+    client.send_chat("hello");
     client.script.snap(102, 100, {{{4, 1}, {1, 2, 3, 5}}});
-    client.press(102, 5000);
-    client.press(102, -2'000'000'000);
+    client.send_input(102, 5000);
+    client.send_input(102, -2'000'000'000);
     const auto scripts = client.reader.take_scripts();
     REQUIRE(scripts.size() == 1);
     const replay::ClientScript& script = scripts.front();
     CHECK(script.session == 1);
-    CHECK(holds(script.info_version, kVersion));
-    CHECK_FALSE(holds(script.info_version, "sesame"));
+    CHECK(contains_text(script.info_version, kVersion));
+    CHECK_FALSE(contains_text(script.info_version, "sesame"));
     CHECK_FALSE(script.start_info_message.empty());
     REQUIRE(script.steps.size() == 4);
     using Kind = replay::ScriptStep::Kind;
@@ -84,7 +84,7 @@ TEST_CASE("a script contains a client's inputs and messages in the game, with ti
     CHECK(script.bytes_of(script.steps[0]).size() == 2); // the size, and one int
     CHECK(script.steps[1].kind == Kind::message);
     CHECK(script.steps[1].vital);
-    CHECK(holds(script.bytes_of(script.steps[1]), "hello"));
+    CHECK(contains_text(script.bytes_of(script.steps[1]), "hello"));
     CHECK(script.steps[2].lead == 50); // a client's tick cannot lengthen a replay
     CHECK(script.steps[3].lead == 1);
     CHECK(script.steps[0].time > 0);
@@ -99,25 +99,25 @@ TEST_CASE("a script leaves out codes, passwords and the remote console") {
         CAPTURE(secrets);
         CapturedClient client{{.includes_secrets = secrets}};
         client.join();
-        client.say("/timeout code");
-        client.say("/login sesame");
+        client.send_chat("/timeout code");
+        client.send_chat("/login sesame");
         client.script.send(Direction::c2s,
                            message("rcon_auth").string("").string("rcon-pass").number(1));
         client.script.send(Direction::c2s, message("rcon_cmd").string("shutdown"));
-        client.press(-1, 5);
+        client.send_input(-1, 5);
         const auto scripts = client.reader.take_scripts();
         REQUIRE(scripts.size() == 1);
         CHECK(scripts.front().withheld_count == (secrets ? 2U : 4U));
-        CHECK(holds(scripts.front().bytes, "/timeout code") == secrets);
-        CHECK_FALSE(holds(scripts.front().bytes, "rcon-pass"));
-        CHECK_FALSE(holds(scripts.front().bytes, "shutdown"));
+        CHECK(contains_text(scripts.front().bytes, "/timeout code") == secrets);
+        CHECK_FALSE(contains_text(scripts.front().bytes, "rcon-pass"));
+        CHECK_FALSE(contains_text(scripts.front().bytes, "shutdown"));
     }
 }
 
 TEST_CASE("messages that the server does not accept are in no script") {
     CapturedClient client;
     client.join();
-    client.press(-1, 5);
+    client.send_input(-1, 5);
     const auto packet = client.script.pack_deviating(
         Direction::c2s, {non_vital(message("cl_say").number(0).string("no"))},
         {.behind = test::Bytes(4, std::byte{9})});
@@ -134,7 +134,7 @@ TEST_CASE("scripts are limited, and truncation is reported") {
     CapturedClient client{{.max_bytes = 1000}};
     client.join();
     for (int i = 0; i < 100; ++i) {
-        client.press(-1, 5);
+        client.send_input(-1, 5);
     }
     CHECK(client.reader.is_truncated());
     const auto scripts = client.reader.take_scripts();

@@ -68,15 +68,15 @@ class ClientAndServer {
         return MessageBuilder{*found};
     }
 
-    /// Returns what the client sends at this time; see sent().
-    Strings at(record::Timestamp time) {
+    /// Returns what the client sends at this time; see read_sent_names().
+    Strings advance_to(record::Timestamp time) {
         client.on_time(time);
-        return sent();
+        return read_sent_names();
     }
 
     /// Returns the names of the messages and control packets that the client sends; of control
     /// packets of 0.7, also the sizes.
-    Strings sent() {
+    Strings read_sent_names() {
         Strings names;
         for (const auto& datagram : client.take_datagrams()) {
             wire::PacketScratch scratch;
@@ -99,11 +99,11 @@ class ClientAndServer {
         return names;
     }
 
-    void close(std::optional<wire::Token> with, std::string_view reason) {
+    void close_connection(std::optional<wire::Token> with, std::string_view reason) {
         client.on_control({}, {.kind = wire::ControlKind::close, .token = with, .reason = reason});
     }
 
-    void accept(bool with_token = true) {
+    void accept_connection(bool with_token = true) {
         wire::Control accept;
         accept.kind = wire::ControlKind::connectaccept;
         if (with_token) {
@@ -114,8 +114,9 @@ class ClientAndServer {
     }
 
     /// Passes a control packet of 0.7 to the client.
-    void control(wire::ControlKind kind, wire::Token header,
-                 std::optional<wire::Token> own = std::nullopt, std::string_view reason = {}) {
+    void pass_seven_control(wire::ControlKind kind, wire::Token header,
+                            std::optional<wire::Token> own = std::nullopt,
+                            std::string_view reason = {}) {
         wire::Packet packet;
         packet.kind = wire::PacketKind::control;
         packet.dialect = Dialect::seven;
@@ -123,9 +124,11 @@ class ClientAndServer {
         client.on_control(packet, {.kind = kind, .token = own, .reason = reason});
     }
 
-    void tell(const MessageBuilder& told, bool vital = true) { tell(told.bytes(), vital); }
+    void send_to_client(const MessageBuilder& told, bool vital = true) {
+        send_to_client(told.bytes(), vital);
+    }
 
-    void tell(const test::Bytes& told, bool vital = true) {
+    void send_to_client(const test::Bytes& told, bool vital = true) {
         const auto head = wire::decode_message_header(told, script.dialect);
         REQUIRE(head);
         client.on_chunk({.vital = vital,
@@ -135,19 +138,19 @@ class ClientAndServer {
                         wire::VitalClass::next, &*head);
     }
 
-    Strings enter() {
-        Strings all = at(kSecond);
+    Strings enter_game() {
+        Strings all = advance_to(kSecond);
         const auto note = [&all, this] {
-            const Strings more = sent();
+            const Strings more = read_sent_names();
             all.insert(all.end(), more.begin(), more.end());
         };
-        accept();
+        accept_connection();
         note();
-        tell(message("map_change").string("dm1").number(1).number(2));
+        send_to_client(message("map_change").string("dm1").number(1).number(2));
         note();
-        tell(message("con_ready"));
+        send_to_client(message("con_ready"));
         note();
-        tell(message("sv_ready_to_enter"));
+        send_to_client(message("sv_ready_to_enter"));
         note();
         return all;
     }
@@ -188,47 +191,48 @@ class ClientAndServer {
 
 TEST_CASE("a client of 0.7 exchanges tokens, joins with the messages of 0.7, and closes") {
     ClientAndServer pair{{.duration = 4 * kSecond}, Dialect::seven};
-    CHECK(pair.at(kSecond) == Strings{"token " + std::to_string(kPadded)});
+    CHECK(pair.advance_to(kSecond) == Strings{"token " + std::to_string(kPadded)});
     CHECK(pair.token == wire::kTokenUnknown);
-    CHECK(pair.at(kSecond + kSecond / 4).empty());
-    CHECK(pair.at(kSecond + kSecond / 2) == Strings{"token " + std::to_string(kPadded)});
-    pair.control(wire::ControlKind::token, kToken, kServer);
-    CHECK(pair.sent() == Strings{"connect " + std::to_string(kPadded)});
+    CHECK(pair.advance_to(kSecond + kSecond / 4).empty());
+    CHECK(pair.advance_to(kSecond + kSecond / 2) == Strings{"token " + std::to_string(kPadded)});
+    pair.pass_seven_control(wire::ControlKind::token, kToken, kServer);
+    CHECK(pair.read_sent_names() == Strings{"connect " + std::to_string(kPadded)});
     CHECK(pair.token == kServer);
-    CHECK(pair.at(2 * kSecond) == Strings{"connect " + std::to_string(kPadded)});
-    pair.control(wire::ControlKind::accept, kToken);
-    CHECK(pair.sent() == Strings{"info"});
+    CHECK(pair.advance_to(2 * kSecond) == Strings{"connect " + std::to_string(kPadded)});
+    pair.pass_seven_control(wire::ControlKind::accept, kToken);
+    CHECK(pair.read_sent_names() == Strings{"info"});
     CHECK(pair.token == kServer);
-    pair.control(wire::ControlKind::accept, kToken); // vanilla servers repeat the accept
-    pair.tell(pair.message("map_change").string("dm1").number(1).number(2).number(3).number(4));
-    pair.tell(pair.message("con_ready"));
-    pair.tell(pair.message("sv_ready_to_enter"));
-    CHECK(pair.sent() == Strings{"ready", "cl_start_info", "enter_game"});
+    pair.pass_seven_control(wire::ControlKind::accept, kToken); // vanilla servers repeat the accept
+    pair.send_to_client(
+        pair.message("map_change").string("dm1").number(1).number(2).number(3).number(4));
+    pair.send_to_client(pair.message("con_ready"));
+    pair.send_to_client(pair.message("sv_ready_to_enter"));
+    CHECK(pair.read_sent_names() == Strings{"ready", "cl_start_info", "enter_game"});
     CHECK(pair.client.was_in_game());
-    pair.tell(pair.message("ping"));
-    CHECK(pair.sent() == Strings{"ping_reply"});
+    pair.send_to_client(pair.message("ping"));
+    CHECK(pair.read_sent_names() == Strings{"ping_reply"});
     pair.client.on_verified_snapshot(4000);
-    const Strings idle = pair.at(3 * kSecond + kSecond / 2);
+    const Strings idle = pair.advance_to(3 * kSecond + kSecond / 2);
     CHECK(std::ranges::count(idle, "input") == 1);
-    CHECK(pair.at(5 * kSecond).back() == "close 8");
+    CHECK(pair.advance_to(5 * kSecond).back() == "close 8");
     CHECK(pair.client.ending() == ClientEnding::finished);
 }
 
 TEST_CASE("a 0.7 packet without the client's own token is ignored") {
     constexpr wire::Token kForged{5, 5, 5, 5};
     ClientAndServer pair{{}, Dialect::seven};
-    pair.at(kSecond);
-    pair.control(wire::ControlKind::token, kForged, kServer);
-    pair.control(wire::ControlKind::accept, kToken); // comes before any token
-    pair.control(wire::ControlKind::close, kForged, std::nullopt, "go away");
-    CHECK(pair.sent().empty());
+    pair.advance_to(kSecond);
+    pair.pass_seven_control(wire::ControlKind::token, kForged, kServer);
+    pair.pass_seven_control(wire::ControlKind::accept, kToken); // comes before any token
+    pair.pass_seven_control(wire::ControlKind::close, kForged, std::nullopt, "go away");
+    CHECK(pair.read_sent_names().empty());
     CHECK(pair.client.ending() == ClientEnding::none);
     // The client accepts no answer of a 0.6 server.
     wire::Control accept;
     accept.kind = wire::ControlKind::connectaccept;
     pair.client.on_control({}, accept);
-    CHECK(pair.sent().empty());
-    pair.control(wire::ControlKind::close, kToken, std::nullopt, "This server is full");
+    CHECK(pair.read_sent_names().empty());
+    pair.pass_seven_control(wire::ControlKind::close, kToken, std::nullopt, "This server is full");
     CHECK(pair.client.ending() == ClientEnding::refused);
     CHECK(pair.client.close_reason() == "This server is full");
 }
@@ -236,20 +240,20 @@ TEST_CASE("a 0.7 packet without the client's own token is ignored") {
 TEST_CASE(
     "a client joins, sends inputs by the server's ticks and the script's messages, and leaves") {
     ClientAndServer pair;
-    CHECK(pair.at(kSecond / 2).empty()); // the next step is not due yet
-    CHECK(pair.enter() ==
+    CHECK(pair.advance_to(kSecond / 2).empty()); // the next step is not due yet
+    CHECK(pair.enter_game() ==
           Strings{"connect", "accept", "info", "ready", "cl_start_info", "enter_game"});
     CHECK(pair.client.was_in_game());
     pair.client.on_verified_snapshot(4000);
     pair.client.on_verified_snapshot(3998); // a late snapshot
-    pair.at(kSecond + kSecond / 2);
+    pair.advance_to(kSecond + kSecond / 2);
     REQUIRE(pair.input);
     CHECK(pair.input->ack_tick == 4000);
     CHECK(pair.input->intended_tick == 4007);
-    const Strings said = pair.at(2 * kSecond);
+    const Strings said = pair.advance_to(2 * kSecond);
     CHECK(std::ranges::count(said, "cl_say") == 1);
     pair.client.on_verified_snapshot(4050);
-    const Strings last = pair.at(5 * kSecond / 2);
+    const Strings last = pair.advance_to(5 * kSecond / 2);
     CHECK(pair.input->ack_tick == 4050);
     CHECK(pair.input->intended_tick == 4053);
     CHECK(last.back() == "close");
@@ -257,55 +261,55 @@ TEST_CASE(
     CHECK(pair.client.ending() == ClientEnding::finished);
     CHECK(pair.counts.inputs == 2);
     CHECK(pair.counts.messages == 1);
-    CHECK(pair.at(10 * kSecond).empty());
+    CHECK(pair.advance_to(10 * kSecond).empty());
 }
 
 TEST_CASE("the token is requested again until it arrives or the timeout ends") {
     ClientAndServer pair{{.timeout = 2 * kSecond}};
-    CHECK(pair.at(kSecond) == Strings{"connect"});
+    CHECK(pair.advance_to(kSecond) == Strings{"connect"});
     CHECK(pair.token == wire::kTokenUnknown);
-    CHECK(pair.at(kSecond + kSecond / 4).empty());
-    CHECK(pair.at(kSecond + kSecond / 2) == Strings{"connect"});
-    CHECK(pair.at(3 * kSecond).empty());
+    CHECK(pair.advance_to(kSecond + kSecond / 4).empty());
+    CHECK(pair.advance_to(kSecond + kSecond / 2) == Strings{"connect"});
+    CHECK(pair.advance_to(3 * kSecond).empty());
     CHECK(pair.client.ending() == ClientEnding::unanswered);
-    pair.accept(); // the accept comes too late
+    pair.accept_connection(); // the accept comes too late
     CHECK(pair.client.ending() == ClientEnding::unanswered);
 }
 
 TEST_CASE("a run stopped early distinguishes a refused client from an unanswered one") {
     const ReplayClient::Options options{.duration = 2 * kSecond, .timeout = 10 * kSecond};
     ClientAndServer silent{options};
-    silent.at(kSecond);
-    CHECK(silent.at(3 * kSecond).empty());
+    silent.advance_to(kSecond);
+    CHECK(silent.advance_to(3 * kSecond).empty());
     CHECK(silent.client.ending() == ClientEnding::unanswered);
     ClientAndServer stalling{options};
-    stalling.at(kSecond);
-    stalling.accept();
-    CHECK(stalling.at(3 * kSecond).back() == "close");
+    stalling.advance_to(kSecond);
+    stalling.accept_connection();
+    CHECK(stalling.advance_to(3 * kSecond).back() == "close");
     CHECK(stalling.client.ending() == ClientEnding::refused);
 }
 
 TEST_CASE("a tokenless server's secret tick is acknowledged, then the real map is joined") {
     constexpr snapshot::Tick kSecret = 0x6b8b4567;
     ClientAndServer pair;
-    CHECK(pair.at(kSecond) == Strings{"connect"});
-    pair.accept(false);
-    CHECK(pair.sent() == Strings{"accept", "info"});
+    CHECK(pair.advance_to(kSecond) == Strings{"connect"});
+    pair.accept_connection(false);
+    CHECK(pair.read_sent_names() == Strings{"accept", "info"});
     CHECK_FALSE(pair.token);
-    pair.tell(message("map_change").string("dummy").number(1).number(2));
-    pair.tell(message("con_ready"));
+    pair.send_to_client(message("map_change").string("dummy").number(1).number(2));
+    pair.send_to_client(message("con_ready"));
     for (int i = 0; i < 3; ++i) {
-        pair.tell(test::snap_empty(kSecret, snapshot::kNoBase));
+        pair.send_to_client(test::snap_empty(kSecret, snapshot::kNoBase));
     }
-    CHECK(pair.sent() ==
+    CHECK(pair.read_sent_names() ==
           Strings{"ready", "cl_start_info", "enter_game", "input", "input", "input"});
     REQUIRE(pair.input);
     CHECK(pair.input->ack_tick == kSecret);
     CHECK_FALSE(pair.client.was_in_game());
-    pair.tell(message("map_change").string("real").number(1).number(2));
-    pair.tell(message("con_ready"));
-    pair.tell(message("sv_ready_to_enter"));
-    CHECK(pair.sent() == Strings{"ready", "cl_start_info", "enter_game"});
+    pair.send_to_client(message("map_change").string("real").number(1).number(2));
+    pair.send_to_client(message("con_ready"));
+    pair.send_to_client(message("sv_ready_to_enter"));
+    CHECK(pair.read_sent_names() == Strings{"ready", "cl_start_info", "enter_game"});
     CHECK(pair.client.was_in_game());
 }
 
@@ -321,109 +325,110 @@ TEST_CASE("a server's close needs the connection's token") {
                            Row{"none", std::nullopt, ClientEnding::none}}) {
         CAPTURE(row.name);
         ClientAndServer pair;
-        pair.enter();
-        pair.close(row.token, "enough");
+        pair.enter_game();
+        pair.close_connection(row.token, "enough");
         CHECK(pair.client.ending() == row.ending);
         CHECK(pair.client.close_reason() == (row.ending == ClientEnding::none ? "" : "enough"));
     }
     ClientAndServer pair;
-    pair.at(kSecond);
-    pair.close(std::nullopt, "This server is full");
+    pair.advance_to(kSecond);
+    pair.close_connection(std::nullopt, "This server is full");
     CHECK(pair.client.ending() == ClientEnding::refused);
 }
 
 TEST_CASE("unusable snapshots make the client request a full one") {
     ClientAndServer pair;
-    pair.enter();
+    pair.enter_game();
     pair.client.on_verified_snapshot(4000);
     pair.client.on_unknown_base();
-    pair.at(kSecond + kSecond / 4);
+    pair.advance_to(kSecond + kSecond / 4);
     REQUIRE(pair.input);
     CHECK(pair.input->ack_tick == -1);
     pair.client.on_verified_snapshot(4010);
     for (int i = 0; i < 11; ++i) {
         pair.client.on_wrong_snapshot();
     }
-    pair.at(kSecond + kSecond / 3);
+    pair.advance_to(kSecond + kSecond / 3);
     CHECK(pair.input->ack_tick == -1);
 }
 
 TEST_CASE("hostile ticks and constant map changes do no harm") {
     ClientAndServer pair{{.duration = 10 * kSecond}};
-    pair.enter();
+    pair.enter_game();
     pair.client.on_verified_snapshot(std::numeric_limits<std::int32_t>::max());
-    pair.at(kSecond + kSecond / 2);
+    pair.advance_to(kSecond + kSecond / 2);
     REQUIRE(pair.input);
     CHECK(pair.input->intended_tick == std::numeric_limits<std::int32_t>::max());
     for (int i = 0; i < 5000; ++i) {
-        pair.tell(message("map_change").string("dm1").number(1).number(2));
+        pair.send_to_client(message("map_change").string("dm1").number(1).number(2));
     }
-    CHECK(pair.sent().size() == 511);
-    CHECK(pair.at(3 * kSecond).size() <= 512); // inputs that were due meanwhile are not sent
+    CHECK(pair.read_sent_names().size() == 511);
+    CHECK(pair.advance_to(3 * kSecond).size() <=
+          512); // inputs that were due meanwhile are not sent
     CHECK(pair.counts.inputs == 1);
     CHECK(pair.counts.skipped_inputs == 0);
-    pair.tell(message("sv_ready_to_enter"));
-    pair.at(3 * kSecond + 1);
+    pair.send_to_client(message("sv_ready_to_enter"));
+    pair.advance_to(3 * kSecond + 1);
     CHECK(pair.counts.skipped_inputs == 1);
     CHECK(pair.counts.messages == 1);
-    pair.at(12 * kSecond);
+    pair.advance_to(12 * kSecond);
     CHECK(pair.client.has_ended());
 }
 
 TEST_CASE("a client leaves a server that stops answering or never lets it in") {
     ClientAndServer silent{{.timeout = 2 * kSecond}};
-    silent.enter();
-    CHECK(silent.at(4 * kSecond).back() == "close");
+    silent.enter_game();
+    CHECK(silent.advance_to(4 * kSecond).back() == "close");
     CHECK(silent.client.ending() == ClientEnding::silent);
 
     ClientAndServer stalling{{.timeout = 2 * kSecond}};
-    stalling.at(kSecond);
-    stalling.accept();
+    stalling.advance_to(kSecond);
+    stalling.accept_connection();
     for (record::Timestamp time = kSecond; time < 9 * kSecond; time += kSecond / 2) {
         stalling.client.on_packet(2, false);
-        stalling.at(time);
+        stalling.advance_to(time);
     }
     CHECK(stalling.client.ending() == ClientEnding::refused);
 }
 
 TEST_CASE("pings are answered and measured") {
     ClientAndServer pair;
-    pair.enter();
-    pair.tell(message("ping"), false);
-    const Strings answered = pair.sent();
+    pair.enter_game();
+    pair.send_to_client(message("ping"), false);
+    const Strings answered = pair.read_sent_names();
     CHECK(answered == Strings{"ping_reply"});
     pair.client.on_verified_snapshot(10);
-    const Strings asked = pair.at(kSecond + 1);
+    const Strings asked = pair.advance_to(kSecond + 1);
     CHECK(std::ranges::count(asked, "ping") == 1);
     pair.client.on_time(kSecond + 5'000'001);
-    pair.tell(message("ping_reply"), false);
-    pair.tell(message("ping_reply"), false); // the client did not send a ping
+    pair.send_to_client(message("ping_reply"), false);
+    pair.send_to_client(message("ping_reply"), false); // the client did not send a ping
     CHECK(pair.counts.round_trip_us.count == 1);
     CHECK(pair.counts.round_trip_us.max == 5000);
 }
 
 namespace {
 
-struct Sent {
+struct SentChunk {
     std::uint16_t sequence;
     bool vital;
     bool resend;
     std::size_t size;
 
-    friend bool operator==(const Sent&, const Sent&) = default;
+    friend bool operator==(const SentChunk&, const SentChunk&) = default;
 };
 
-struct Read {
+struct SentPackets {
     std::size_t packets = 0;
     std::size_t controls = 0;
     bool asks = false;
     std::uint16_t ack = 0;
-    std::vector<Sent> chunks;
+    std::vector<SentChunk> chunks;
 };
 
 /// Reads the packets that are to be sent as their receiver does.
-Read read(replay::PacketSender& outbox) {
-    Read read;
+SentPackets read_packets(replay::PacketSender& outbox) {
+    SentPackets read;
     for (const auto& datagram : outbox.take_packets()) {
         CHECK(datagram.size() <= wire::kMaxDatagramSize);
         wire::PacketScratch scratch;
@@ -460,19 +465,20 @@ TEST_CASE("vital messages are numbered from 1 and sent again until they are ackn
     }
     outbox.add_nonvital_message(kMessage);
     outbox.flush(now);
-    CHECK(read(outbox).chunks == std::vector<Sent>{{1, true, false, 10},
-                                                   {2, true, false, 10},
-                                                   {3, true, false, 10},
-                                                   {0, false, false, 10}});
+    CHECK(read_packets(outbox).chunks == std::vector<SentChunk>{{1, true, false, 10},
+                                                                {2, true, false, 10},
+                                                                {3, true, false, 10},
+                                                                {0, false, false, 10}});
     now += kSecond;
     outbox.on_ack(1);
     outbox.on_time(now); // resends only the oldest chunk
     outbox.flush(now);
-    CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}});
+    CHECK(read_packets(outbox).chunks == std::vector<SentChunk>{{2, true, true, 10}});
     outbox.on_resend_request(now);
     outbox.on_resend_request(now); // a second request at the same time is ignored
     outbox.flush(now);
-    CHECK(read(outbox).chunks == std::vector<Sent>{{2, true, true, 10}, {3, true, true, 10}});
+    CHECK(read_packets(outbox).chunks ==
+          std::vector<SentChunk>{{2, true, true, 10}, {3, true, true, 10}});
     CHECK(counts.resent_chunks == 3);
     CHECK(outbox.oldest_unacknowledged_since() == 5 * kSecond);
     outbox.on_ack(900); // acknowledges a chunk that was not sent
@@ -491,7 +497,7 @@ TEST_CASE("at most half of the sequences may be unacknowledged") {
     }
     CHECK(taken == 511);
     outbox.flush(kSecond);
-    CHECK(read(outbox).chunks.size() == 511);
+    CHECK(read_packets(outbox).chunks.size() == 511);
     // The sequence numbers wrap around.
     for (int round = 0; round < 3; ++round) {
         outbox.on_ack(static_cast<std::uint16_t>((511 * (round + 1)) % wire::kSequenceModulus));
@@ -500,7 +506,8 @@ TEST_CASE("at most half of the sequences may be unacknowledged") {
             CHECK(outbox.add_vital_message(kMessage, kSecond));
         }
         outbox.flush(kSecond);
-        CHECK(read(outbox).chunks.back().sequence == (511 * (round + 2)) % wire::kSequenceModulus);
+        CHECK(read_packets(outbox).chunks.back().sequence ==
+              (511 * (round + 2)) % wire::kSequenceModulus);
     }
 }
 
@@ -518,17 +525,17 @@ TEST_CASE("packets stay below the size limit, acknowledge, and request a resend 
     outbox.acknowledged_sequence = 77;
     outbox.requests_resend = true;
     outbox.flush(kSecond);
-    const Read first = read(outbox);
+    const SentPackets first = read_packets(outbox);
     CHECK(first.chunks.size() == 305);
     CHECK(first.packets >= 6);
     CHECK(first.ack == 77);
     CHECK(first.asks);
     outbox.add_nonvital_message(kMessage);
     outbox.flush(kSecond);
-    CHECK_FALSE(read(outbox).asks);
+    CHECK_FALSE(read_packets(outbox).asks);
     outbox.requests_resend = true; // with nothing else to send
     outbox.flush(kSecond);
-    const Read asked = read(outbox);
+    const SentPackets asked = read_packets(outbox);
     CHECK(asked.asks);
     CHECK(asked.packets == 1);
 }
@@ -544,5 +551,5 @@ TEST_CASE("after a second without packets, a keepalive is sent") {
     CHECK(outbox.take_packets().empty());
     outbox.on_time(2 * kSecond);
     outbox.flush(2 * kSecond);
-    CHECK(read(outbox).controls == 1);
+    CHECK(read_packets(outbox).controls == 1);
 }

@@ -171,16 +171,16 @@ using tw::sink::Colors;
 
 namespace {
 
-struct Pipe {
-    Pipe() { REQUIRE(::pipe(ends.data()) == 0); }
+struct TestPipe {
+    TestPipe() { REQUIRE(::pipe(ends.data()) == 0); }
 
-    ~Pipe() {
+    ~TestPipe() {
         ::close(ends[0]);
         ::close(ends[1]);
     }
 
-    Pipe(const Pipe&) = delete;
-    Pipe& operator=(const Pipe&) = delete;
+    TestPipe(const TestPipe&) = delete;
+    TestPipe& operator=(const TestPipe&) = delete;
 
     [[nodiscard]] std::string read() const {
         std::string text(1U << 20U, '\0');
@@ -194,7 +194,7 @@ struct Pipe {
 } // namespace
 
 TEST_CASE("a reader gets each line as it is printed") {
-    const Pipe pipe;
+    const TestPipe pipe;
     const BoundedWaitStream stream{pipe.ends[1]};
     CHECK_FALSE(stream.is_terminal());
     std::fprintf(stream.file(), "one %d\n", 1);
@@ -206,7 +206,7 @@ TEST_CASE("a reader gets each line as it is printed") {
 }
 
 TEST_CASE("a stalled reader causes no wait, and dropped bytes are counted") {
-    const Pipe pipe;
+    const TestPipe pipe;
     const BoundedWaitStream stream{pipe.ends[1]};
     const std::string line(999, 'x');
     std::size_t printed = 0;
@@ -252,7 +252,7 @@ TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbid
     REQUIRE(::unlockpt(master) == 0);
     const int terminal = ::open(::ptsname(master), O_RDWR | O_NOCTTY);
     REQUIRE(terminal >= 0);
-    const Pipe pipe;
+    const TestPipe pipe;
     for (const Row& row : rows) {
         CAPTURE(row.term);
         CAPTURE(row.no_color);

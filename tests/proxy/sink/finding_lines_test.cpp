@@ -17,8 +17,8 @@ namespace {
 
 constexpr record::Timestamp kOneSecond = 1'000'000'000;
 
-record::FindingRecord wrong_item(std::uint32_t session, record::Timestamp time,
-                                 std::string_view field = "x") {
+record::FindingRecord wrong_item_finding(std::uint32_t session, record::Timestamp time,
+                                         std::string_view field = "x") {
     return {.head = {.time = time, .session = session},
             .id = FindingId::snapshot_crc_mismatch,
             .tick = static_cast<snapshot::Tick>(time / kOneSecond * 50),
@@ -51,9 +51,9 @@ const UtcTimeZone kInUtc;
 TEST_CASE("a finding is shown with time, player and field, and repeated ones are counted") {
     FindingLines findings;
     for (std::uint32_t session = 1; session <= 8; ++session) {
-        findings.add(wrong_item(session, 3 * kOneSecond), "ann");
+        findings.add(wrong_item_finding(session, 3 * kOneSecond), "ann");
     }
-    findings.add(wrong_item(1, 3 * kOneSecond, "y"), "ann");
+    findings.add(wrong_item_finding(1, 3 * kOneSecond, "y"), "ann");
     const auto lines = texts(findings.take_due_lines(4 * kOneSecond));
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].starts_with("00:00:03 error snapshot.crc_mismatch: session 1 (ann), tick 150, "
@@ -62,7 +62,7 @@ TEST_CASE("a finding is shown with time, player and field, and repeated ones are
     CHECK(test::contains(lines[1], "character 2 y"));
     CHECK_FALSE(test::contains(lines[1], "like this"));
     CHECK(findings.num_findings(record::Severity::error) == 9);
-    record::FindingRecord other = wrong_item(1, 4 * kOneSecond);
+    record::FindingRecord other = wrong_item_finding(1, 4 * kOneSecond);
     other.name = "ambiguous"; // findings with another cause are of another kind
     findings.add(other, "ann");
     CHECK(findings.take_due_lines(4 * kOneSecond).size() == 1);
@@ -73,7 +73,7 @@ TEST_CASE("continuing findings are counted, and shown again after a pause") {
     FindingLines findings;
     std::vector<std::string> lines;
     for (int second = 0; second < 25; ++second) {
-        findings.add(wrong_item(1, second * kOneSecond), "");
+        findings.add(wrong_item_finding(1, second * kOneSecond), "");
         for (std::string& line : texts(findings.take_due_lines(second * kOneSecond))) {
             lines.push_back(std::move(line));
         }
@@ -85,11 +85,11 @@ TEST_CASE("continuing findings are counted, and shown again after a pause") {
     lines = texts(findings.take_all_lines());
     REQUIRE(lines.size() == 1);
     CHECK(test::contains(lines[0], "+4 like this"));
-    findings.add(wrong_item(1, 90 * kOneSecond), "");
+    findings.add(wrong_item_finding(1, 90 * kOneSecond), "");
     lines = texts(findings.take_due_lines(90 * kOneSecond));
     REQUIRE(lines.size() == 1);
     CHECK(test::contains(lines[0], "session 1, tick 4500"));
-    findings.add(wrong_item(1, -9000 * kOneSecond), ""); // the clock was set back
+    findings.add(wrong_item_finding(1, -9000 * kOneSecond), ""); // the clock was set back
     CHECK(findings.take_due_lines(-9000 * kOneSecond).size() == 1);
 }
 
@@ -97,9 +97,9 @@ TEST_CASE("an explanation replaces its finding's line, follows it, or is ignored
     for (const bool was_taken : {false, true}) {
         CAPTURE(was_taken);
         FindingLines findings;
-        record::FindingRecord finding = wrong_item(3, kOneSecond);
+        record::FindingRecord finding = wrong_item_finding(3, kOneSecond);
         findings.add(finding, "");
-        findings.add(wrong_item(4, kOneSecond), "");
+        findings.add(wrong_item_finding(4, kOneSecond), "");
         if (was_taken) {
             CHECK(findings.take_due_lines(kOneSecond).size() == 1);
         }
@@ -122,7 +122,7 @@ TEST_CASE("any number of kinds and sessions takes bounded memory, and each findi
     FindingLines findings;
     constexpr std::uint32_t kManySessions = 5000;
     for (std::uint32_t i = 0; i < kManySessions; ++i) {
-        record::FindingRecord finding = wrong_item(i + 1, kOneSecond);
+        record::FindingRecord finding = wrong_item_finding(i + 1, kOneSecond);
         finding.item->type = {};
         finding.item->type_id = static_cast<std::uint16_t>(i);
         findings.add(finding, "");
@@ -140,8 +140,8 @@ TEST_CASE("the table shows the count, the times, the sessions and the explaining
         return "explain " + std::to_string(session) + " at " + std::to_string(tick);
     };
     CHECK(findings.table(explain).empty());
-    findings.add(wrong_item(2, 3 * kOneSecond), "");
-    findings.add(wrong_item(1, 7 * kOneSecond), "");
+    findings.add(wrong_item_finding(2, 3 * kOneSecond), "");
+    findings.add(wrong_item_finding(1, 7 * kOneSecond), "");
     findings.add({.head = {.time = 5 * kOneSecond, .session = 1}, .id = FindingId::map_not_found},
                  "");
     findings.add(
@@ -210,7 +210,7 @@ TEST_CASE("the table says that its times are local if they differ from UTC") {
         CAPTURE(row.zone);
         UtcTimeZone::set(row.zone);
         FindingLines findings{row.has_dates};
-        findings.add(wrong_item(2, 3 * kOneSecond), "");
+        findings.add(wrong_item_finding(2, 3 * kOneSecond), "");
         CHECK(texts(findings.take_due_lines(kOneSecond)).at(0).starts_with(row.time));
         const auto table = findings.table(nullptr);
         REQUIRE(table.size() == (row.last_line.empty() ? 2 : 3));

@@ -26,7 +26,7 @@ namespace {
 /// Makes the records of consecutive snapshots of a session.
 class SnapshotSequence {
   public:
-    record::SnapshotRecord next(const test::Items& items) {
+    record::SnapshotRecord next_record(const test::Items& items) {
         std::swap(previous_, now_);
         now_ = test::to_snapshot(items);
         record::SnapshotRecord record{
@@ -46,7 +46,7 @@ class SnapshotSequence {
 };
 
 /// Returns the ids of the items that a line lists.
-std::vector<std::int64_t> ids(const boost::json::value& line) {
+std::vector<std::int64_t> item_ids(const boost::json::value& line) {
     std::vector<std::int64_t> found;
     for (const auto& item : line.at("items").as_array()) {
         found.push_back(item.at("id").as_int64());
@@ -116,7 +116,7 @@ TEST_CASE("an item's text does not depend on what was written before it") {
     WriterComparison lines;
     for (int round = 0; round < 300; ++round) {
         SnapshotSequence snapshots;
-        const auto record = snapshots.next(random_items(random));
+        const auto record = snapshots.next_record(random_items(random));
         lines.write(&record);
     }
     lines.check();
@@ -129,7 +129,7 @@ TEST_CASE("the sessions of an item do not depend on earlier worlds") {
     WriterComparison lines;
     for (int round = 0; round < 200; ++round) {
         SnapshotSequence snapshots;
-        auto record = snapshots.next({{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}});
+        auto record = snapshots.next_record({{{13, 1}, {0, 0}}, {{13, 2}, {5, 5}}});
         const auto& sessions = rows[random() % std::size(rows)];
         const std::uint64_t all = (std::uint64_t{1} << sessions.size()) - 1;
         const std::vector<std::uint64_t> seen{random() & all, random() & all};
@@ -153,7 +153,7 @@ TEST_CASE("the sessions of an item do not depend on earlier worlds") {
 
 TEST_CASE("an item that no session received has an empty seen_by") {
     SnapshotSequence snapshots;
-    auto record = snapshots.next({{{13, 1}, {0, 0}}});
+    auto record = snapshots.next_record({{{13, 1}, {0, 0}}});
     const std::vector<std::uint32_t> missing_ints{0};
     const record::ItemSightings sightings{.missing_ints = missing_ints};
     record.sightings = &sightings;
@@ -182,7 +182,7 @@ TEST_CASE("a merged item without a known position has no place") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         SnapshotSequence snapshots;
-        auto record = snapshots.next({{{4, 1}, {10, 20, 0, 0}}}); // the item is a pickup
+        auto record = snapshots.next_record({{{4, 1}, {10, 20, 0, 0}}}); // the item is a pickup
         const std::vector<std::uint32_t> missing_ints{row.missing_ints};
         const ItemSightings sightings{.missing_ints = missing_ints};
         record.sightings = &sightings;
@@ -208,7 +208,7 @@ TEST_CASE("a world contains the kinds of ids and the renumbered players") {
         .missing_ints = missing_ints, .id_kinds = kinds, .renumbered = renumbered};
     SnapshotSequence snapshots;
     const auto next = [&](bool anew) {
-        auto record = snapshots.next(items);
+        auto record = snapshots.next_record(items);
         sightings.renumbered_anew = anew;
         record.sightings = &sightings;
         return write_json(&record);
@@ -243,16 +243,17 @@ TEST_CASE("the changed items, all items or no items are listed") {
                         {sink::ItemChoice::all, {1, 2, 4}, true}};
     for (const Row& row : rows) {
         SnapshotSequence snapshots;
-        const auto a = snapshots.next(first);
-        CHECK(ids(write_json(&a, {.items = row.choice})) == std::vector<std::int64_t>{1, 2, 3});
-        const auto b = snapshots.next(second);
+        const auto a = snapshots.next_record(first);
+        CHECK(item_ids(write_json(&a, {.items = row.choice})) ==
+              std::vector<std::int64_t>{1, 2, 3});
+        const auto b = snapshots.next_record(second);
         const auto line = write_json(&b, {.items = row.choice});
-        CHECK(ids(line) == row.ids);
+        CHECK(item_ids(line) == row.ids);
         CHECK(line.at("removed") == boost::json::parse("[[14,3]]"));
         CHECK(line.as_object().contains("full") == row.full);
     }
     SnapshotSequence snapshots;
-    const auto record = snapshots.next(first);
+    const auto record = snapshots.next_record(first);
     const auto none = write_json(&record, {.items = sink::ItemChoice::none});
     CHECK_FALSE(none.as_object().contains("items"));
     CHECK_FALSE(none.as_object().contains("removed"));
@@ -261,7 +262,7 @@ TEST_CASE("the changed items, all items or no items are listed") {
 
 TEST_CASE("raw ints are written on request") {
     SnapshotSequence snapshots;
-    const auto record = snapshots.next({{{13, 1}, {8, 9}}});
+    const auto record = snapshots.next_record({{{13, 1}, {8, 9}}});
     CHECK_FALSE(write_json(&record).at("items").at(0).as_object().contains("data"));
     CHECK(write_json(&record, {.raw = true}).at("items").at(0).at("data") ==
           boost::json::parse("[8,9]"));
@@ -271,14 +272,14 @@ TEST_CASE("items that belong to a client contain its name, if known") {
     std::vector<std::int32_t> info(17, 0);
     test::pack_text("ann", std::span{info}.first(4));
     SnapshotSequence snapshots;
-    const auto record = snapshots.next({{{11, 3}, info},
-                                        {{9, 3}, std::vector<std::int32_t>(22)},
-                                        {{9, 4}, std::vector<std::int32_t>(22)},
-                                        {{10, 7}, {0, 3, 0, 0, 0}},
-                                        {{17, 1}, {10, 20, 3}},
-                                        {{17, 2}, {10, 20, -1}},
-                                        {{17, 3}, {10, 20, 70000}},
-                                        {{4, 3}, {10, 20, 0, 0}}});
+    const auto record = snapshots.next_record({{{11, 3}, info},
+                                               {{9, 3}, std::vector<std::int32_t>(22)},
+                                               {{9, 4}, std::vector<std::int32_t>(22)},
+                                               {{10, 7}, {0, 3, 0, 0, 0}},
+                                               {{17, 1}, {10, 20, 3}},
+                                               {{17, 2}, {10, 20, -1}},
+                                               {{17, 3}, {10, 20, 70000}},
+                                               {{4, 3}, {10, 20, 0, 0}}});
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> players;
     const auto line = write_json(&record);
     for (const auto& item : line.at("items").as_array()) {
@@ -312,7 +313,7 @@ TEST_CASE("a pickup has the name of a weapon only if it is one") {
     for (const Row& row : rows) {
         CAPTURE(row.type);
         SnapshotSequence snapshots;
-        const auto record = snapshots.next({{{4, 1}, {10, 20, row.type, 3}}});
+        const auto record = snapshots.next_record({{{4, 1}, {10, 20, row.type, 3}}});
         const auto line = write_json(&record);
         const auto* names = line.at("items").at(0).as_object().if_contains("names");
         const auto* type = names == nullptr ? nullptr : names->as_object().if_contains("type");
@@ -329,7 +330,7 @@ TEST_CASE("a pickup has the name of a weapon only if it is one") {
 TEST_CASE("with changed, the first snapshot and every 250th list all items") {
     SnapshotSequence snapshots;
     for (int ordinal = 0; ordinal <= 501; ++ordinal) {
-        const auto record = snapshots.next({{{13, 1}, {8, 9}}, {{13, 2}, {ordinal, 0}}});
+        const auto record = snapshots.next_record({{{13, 1}, {8, 9}}, {{13, 2}, {ordinal, 0}}});
         const auto line = write_json(&record);
         CAPTURE(ordinal);
         const bool full = ordinal % 250 == 0;

@@ -22,8 +22,8 @@ using test::write_json;
 namespace {
 
 /// A message with one string field.
-boost::json::value text_field(std::string_view text, wire::Secrecy secrecy,
-                              const sink::JsonOptions& options = {}) {
+boost::json::value message_with_text(std::string_view text, wire::Secrecy secrecy,
+                                     const sink::JsonOptions& options = {}) {
     const wire::FieldValue value{.kind = wire::FieldValue::Kind::string,
                                  .secrecy = secrecy,
                                  .name = "text",
@@ -36,12 +36,13 @@ boost::json::value text_field(std::string_view text, wire::Secrecy secrecy,
 struct PlainSession {
     explicit PlainSession(const sink::JsonOptions& options = {}) : json{options, output} {
         session.open_session(0);
-        pass(wire::Direction::c2s, wire::encode_control({.kind = wire::ControlKind::connect}));
-        pass(wire::Direction::s2c,
-             wire::encode_control({.kind = wire::ControlKind::connectaccept}));
+        pass_datagram(wire::Direction::c2s,
+                      wire::encode_control({.kind = wire::ControlKind::connect}));
+        pass_datagram(wire::Direction::s2c,
+                      wire::encode_control({.kind = wire::ControlKind::connectaccept}));
     }
 
-    void pass(wire::Direction direction, const test::Bytes& datagram) {
+    void pass_datagram(wire::Direction direction, const test::Bytes& datagram) {
         session.on_datagram(0, direction, datagram, *workspace);
         json.flush();
     }
@@ -192,7 +193,7 @@ TEST_CASE("secrets are redacted unless asked for") {
     CHECK(
         write_json(&sample.input, {.show_secrets = true}).at("fields").at("password").as_string() ==
         "hunter2");
-    CHECK(text_field("open", wire::Secrecy::open).as_string() == "open");
+    CHECK(message_with_text("open", wire::Secrecy::open).as_string() == "open");
 }
 
 TEST_CASE("no password gets into the records of a session") {
@@ -243,7 +244,7 @@ TEST_CASE("no password gets into the records of a session") {
         CAPTURE(row.name);
         PlainSession plain;
         test::SessionScript peers; // used only to build packets
-        plain.pass(row.direction, peers.pack(row.direction, {test::vital(row.message)}));
+        plain.pass_datagram(row.direction, peers.pack(row.direction, {test::vital(row.message)}));
         plain.session.close_session(0, "shutdown", *plain.workspace);
         plain.json.flush();
         const std::string& text = plain.output.text;
@@ -350,7 +351,7 @@ TEST_CASE("undecodable bytes are redacted unless secrets are shown") {
             CAPTURE(row.name);
             CAPTURE(show);
             PlainSession plain{{.show_secrets = show}};
-            plain.pass(wire::Direction::c2s, row.datagram);
+            plain.pass_datagram(wire::Direction::c2s, row.datagram);
             CHECK(contains(plain.output.text, row.finding));
             CHECK(contains(plain.output.text, "68756e74657232") == show);
         }
@@ -380,7 +381,7 @@ TEST_CASE("any bytes become valid JSON and UTF-8") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(text_field(row.text, wire::Secrecy::open).as_string() == row.shown);
+        CHECK(message_with_text(row.text, wire::Secrecy::open).as_string() == row.shown);
     }
     sink::TextOutput output;
     sink::JsonLines json{{}, output};
@@ -399,7 +400,7 @@ using namespace tw::test;
 namespace {
 
 /// Stores the text of each segment.
-class Segments final : public sink::Output {
+class SegmentTexts final : public sink::Output {
   public:
     std::uint32_t current = 1;
     std::vector<std::string> texts{2};
@@ -418,7 +419,7 @@ class Segments final : public sink::Output {
 };
 
 /// Returns a description of each line, such as "snapshot" or "session open again".
-std::vector<std::string> kinds(const std::string& text) {
+std::vector<std::string> line_kinds(const std::string& text) {
     std::vector<std::string> all;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = text.find('\n', at);
@@ -441,7 +442,7 @@ std::vector<std::string> kinds(const std::string& text) {
 TEST_CASE(
     "a segment begins with the open sessions and maps, and their next snapshots list all items") {
     SampleRecords sample;
-    Segments output;
+    SegmentTexts output;
     sink::JsonLines lines{{}, output};
     const auto event = [&](std::uint32_t session, record::SessionEvent what,
                            std::string_view reason = {}) {
@@ -496,20 +497,20 @@ TEST_CASE(
                                          "session2 close",
                                          "session3 close",
                                          "session3 established"};
-    CHECK(kinds(output.texts[1]) == first);
-    CHECK(kinds(output.texts[2]) ==
+    CHECK(line_kinds(output.texts[1]) == first);
+    CHECK(line_kinds(output.texts[2]) ==
           std::vector<std::string>{"session1 open again", "session1 established again",
                                    "map1 again", "session3 open again",
                                    "session3 established again", "snapshot1 full", "snapshot1",
                                    "snapshot3 full"});
-    // As they stood there.
+    // The repeated record is the one of the previous segment.
     const std::string again = output.texts[2].substr(0, output.texts[2].find('\n'));
     const std::string before = output.texts[1].substr(0, output.texts[1].find('\n'));
     CHECK(again == before.substr(0, before.size() - 1) + ",\"again\":true}");
 }
 
 TEST_CASE("flushing without records advances to the current segment") {
-    Segments output;
+    SegmentTexts output;
     sink::JsonLines lines{{}, output};
     output.current = 2;
     lines.flush();

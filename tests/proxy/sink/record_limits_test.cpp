@@ -158,7 +158,7 @@ struct LimitedMessages {
     sink::JsonLines json{{}, output};
     sink::MessageRateLimiter limit;
 
-    void say(std::uint32_t session, record::Timestamp time) {
+    void pass_chat_message(std::uint32_t session, record::Timestamp time) {
         const record::MessageRecord message{
             .head = {.time = time, .session = session, .direction = wire::Direction::c2s},
             .name = "cl_say",
@@ -166,21 +166,21 @@ struct LimitedMessages {
         limit.on_record(&message);
     }
 
-    void close(std::uint32_t session, record::Timestamp time) {
+    void close_session(std::uint32_t session, record::Timestamp time) {
         const record::SessionRecord close{.head = {.time = time, .session = session},
                                           .event = record::SessionEvent::close};
         limit.on_record(&close);
     }
 
-    struct Written {
+    struct WrittenRecords {
         std::size_t bytes = 0;
         std::size_t messages = 0;
         std::vector<std::int64_t> left_out; ///< numbers of omitted messages in the findings
     };
 
-    Written written(std::uint32_t session) {
+    WrittenRecords count_written(std::uint32_t session) {
         json.flush();
-        Written found;
+        WrittenRecords found;
         for (std::size_t at = 0; at < output.text.size();) {
             const std::size_t end = output.text.find('\n', at);
             const auto line = boost::json::parse(output.text.substr(at, end - at));
@@ -206,13 +206,13 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
     constexpr int kSeconds = 100;
     constexpr int kEach = 1000;
     for (int i = 0; i < kSeconds * kEach; ++i) {
-        limited.say(1, i * (kNanoseconds / kEach));
+        limited.pass_chat_message(1, i * (kNanoseconds / kEach));
         if (i % kEach == 0) {
-            limited.say(2, i * (kNanoseconds / kEach)); // a message of another player
+            limited.pass_chat_message(2, i * (kNanoseconds / kEach)); // a message of another player
         }
     }
-    limited.close(1, kSeconds * kNanoseconds);
-    const auto flood = limited.written(1);
+    limited.close_session(1, kSeconds * kNanoseconds);
+    const auto flood = limited.count_written(1);
     const std::uint64_t most = kBytes * (kSeconds + sink::MessageRateLimiter::kBurstSeconds);
     CHECK(flood.bytes <= most + 1000);
     CHECK(flood.bytes >= most - most / 10);
@@ -221,15 +221,15 @@ TEST_CASE("a session's messages are written up to a limit a second, and the rest
     CHECK(flood.messages + static_cast<std::size_t>(flood.left_out.back()) == kSeconds * kEach);
     CHECK(limited.limit.num_omitted_messages() ==
           static_cast<std::uint64_t>(flood.left_out.back()));
-    const auto other = limited.written(2);
+    const auto other = limited.count_written(2);
     CHECK(other.messages == kSeconds);
     CHECK(other.left_out.empty());
 }
 
 TEST_CASE("other records are never omitted, and without a limit no message is") {
     LimitedMessages limited{1};
-    limited.say(1, 0);
-    limited.say(1, 0);
+    limited.pass_chat_message(1, 0);
+    limited.pass_chat_message(1, 0);
     for (int i = 0; i < 100; ++i) {
         const record::FindingRecord finding{.head = {.session = 7},
                                             .id = record::FindingId::message_unknown};
@@ -241,9 +241,9 @@ TEST_CASE("other records are never omitted, and without a limit no message is") 
     CHECK(std::ranges::count(limited.output.text, '\n') >= 200);
     LimitedMessages free{0};
     for (int i = 0; i < 1000; ++i) {
-        free.say(1, 0);
+        free.pass_chat_message(1, 0);
     }
-    CHECK(free.written(1).messages == 1000);
+    CHECK(free.count_written(1).messages == 1000);
     CHECK(free.limit.num_omitted_messages() == 0);
 }
 
@@ -251,11 +251,11 @@ TEST_CASE("setting the clock neither exceeds the limit nor blocks messages forev
     constexpr std::uint64_t kBytes = 1000;
     LimitedMessages limited{kBytes};
     const auto flood = [&](record::Timestamp time) {
-        const std::size_t before = limited.written(1).bytes;
+        const std::size_t before = limited.count_written(1).bytes;
         for (int i = 0; i < 1000; ++i) {
-            limited.say(1, time);
+            limited.pass_chat_message(1, time);
         }
-        return limited.written(1).bytes - before;
+        return limited.count_written(1).bytes - before;
     };
     constexpr std::uint64_t kFull = kBytes * sink::MessageRateLimiter::kBurstSeconds + 1000;
     CHECK(flood(1000 * kNanoseconds) <= kFull);
@@ -268,10 +268,10 @@ TEST_CASE("sessions without a reported end are forgotten, and their omissions ar
     LimitedMessages limited{100};
     for (std::uint32_t session = 1; session <= 20'000; ++session) {
         for (int i = 0; i < 12; ++i) {
-            limited.say(session, session * (kNanoseconds / 100));
+            limited.pass_chat_message(session, session * (kNanoseconds / 100));
         }
     }
     limited.limit.report_all_omissions();
-    CHECK(limited.written(1).left_out.size() == 2);
-    CHECK(limited.written(20'000).left_out.size() == 2);
+    CHECK(limited.count_written(1).left_out.size() == 2);
+    CHECK(limited.count_written(20'000).left_out.size() == 2);
 }

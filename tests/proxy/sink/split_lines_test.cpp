@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kLimit = 200;
 
 /// Returns the lines of a split record, without newlines; empty if the record is not split.
-std::vector<std::string> split(std::string_view line, std::size_t limit = kLimit) {
+std::vector<std::string> split_record(std::string_view line, std::size_t limit = kLimit) {
     JsonBuffer out;
     const bool done = split_line(line, limit, out);
     std::vector<std::string> lines;
@@ -29,7 +29,7 @@ std::vector<std::string> split(std::string_view line, std::size_t limit = kLimit
 }
 
 /// Returns the lines that a LineJoiner gives.
-std::vector<std::string> join(const std::vector<std::string>& lines) {
+std::vector<std::string> join_lines(const std::vector<std::string>& lines) {
     std::vector<std::string> records;
     const LineJoiner::LineHandler use = [&](std::string_view line) { records.emplace_back(line); };
     LineJoiner joiner;
@@ -40,7 +40,7 @@ std::vector<std::string> join(const std::vector<std::string>& lines) {
     return records;
 }
 
-std::string snapshot(std::size_t items, std::string_view text = "x", int tick = 7) {
+std::string snapshot_line(std::size_t items, std::string_view text = "x", int tick = 7) {
     std::string line = fmt::format(R"({{"type":"snapshot","tick":{},"full":true,"items":[)", tick);
     for (std::size_t i = 0; i < items; ++i) {
         line +=
@@ -62,16 +62,16 @@ TEST_CASE("a long record is split into lines within the limit, and joining resto
         removed += fmt::format("{}[9,{}]", i == 0 ? "" : ",", i);
     }
     const Row rows[] = {
-        {"items", snapshot(20)},
-        {"brackets and quotes in text", snapshot(20, R"(]}\"\\,[{)")},
-        {"text like the mark", snapshot(20, R"(,\"line\":1,\"lines\":2})")},
+        {"items", snapshot_line(20)},
+        {"brackets and quotes in text", snapshot_line(20, R"(]}\"\\,[{)")},
+        {"text like the mark", snapshot_line(20, R"(,\"line\":1,\"lines\":2})")},
         {"removed", removed + "]}"},
         {"three arrays", removed + R"(],"renumbered":[[1,2,3],[4,5,6],[7,8,9]]})"},
         {"no items", removed.substr(0, 10) + "\"removed\":[" + removed.substr(32) + "]}"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto lines = split(row.line);
+        const auto lines = split_record(row.line);
         CHECK(lines.size() > 2);
         for (std::size_t i = 0; i < lines.size(); ++i) {
             CHECK(lines[i].size() < kLimit);
@@ -80,21 +80,21 @@ TEST_CASE("a long record is split into lines within the limit, and joining resto
             CHECK((lines[i].find("full") == std::string::npos) ==
                   (i > 0 || row.line.find("full") == std::string::npos));
         }
-        CHECK(join(lines) == std::vector<std::string>{row.line});
+        CHECK(join_lines(lines) == std::vector<std::string>{row.line});
     }
 }
 
 TEST_CASE("an item that is too long gets a separate line") {
-    const std::string line = snapshot(3, std::string(200, 'x'));
-    const auto lines = split(line);
+    const std::string line = snapshot_line(3, std::string(200, 'x'));
+    const auto lines = split_record(line);
     CHECK(lines.size() == 4); // the last line contains the removed items
-    CHECK(join(lines) == std::vector<std::string>{line});
+    CHECK(join_lines(lines) == std::vector<std::string>{line});
 }
 
 TEST_CASE("lines that are short or cannot be split are unchanged") {
-    const std::string line = snapshot(20);
-    CHECK(split(line, line.size() + 1).empty());
-    CHECK(split(line, line.size()).size() == 2);
+    const std::string line = snapshot_line(20);
+    CHECK(split_record(line, line.size() + 1).empty());
+    CHECK(split_record(line, line.size()).size() == 2);
     const std::string text(200, 'x');
     for (const std::string& each :
          {R"({"type":"message","text":")" + text + "\"}", R"({"items":[{"text":")" + text + "\"}]}",
@@ -102,14 +102,14 @@ TEST_CASE("lines that are short or cannot be split are unchanged") {
           "{\"items\":[1,2" + text + "}", "[" + text + "]", text,
           "{\"items\":[[1],[2]]]" + text + "}", "{" + text + "}"}) {
         CAPTURE(each);
-        CHECK(split(each).empty());
-        CHECK(join({each}) == std::vector<std::string>{each});
+        CHECK(split_record(each).empty());
+        CHECK(join_lines({each}) == std::vector<std::string>{each});
     }
 }
 
 TEST_CASE("lines of an incomplete record are passed on unchanged") {
-    const auto one = split(snapshot(20));
-    const auto other = split(snapshot(20, "x", 8));
+    const auto one = split_record(snapshot_line(20));
+    const auto other = split_record(snapshot_line(20, "x", 8));
     REQUIRE(one.size() == other.size());
     REQUIRE(one.size() > 2);
     using Lines = std::vector<std::string>;
@@ -140,12 +140,12 @@ TEST_CASE("lines of an incomplete record are passed on unchanged") {
     };
     for (const Lines& row : rows) {
         CAPTURE(row.front());
-        CHECK(join(row) == row);
+        CHECK(join_lines(row) == row);
     }
     // The next line is passed on at once.
     Lines next{one[0]};
     next.insert(next.end(), other.begin(), other.end());
-    CHECK(join(next) == Lines{one[0], snapshot(20, "x", 8)});
+    CHECK(join_lines(next) == Lines{one[0], snapshot_line(20, "x", 8)});
 }
 
 TEST_CASE("the joiner holds no more lines than the longest record has") {
@@ -154,7 +154,7 @@ TEST_CASE("the joiner holds no more lines than the longest record has") {
     for (int i = 1; i <= 5; ++i) {
         lines.push_back(fmt::format(R"({{"a":"{}","line":{},"lines":5}})", big, i));
     }
-    CHECK(join(lines) == lines);
+    CHECK(join_lines(lines) == lines);
 }
 
 } // namespace tw::sink

@@ -1,5 +1,5 @@
-// What is done to the datagrams of some sessions must not change a byte of what is written about
-// the others. The seeds are fixed. `TW_MUTATED_DATAGRAMS=250000 tw_sink_test -tc="mutated*"` runs
+// Changes to the datagrams of some sessions must not change a byte of the lines about the other
+// sessions. The seeds are fixed. `TW_MUTATED_DATAGRAMS=250000 tw_sink_test -tc="mutated*"` runs
 // as many as that variable says, instead of the few that fit into every test run.
 #include "proxy/sink/split_lines.h"
 #include "tests/support/captured_traffic.h"
@@ -26,14 +26,14 @@ using test::random_below;
 
 namespace {
 
-/// Damaged copies of more datagrams of a capture would find nothing new, and take long.
+/// More damaged datagrams would find nothing new and take long.
 constexpr std::size_t kHostileDatagrams = 4'000;
 
 /// Whether each datagram is announced before it is inspected.
 enum class LookAhead : bool { no, yes };
 
-std::string decode(const std::vector<test::TrafficDatagram>& traffic,
-                   const sink::JsonOptions& options, LookAhead ahead = LookAhead::no) {
+std::string decode_traffic(const std::vector<test::TrafficDatagram>& traffic,
+                           const sink::JsonOptions& options, LookAhead ahead = LookAhead::no) {
     sink::TextOutput output;
     sink::JsonLines json{options, output};
     test::TrafficInspector run{{}, json};
@@ -47,7 +47,7 @@ std::string decode(const std::vector<test::TrafficDatagram>& traffic,
 }
 
 /// Returns whether there are many lines and all of them are valid JSON.
-bool all_valid(const std::string& text) {
+bool are_valid_json_lines(const std::string& text) {
     const auto lines = test::parse_lines(text);
     constexpr std::size_t kFewest = 1000; // fewer lines would mean that little was decoded
     return lines.size() > kFewest &&
@@ -58,11 +58,11 @@ bool all_valid(const std::string& text) {
 
 TEST_CASE("the same datagrams give the same records, byte for byte") {
     const auto traffic = test::read_traffic("bench-4.pcap.gz");
-    const std::string first = decode(traffic, {});
-    const bool same = first == decode(traffic, {});
+    const std::string first = decode_traffic(traffic, {});
+    const bool same = first == decode_traffic(traffic, {});
     CHECK(same);
     CHECK(std::ranges::count(first, '\n') > 10'000);
-    CHECK(all_valid(first));
+    CHECK(are_valid_json_lines(first));
 }
 
 TEST_CASE("with a limit, the lines of 64 players are short enough, and joining restores them") {
@@ -71,8 +71,8 @@ TEST_CASE("with a limit, the lines of 64 players are short enough, and joining r
     REQUIRE(traffic.size() > kJoinAndPlay);
     traffic.resize(kJoinAndPlay);
     constexpr std::size_t kLimit = sink::kMinLineLimit;
-    const std::string whole = decode(traffic, {});
-    const std::string limited = decode(traffic, {.max_line_bytes = kLimit});
+    const std::string whole = decode_traffic(traffic, {});
+    const std::string limited = decode_traffic(traffic, {.max_line_bytes = kLimit});
     std::string joined;
     const sink::LineJoiner::LineHandler use = [&](std::string_view line) {
         joined += line;
@@ -101,12 +101,12 @@ TEST_CASE("announcing the next datagram does not change the records") {
         CAPTURE(name);
         auto traffic = test::read_traffic(name);
         traffic.resize(std::min(traffic.size(), kHostileDatagrams));
-        CHECK((decode(traffic, {}) == decode(traffic, {}, LookAhead::yes)));
+        CHECK((decode_traffic(traffic, {}) == decode_traffic(traffic, {}, LookAhead::yes)));
         std::mt19937 random{7};
         for (test::TrafficDatagram& datagram : traffic) {
             damage(datagram.bytes, random);
         }
-        CHECK((decode(traffic, {}) == decode(traffic, {}, LookAhead::yes)));
+        CHECK((decode_traffic(traffic, {}) == decode_traffic(traffic, {}, LookAhead::yes)));
     }
 }
 
@@ -127,7 +127,7 @@ TEST_CASE("damaged traffic gives valid records") {
                                          : wire::Direction::c2s;
             }
         }
-        CHECK(all_valid(decode(damaged, {.items = sink::ItemChoice::changed})));
+        CHECK(are_valid_json_lines(decode_traffic(damaged, {.items = sink::ItemChoice::changed})));
     }
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("random datagrams give valid records") {
             datagram.bytes[2] = std::byte{3};
         }
     }
-    CHECK(all_valid(decode(noise, {.raw = true})));
+    CHECK(are_valid_json_lines(decode_traffic(noise, {.raw = true})));
 }
 
 using test::TrafficDatagram;
@@ -159,7 +159,7 @@ using Traffic = std::vector<TrafficDatagram>;
 
 constexpr std::size_t kUsualDatagrams = 25'000;
 
-std::size_t datagrams_asked_for() {
+std::size_t requested_datagram_count() {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): the program has one thread
     const char* const text = std::getenv("TW_MUTATED_DATAGRAMS");
     return text == nullptr ? kUsualDatagrams : std::stoul(text);
@@ -185,9 +185,9 @@ class OnlySessions final : public record::RecordSink {
 };
 
 /// Compares the written text with an earlier text, without storing it.
-class SameOutput final : public sink::Output {
+class ComparingOutput final : public sink::Output {
   public:
-    explicit SameOutput(std::string_view expected) : expected_{expected} {}
+    explicit ComparingOutput(std::string_view expected) : expected_{expected} {}
 
     void write(std::string_view block) override {
         if (!difference_ &&
@@ -208,7 +208,8 @@ class SameOutput final : public sink::Output {
     std::optional<std::string> difference_;
 };
 
-void decode(const Traffic& traffic, const std::set<std::uint32_t>& sessions, sink::Output& output) {
+void decode_traffic(const Traffic& traffic, const std::set<std::uint32_t>& sessions,
+                    sink::Output& output) {
     sink::JsonLines json{{.items = sink::ItemChoice::changed}, output};
     OnlySessions only{sessions, json};
     test::TrafficInspector run{{}, only};
@@ -221,16 +222,16 @@ constexpr auto kFirstBytes =
     std::to_array<std::uint8_t>({0x00, 0x04, 0x08, 0x10, 0x20, 0x21, 0x40, 0x80, 0x90, 0xff});
 
 /// Changes a datagram like a peer, a bad connection or an attacker could.
-void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& random) {
+void mutate_datagram(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& random) {
     const auto any_datagram = [&]() -> const TrafficDatagram& {
         return traffic[random_below(random, traffic.size())];
     };
     auto& bytes = datagram.bytes;
     switch (random_below(random, 8)) {
-    case 0: // something else of the same capture, mostly of another connection
+    case 0: // another datagram of the capture, mostly of another connection
         bytes = any_datagram().bytes;
         break;
-    case 1: // goes the other way
+    case 1: // the other direction
         datagram.direction = wire::opposite(datagram.direction);
         break;
     case 2: // another kind of packet
@@ -238,7 +239,7 @@ void mutate(TrafficDatagram& datagram, const Traffic& traffic, std::mt19937& ran
             bytes[0] = std::byte{kFirstBytes[random_below(random, kFirstBytes.size())]};
         }
         break;
-    case 3: // CLOSE, CONNECT, ACCEPT, …: kind and what stands where a token may
+    case 3: // a control packet (CLOSE, CONNECT, …) with random bytes in place of the token
         bytes = {std::byte{0x10}, std::byte{0}, std::byte{0}, std::byte(random_below(random, 6))};
         for (std::size_t left = random_below(random, 9); left > 0; --left) {
             bytes.push_back(test::any_byte(random));
@@ -275,8 +276,8 @@ std::vector<std::uint64_t> clients_of(const Traffic& traffic) {
 }
 
 /// Inspects a capture with mutated datagrams of some sessions. Returns how many were mutated.
-std::size_t run_mutated(const Traffic& traffic, const MutationPlan& plan, std::uint32_t seed,
-                        std::size_t most) {
+std::size_t inspect_mutated(const Traffic& traffic, const MutationPlan& plan, std::uint32_t seed,
+                            std::size_t most) {
     const auto clients = clients_of(traffic);
     std::set<std::uint64_t> touched;
     std::set<std::uint32_t> untouched;
@@ -288,23 +289,23 @@ std::size_t run_mutated(const Traffic& traffic, const MutationPlan& plan, std::u
         }
     }
     sink::TextOutput expected;
-    decode(traffic, untouched, expected);
+    decode_traffic(traffic, untouched, expected);
     REQUIRE(std::ranges::count(expected.text, '\n') > 10'000);
 
     std::mt19937 random{seed};
     Traffic mutated = traffic;
     std::size_t count = 0;
-    // From a random place on, so that sessions are hit in every state they can have.
+    // Begins at a random datagram, so that sessions are hit in every state.
     std::size_t left = random_below(random, 200);
     for (TrafficDatagram& datagram : mutated) {
         if (touched.contains(datagram.session) && count < most && (left == 0 || --left == 0)) {
-            mutate(datagram, traffic, random);
+            mutate_datagram(datagram, traffic, random);
             ++count;
             left = random_below(random, 3); // unchanged datagrams let sessions continue
         }
     }
-    SameOutput output{expected.text};
-    decode(mutated, untouched, output);
+    ComparingOutput output{expected.text};
+    decode_traffic(mutated, untouched, output);
     CAPTURE(output.difference());
     CHECK(output.same());
     return count;
@@ -319,10 +320,10 @@ TEST_CASE("mutated datagrams change no byte of what is written about other sessi
     for (const MutationPlan& plan : plans) {
         CAPTURE(plan.capture);
         const Traffic traffic = test::read_traffic(plan.capture);
-        std::size_t left = datagrams_asked_for() * plan.share / kPercent;
+        std::size_t left = requested_datagram_count() * plan.share / kPercent;
         for (std::uint32_t seed = 1; left > 0; ++seed) {
             CAPTURE(seed);
-            const std::size_t count = run_mutated(traffic, plan, seed, left);
+            const std::size_t count = inspect_mutated(traffic, plan, seed, left);
             REQUIRE(count > 0);
             left -= count;
             done += count;

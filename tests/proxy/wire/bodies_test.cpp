@@ -24,7 +24,7 @@ struct FlatFields {
     std::vector<std::span<const std::byte>> texts;
 };
 
-std::optional<FlatFields> flat_snapshot(MessageId id, std::span<const std::byte> body) {
+std::optional<FlatFields> flatten_snapshot(MessageId id, std::span<const std::byte> body) {
     const auto read = wire::decode_snapshot(id, body);
     if (!read) {
         return std::nullopt;
@@ -48,7 +48,8 @@ struct TypedMessage {
 };
 
 /// Decodes the typed body of a message; nullopt if the body is malformed.
-std::optional<FlatFields> read_typed(const TypedMessage& message, std::span<const std::byte> body) {
+std::optional<FlatFields> flatten_typed_body(const TypedMessage& message,
+                                             std::span<const std::byte> body) {
     const auto flatten = [](const auto& read, const auto& flat) {
         return read ? std::optional<FlatFields>{flat(*read)} : std::nullopt;
     };
@@ -93,7 +94,7 @@ std::optional<FlatFields> read_typed(const TypedMessage& message, std::span<cons
             return FlatFields{{read.client_id}, {}};
         });
     default:
-        return flat_snapshot(message.id, body);
+        return flatten_snapshot(message.id, body);
     }
 }
 
@@ -175,7 +176,7 @@ TEST_CASE("typed bodies have the values of the table's fields") {
         CAPTURE(spec.name);
         for (int round = 0; round < 50; ++round) {
             const Bytes body = random_body(spec, random);
-            const auto flat = read_typed(message, body);
+            const auto flat = flatten_typed_body(message, body);
             REQUIRE(flat);
             wire::decode_fields(spec, body, fields);
             std::size_t number = 0;
@@ -206,7 +207,7 @@ TEST_CASE("a truncated body gives no typed body") {
         CAPTURE(spec.name);
         const Bytes body = random_body(spec, random);
         const auto whole = [&](std::size_t size) {
-            return read_typed(message, std::span{body}.first(size)).has_value();
+            return flatten_typed_body(message, std::span{body}.first(size)).has_value();
         };
         REQUIRE(whole(body.size()));
         std::size_t least = body.size();

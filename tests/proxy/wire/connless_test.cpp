@@ -16,11 +16,12 @@ namespace {
 
 using tw::test::MessageBuilder;
 
-MessageBuilder packet_of(std::string_view magic) {
+MessageBuilder begin_connless(std::string_view magic) {
     return MessageBuilder{}.text("\xFF\xFF\xFF\xFF").text(magic);
 }
 
-std::string decoded(std::span<const std::byte> payload, std::span<const std::byte> extra = {}) {
+std::string decode_connless_text(std::span<const std::byte> payload,
+                                 std::span<const std::byte> extra = {}) {
     const auto* const spec = find_connless(payload, Dialect::six);
     REQUIRE(spec != nullptr);
     Packet packet;
@@ -33,26 +34,26 @@ std::string decoded(std::span<const std::byte> payload, std::span<const std::byt
     return to_text(fields);
 }
 
-MessageBuilder& client(MessageBuilder& out, std::string_view name, bool extended) {
+MessageBuilder& append_client(MessageBuilder& out, std::string_view name, bool extended) {
     out.string(name).string("clan").decimal(276).decimal(-9999).decimal(1);
     return extended ? out.string("") : out;
 }
 
 MessageBuilder info_sample() {
-    auto out = packet_of("inf3");
+    auto out = begin_connless("inf3");
     out.decimal(-1).string("0.6.4").string("my server").string("dm1").string("DM");
     out.decimal(1).decimal(1).decimal(8).decimal(2).decimal(16);
-    client(out, "one", false);
-    client(out, "two", false);
+    append_client(out, "one", false);
+    append_client(out, "two", false);
     return out;
 }
 
 MessageBuilder extended_sample() {
-    auto out = packet_of("iext");
+    auto out = begin_connless("iext");
     out.decimal(65793).string("0.6.4, 16.4").string("my server").string("Kobra");
     out.decimal(-233464210).decimal(4096).string("DDraceNetwork");
     out.decimal(0).decimal(1).decimal(64).decimal(1).decimal(64).string("");
-    client(out, "one", true);
+    append_client(out, "one", true);
     return out;
 }
 
@@ -96,41 +97,41 @@ TEST_CASE("unknown connless packets are not found") {
 
 TEST_CASE("requests carry a token of 8 bits, or 24 with the extended header") {
     const auto extra = from_hex("01020000");
-    CHECK(decoded(packet_of("gie3").byte(0xAB).bytes()) == "token=171");
-    CHECK(decoded(packet_of("gie3").byte(0xAB).bytes(), extra) ==
+    CHECK(decode_connless_text(begin_connless("gie3").byte(0xAB).bytes()) == "token=171");
+    CHECK(decode_connless_text(begin_connless("gie3").byte(0xAB).bytes(), extra) ==
           "token=" + std::to_string(0x0102AB));
-    CHECK(decoded(packet_of("gie3").byte(1).bytes(), from_hex("ffff0000")) ==
+    CHECK(decode_connless_text(begin_connless("gie3").byte(1).bytes(), from_hex("ffff0000")) ==
           "token=" + std::to_string(0xFFFF01));
-    CHECK(decoded(packet_of("gie3").byte(1).byte(2).bytes()) == "token=1 +1");
-    CHECK(decoded(packet_of("gie3").bytes()) == "truncated@0");
-    CHECK(decoded(packet_of("gie3").bytes(), extra) == "truncated@0");
-    CHECK(decoded(packet_of("fstd").byte(7).bytes(), extra) == "token=7");
+    CHECK(decode_connless_text(begin_connless("gie3").byte(1).byte(2).bytes()) == "token=1 +1");
+    CHECK(decode_connless_text(begin_connless("gie3").bytes()) == "truncated@0");
+    CHECK(decode_connless_text(begin_connless("gie3").bytes(), extra) == "truncated@0");
+    CHECK(decode_connless_text(begin_connless("fstd").byte(7).bytes(), extra) == "token=7");
 }
 
 TEST_CASE("server info of each kind lists its players") {
-    CHECK(decoded(info_sample().bytes()) ==
+    CHECK(decode_connless_text(info_sample().bytes()) ==
           "token=-1 version=\"0.6.4\" name=\"my server\" map=\"dm1\" game_type=\"DM\" flags=1 "
           "num_players=1 max_players=8 num_clients=2 max_clients=16 clients[ "
           "{ name=\"one\" clan=\"clan\" country=276 score=-9999 is_player=1 } "
           "{ name=\"two\" clan=\"clan\" country=276 score=-9999 is_player=1 } ]");
-    CHECK(decoded(extended_sample().bytes()) ==
+    CHECK(decode_connless_text(extended_sample().bytes()) ==
           "token=65793 version=\"0.6.4, 16.4\" name=\"my server\" map=\"Kobra\" "
           "map_crc=-233464210 map_size=4096 game_type=\"DDraceNetwork\" flags=0 num_players=1 "
           "max_players=64 num_clients=1 max_clients=64 reserved=\"\" clients[ "
           "{ name=\"one\" clan=\"clan\" country=276 score=-9999 is_player=1 reserved=\"\" } ]");
 
-    auto sixty_four = packet_of("dtsf");
+    auto sixty_four = begin_connless("dtsf");
     sixty_four.decimal(5).string("v").string("n").string("m").string("t");
     sixty_four.decimal(0).decimal(1).decimal(2).decimal(3).decimal(4).number(-70);
-    CHECK(decoded(client(sixty_four, "x", false).bytes()) ==
+    CHECK(decode_connless_text(append_client(sixty_four, "x", false).bytes()) ==
           "token=5 version=\"v\" name=\"n\" map=\"m\" game_type=\"t\" flags=0 num_players=1 "
           "max_players=2 num_clients=3 max_clients=4 offset=-70 clients[ "
           "{ name=\"x\" clan=\"clan\" country=276 score=-9999 is_player=1 } ]");
 
-    auto more = packet_of("iex+");
+    auto more = begin_connless("iex+");
     more.decimal(5).decimal(63).string("");
-    CHECK(decoded(more.bytes()) == "token=5 packet_no=63 reserved=\"\" clients[ ]");
-    CHECK(decoded(client(more, "x", true).bytes()) ==
+    CHECK(decode_connless_text(more.bytes()) == "token=5 packet_no=63 reserved=\"\" clients[ ]");
+    CHECK(decode_connless_text(append_client(more, "x", true).bytes()) ==
           "token=5 packet_no=63 reserved=\"\" clients[ "
           "{ name=\"x\" clan=\"clan\" country=276 score=-9999 is_player=1 reserved=\"\" } ]");
 }
@@ -192,9 +193,9 @@ TEST_CASE("malformed decimal numbers are marked texts") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.text);
-        auto body = packet_of("iex+");
+        auto body = begin_connless("iex+");
         body.string(row.text).decimal(1).string("");
-        CHECK(decoded(body.bytes()) ==
+        CHECK(decode_connless_text(body.bytes()) ==
               "token=" + std::string{row.shown} + " packet_no=1 reserved=\"\" clients[ ]");
     }
 }
@@ -204,35 +205,36 @@ TEST_CASE("only server infos contain the server's version") {
         const auto version = find_server_version(packet.bytes(), Dialect::six);
         return version ? std::optional{std::string{*version}} : std::nullopt;
     };
-    CHECK(version_of(packet_of("inf3").string("7").string("0.6.4, 18.0")) == "0.6.4, 18.0");
-    CHECK_FALSE(version_of(packet_of("inf3").string("7").text("cut")));
-    CHECK_FALSE(version_of(packet_of("inf3")));
-    CHECK_FALSE(version_of(packet_of("gie3").byte(7)));
-    CHECK_FALSE(version_of(packet_of("nope").string("7").string("0.6.4")));
+    CHECK(version_of(begin_connless("inf3").string("7").string("0.6.4, 18.0")) == "0.6.4, 18.0");
+    CHECK_FALSE(version_of(begin_connless("inf3").string("7").text("cut")));
+    CHECK_FALSE(version_of(begin_connless("inf3")));
+    CHECK_FALSE(version_of(begin_connless("gie3").byte(7)));
+    CHECK_FALSE(version_of(begin_connless("nope").string("7").string("0.6.4")));
     CHECK_FALSE(find_server_version({}, Dialect::six));
     for (const ConnlessSpec& spec : connless_table(Dialect::six)) {
         CAPTURE(spec.magic);
         const bool is_info = spec.fields.size() >= 2 && spec.fields[1].name == "version";
-        CHECK(version_of(packet_of(spec.magic).string("7").string("v")).has_value() == is_info);
+        CHECK(version_of(begin_connless(spec.magic).string("7").string("v")).has_value() ==
+              is_info);
     }
 }
 
 TEST_CASE("the packets of master servers are decoded") {
     const auto address = from_hex("00000000000000000000ffff7f000001");
-    auto list = packet_of("lis2");
+    auto list = begin_connless("lis2");
     list.raw(address).u16_be(8303);
-    CHECK(decoded(list.bytes()) ==
+    CHECK(decode_connless_text(list.bytes()) ==
           "servers[ { address=x00000000000000000000ffff7f000001 port=8303 } ]");
-    CHECK(decoded(list.text("half a record").bytes()) ==
+    CHECK(decode_connless_text(list.text("half a record").bytes()) ==
           "servers[ { address=x00000000000000000000ffff7f000001 port=8303 } ] +13");
-    CHECK(decoded(packet_of("lis2").bytes()) == "servers[ ]");
-    CHECK(decoded(packet_of("siz2").u16_be(65535).bytes()) == "count=65535");
-    CHECK(decoded(packet_of("siz2").byte(1).bytes()) == "length_out_of_range@0");
-    CHECK(decoded(packet_of("bea2").u16_be(0x1234).bytes()) == "alt_port=4660");
-    CHECK(decoded(packet_of("chal").text("token").bytes()) == " +5");
+    CHECK(decode_connless_text(begin_connless("lis2").bytes()) == "servers[ ]");
+    CHECK(decode_connless_text(begin_connless("siz2").u16_be(65535).bytes()) == "count=65535");
+    CHECK(decode_connless_text(begin_connless("siz2").byte(1).bytes()) == "length_out_of_range@0");
+    CHECK(decode_connless_text(begin_connless("bea2").u16_be(0x1234).bytes()) == "alt_port=4660");
+    CHECK(decode_connless_text(begin_connless("chal").text("token").bytes()) == " +5");
     for (const std::string_view magic : {"req2", "cou2", "fw\?\?", "fw!!", "fwok", "fwer"}) {
         CAPTURE(magic);
-        CHECK(decoded(packet_of(magic).bytes()).empty());
+        CHECK(decode_connless_text(begin_connless(magic).bytes()).empty());
     }
 }
 
@@ -263,7 +265,7 @@ TEST_CASE("random connless packets are decoded within limits") {
     DecodedFields fields;
     for (int round = 0; round < 300; ++round) {
         for (const auto& spec : connless_table(Dialect::six)) {
-            auto body = packet_of(spec.magic);
+            auto body = begin_connless(spec.magic);
             const auto size = random() % 300;
             for (std::size_t i = 0; i < size; ++i) {
                 body.byte(static_cast<std::uint8_t>(random() % 3 == 0 ? 0 : random()));
@@ -289,7 +291,7 @@ using Bytes = std::vector<std::byte>;
 constexpr auto kPlainHeader = "\xff\xff\xff\xff\xff\xff"sv;
 constexpr auto kMark = "\xff\xff\xff\xff"sv;
 
-Bytes datagram(std::string_view header, std::string_view behind_mark) {
+Bytes connless_datagram(std::string_view header, std::string_view behind_mark) {
     Bytes bytes;
     for (const std::string_view text : {header, kMark, behind_mark}) {
         for (const char each : text) {
@@ -300,11 +302,11 @@ Bytes datagram(std::string_view header, std::string_view behind_mark) {
 }
 
 TEST_CASE("a request for server info is read with its token") {
-    const auto plain = read_info_request(datagram(kPlainHeader, "gie3\xfe"sv));
+    const auto plain = read_info_request(connless_datagram(kPlainHeader, "gie3\xfe"sv));
     REQUIRE(plain);
     CHECK(plain->kind == InfoRequestKind::plain);
     CHECK(plain->token == 0xfe);
-    const auto extended = read_info_request(datagram("xe\x12\x34\0\0"sv, "gie3\x56"sv));
+    const auto extended = read_info_request(connless_datagram("xe\x12\x34\0\0"sv, "gie3\x56"sv));
     REQUIRE(extended);
     CHECK(extended->kind == InfoRequestKind::extended);
     CHECK(extended->token == 0x123456);
@@ -318,12 +320,12 @@ TEST_CASE("ambiguous requests for server info are not decoded") {
 
     const Row rows[]{
         {"nothing", {}},
-        {"no token", datagram(kPlainHeader, "gie3"sv)},
-        {"more behind the token", datagram(kPlainHeader, "gie312"sv)},
-        {"another request", datagram(kPlainHeader, "fstd1"sv)},
-        {"another mark", datagram(kPlainHeader.substr(1), "\0gie31"sv)},
-        {"a header of neither kind", datagram("\x20\0\0\0\0\0"sv, "gie31"sv)},
-        {"an extension that is not known", datagram("xe\x12\x34\0\1"sv, "gie31"sv)},
+        {"no token", connless_datagram(kPlainHeader, "gie3"sv)},
+        {"more behind the token", connless_datagram(kPlainHeader, "gie312"sv)},
+        {"another request", connless_datagram(kPlainHeader, "fstd1"sv)},
+        {"another mark", connless_datagram(kPlainHeader.substr(1), "\0gie31"sv)},
+        {"a header of neither kind", connless_datagram("\x20\0\0\0\0\0"sv, "gie31"sv)},
+        {"an extension that is not known", connless_datagram("xe\x12\x34\0\1"sv, "gie31"sv)},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -357,16 +359,17 @@ TEST_CASE("the token shows to which request a part belongs") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK(classify_info_part(datagram(kPlainHeader, row.answer), row.request) == row.part);
+        CHECK(classify_info_part(connless_datagram(kPlainHeader, row.answer), row.request) ==
+              row.part);
     }
-    CHECK_FALSE(
-        classify_info_part(datagram(kPlainHeader, "inf386" + std::string(1400, 'a')), plain));
+    CHECK_FALSE(classify_info_part(
+        connless_datagram(kPlainHeader, "inf386" + std::string(1400, 'a')), plain));
     CHECK_FALSE(classify_info_part({}, plain));
 }
 
 TEST_CASE("a part is rewritten for another token") {
-    const auto answer = datagram(kPlainHeader, "iext1193046\0name\0map\0"sv);
-    const auto plain = datagram(kPlainHeader, "inf386\0name\0"sv);
+    const auto answer = connless_datagram(kPlainHeader, "iext1193046\0name\0map\0"sv);
+    const auto plain = connless_datagram(kPlainHeader, "inf386\0name\0"sv);
 
     struct Row {
         std::string_view name;
@@ -376,10 +379,12 @@ TEST_CASE("a part is rewritten for another token") {
     };
 
     const Row rows[]{
-        {"shorter", answer, 7, datagram(kPlainHeader, "iext7\0name\0map\0"sv)},
-        {"longer", answer, 0xffffff, datagram(kPlainHeader, "iext16777215\0name\0map\0"sv)},
+        {"shorter", answer, 7, connless_datagram(kPlainHeader, "iext7\0name\0map\0"sv)},
+        {"longer", answer, 0xffffff,
+         connless_datagram(kPlainHeader, "iext16777215\0name\0map\0"sv)},
         {"the same", answer, 0x123456, answer},
-        {"plain, from the low byte", plain, 0x1234ff, datagram(kPlainHeader, "inf3255\0name\0"sv)},
+        {"plain, from the low byte", plain, 0x1234ff,
+         connless_datagram(kPlainHeader, "inf3255\0name\0"sv)},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -399,7 +404,7 @@ TEST_CASE("a part is rewritten for another token") {
 }
 
 TEST_CASE("an answer longer than the buffer is not written") {
-    Bytes longest = datagram(kPlainHeader, "inf37\0"sv);
+    Bytes longest = connless_datagram(kPlainHeader, "inf37\0"sv);
     longest.resize(1400, std::byte{'a'});
     Bytes out(2000);
     CHECK(write_info_part(longest, {.token = 8}, out) == 1400);

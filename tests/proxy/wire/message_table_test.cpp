@@ -22,7 +22,7 @@ using tw::test::MessageBuilder;
 
 namespace json = boost::json;
 
-const json::object& reference(Dialect dialect = Dialect::six) {
+const json::object& reference_spec(Dialect dialect = Dialect::six) {
     return spec_file(dialect == Dialect::six ? "gamenet-0.6-ddnet.json" : "gamenet-0.7.json");
 }
 
@@ -34,7 +34,7 @@ std::string uuid_text(const snapshot::Uuid& uuid) {
     return hex;
 }
 
-/// Returns type_of() for a field of the reference.
+/// Returns type_name_of() for a field of the reference.
 std::string expected_type(const json::object& field) {
     static const std::map<std::string, std::string> kinds{{"int", "int"},
                                                           {"int_range", "int"},
@@ -66,7 +66,7 @@ std::string expected_type(const json::object& field) {
                                         : '[' + json::serialize(*count) + ']');
 }
 
-std::string type_of(const MessageField& field) {
+std::string type_name_of(const MessageField& field) {
     switch (field.type) {
     case FieldType::integer:
         return "int";
@@ -89,9 +89,9 @@ std::string type_of(const MessageField& field) {
     case FieldType::objects:
         return "objects";
     case FieldType::array:
-        return type_of({.type = field.element}) + (field.count == MessageField::kUntilEnd ? "[end]"
-                                                   : field.count == 0
-                                                       ? "[counted]"
+        return type_name_of({.type = field.element}) +
+               (field.count == MessageField::kUntilEnd ? "[end]"
+                : field.count == 0                     ? "[counted]"
                                                        : '[' + std::to_string(field.count) + ']');
     default:
         return "?";
@@ -119,7 +119,7 @@ std::uint8_t expected_cleaning(const MessageSpec& spec, const json::object& fiel
 void check_field(const MessageSpec& spec, const MessageField& field, const json::object& wanted) {
     CAPTURE(field.name);
     CHECK(field.name == text_at(wanted, "name"));
-    CHECK(type_of(field) == expected_type(wanted));
+    CHECK(type_name_of(field) == expected_type(wanted));
     CHECK(field.min == integer_at(wanted, "min", INT32_MIN));
     CHECK(field.max == integer_at(wanted, "max", INT32_MAX));
     if (wanted.contains("flags")) {
@@ -152,7 +152,7 @@ std::vector<const MessageSpec*> messages_of(Dialect dialect) {
 
 /// Returns the number of fields that twscope adds after those of the reference: ints that later
 /// versions may add to the tunings, and in 0.7 the fields of DDNet.
-std::size_t surplus_of(const MessageSpec& spec) {
+std::size_t surplus_field_count(const MessageSpec& spec) {
     if (spec.dialect == Dialect::six) {
         return spec.id == MessageId::sv_tune_params ? 1 : 0;
     }
@@ -182,15 +182,15 @@ void check_message(const MessageSpec& spec, bool system, const json::object& wan
     }
     const auto* const listed = wanted.if_contains("fields");
     const json::array fields = listed == nullptr ? json::array{} : listed->as_array();
-    REQUIRE(spec.fields.size() == fields.size() + surplus_of(spec));
+    REQUIRE(spec.fields.size() == fields.size() + surplus_field_count(spec));
     for (std::size_t i = 0; i < fields.size(); ++i) {
         check_field(spec, spec.fields[i], fields[i].as_object());
     }
-    CHECK((surplus_of(spec) == 0 || spec.fields.back().optional));
+    CHECK((surplus_field_count(spec) == 0 || spec.fields.back().optional));
 }
 
 /// Returns whether the field is the number of elements of the array after it.
-bool counts_next(const MessageField& field, const MessageSpec& spec) {
+bool counts_next_array(const MessageField& field, const MessageSpec& spec) {
     const auto* const next = &field + 1;
     return next < spec.fields.data() + spec.fields.size() && next->type == FieldType::array &&
            next->count == 0;
@@ -202,14 +202,15 @@ void append_sample(MessageBuilder& out, const MessageSpec& spec, const MessageFi
     const bool has_length =
         &field + 1 != spec.fields.data() + spec.fields.size() &&
         ((&field + 1)->type == FieldType::raw || (&field + 1)->type == FieldType::object ||
-         (&field + 1)->type == FieldType::objects || counts_next(field, spec));
+         (&field + 1)->type == FieldType::objects || counts_next_array(field, spec));
     switch (field.type) {
     case FieldType::integer:
     case FieldType::boolean:
     case FieldType::tick:
         if (has_length) {
-            out.number((&field + 1)->type == FieldType::objects || counts_next(field, spec) ? 2
-                                                                                            : 40);
+            out.number((&field + 1)->type == FieldType::objects || counts_next_array(field, spec)
+                           ? 2
+                           : 40);
         } else {
             out.number(static_cast<std::int32_t>(high ? field.max : field.min));
         }
@@ -262,8 +263,8 @@ TEST_CASE("the message table is the reference's, message by message and field by
     };
 
     for (const Row& row : {Row{Dialect::six, 46, 55}, Row{Dialect::seven, 30, 39}}) {
-        const auto& system = reference(row.dialect).at("system_messages").as_array();
-        const auto& game = reference(row.dialect).at("game_messages").as_array();
+        const auto& system = reference_spec(row.dialect).at("system_messages").as_array();
+        const auto& game = reference_spec(row.dialect).at("game_messages").as_array();
         REQUIRE(system.size() == row.system);
         REQUIRE(game.size() == row.game);
         const auto own = messages_of(row.dialect);
@@ -322,11 +323,13 @@ TEST_CASE("names behind ints are the reference's enums and flags") {
         const std::string& name = entry.first;
         const auto* const table = entry.second;
         CAPTURE(name);
-        auto wanted = table->flags            ? reference().at("flags").at(name).as_object()
-                      : name == "kill_weapon" ? reference().at("enums").at("weapon").as_object()
-                                              : reference().at("enums").at(name).as_object();
+        auto wanted = table->flags ? reference_spec().at("flags").at(name).as_object()
+                      : name == "kill_weapon"
+                          ? reference_spec().at("enums").at("weapon").as_object()
+                          : reference_spec().at("enums").at(name).as_object();
         if (name == "kill_weapon") {
-            for (const auto& special : reference().at("enums").at("weapon_special").as_object()) {
+            for (const auto& special :
+                 reference_spec().at("enums").at("weapon_special").as_object()) {
                 wanted.insert(special);
             }
         }

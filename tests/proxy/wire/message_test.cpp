@@ -31,8 +31,8 @@ const MessageSpec& message_named(std::string_view name, Dialect dialect = Dialec
     return *found;
 }
 
-std::string decoded(std::string_view name, const MessageBuilder& body,
-                    Dialect dialect = Dialect::six) {
+std::string decode_fields_text(std::string_view name, const MessageBuilder& body,
+                               Dialect dialect = Dialect::six) {
     DecodedFields fields;
     // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): nothing lies behind a copy
     const Bytes exact{body.bytes()};
@@ -41,7 +41,7 @@ std::string decoded(std::string_view name, const MessageBuilder& body,
     return to_text(fields);
 }
 
-MessageBuilder numbers(std::initializer_list<std::int32_t> values) {
+MessageBuilder body_of_numbers(std::initializer_list<std::int32_t> values) {
     MessageBuilder out;
     for (const auto value : values) {
         out.number(value);
@@ -49,7 +49,7 @@ MessageBuilder numbers(std::initializer_list<std::int32_t> values) {
     return out;
 }
 
-json::value value_of(const FieldValue& value) {
+json::value json_value_of(const FieldValue& value) {
     switch (value.kind) {
     case FieldValue::Kind::integer:
     case FieldValue::Kind::boolean:
@@ -62,7 +62,7 @@ json::value value_of(const FieldValue& value) {
 }
 
 /// Returns the fields in the form of the vectors: arrays as lists, objects as lists of their ints.
-json::object fields_of(const DecodedFields& fields) {
+json::object json_fields_of(const DecodedFields& fields) {
     json::object out;
     json::array* list = nullptr;
     for (const FieldValue& value : fields.values) {
@@ -73,15 +73,15 @@ json::object fields_of(const DecodedFields& fields) {
         } else if (value.kind == FieldValue::Kind::end) {
             list = nullptr;
         } else if (list != nullptr) {
-            list->push_back(value_of(value));
+            list->push_back(json_value_of(value));
         } else {
-            out[value.name] = value_of(value);
+            out[value.name] = json_value_of(value);
         }
     }
     return out;
 }
 
-bool has_no_flaw(const DecodedFields& fields) {
+bool is_decoded_cleanly(const DecodedFields& fields) {
     return !fields.error && fields.trailing.empty() &&
            std::ranges::none_of(fields.values, &FieldValue::out_of_range);
 }
@@ -112,9 +112,9 @@ TEST_CASE("messages decode as the reference encoded them") {
             CAPTURE(to_text(fields));
             CHECK((is_certainly_valid(*head->spec, head->body) || dialect == Dialect::seven ||
                    !has_plain_fields(*head->spec)));
-            CHECK(has_no_flaw(fields));
+            CHECK(is_decoded_cleanly(fields));
             CHECK(is_balanced(fields));
-            json::object got = fields_of(fields);
+            json::object got = json_fields_of(fields);
             const json::object& wanted = row.at("fields").as_object();
             if (dialect == Dialect::six && name == "sv_tune_params") {
                 CHECK(got.size() == 33);
@@ -166,7 +166,7 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
                 }
                 decode_fields(*head->spec, head->body, fields);
                 CHECK(is_balanced(fields));
-                CHECK((has_no_flaw(fields) || !is_certainly_valid(*head->spec, head->body)));
+                CHECK((is_decoded_cleanly(fields) || !is_certainly_valid(*head->spec, head->body)));
                 CHECK(fields.values.size() <= whole.values.size());
                 CHECK(fields.trailing.empty());
                 if (fields.error) {
@@ -232,7 +232,7 @@ TEST_CASE("message headers are decoded") {
 }
 
 TEST_CASE("unusual values are kept, and invalid ones are errors with an offset") {
-    const auto input = numbers({1000, 1010, 40, -1, 200, -50, 0, 1, 0, 1, 2, 0, 0});
+    const auto input = body_of_numbers({1000, 1010, 40, -1, 200, -50, 0, 1, 0, 1, 2, 0, 0});
 
     struct Row {
         std::string_view name, message;
@@ -246,27 +246,28 @@ TEST_CASE("unusual values are kept, and invalid ones are errors with an offset")
         {"no string at the end", "sv_motd", {}, "string_unterminated@0"},
         {"string without NUL", "sv_motd", MessageBuilder{}.text("abc"), "string_unterminated@0"},
         {"empty string", "sv_motd", MessageBuilder{}.string(""), "message=\"\""},
-        {"bytes behind the last field", "cl_set_team", numbers({-1, 1, 2}), "team=-1 +2"},
-        {"surplus of a message without fields", "ping", numbers({1}), " +1"},
+        {"bytes behind the last field", "cl_set_team", body_of_numbers({-1, 1, 2}), "team=-1 +2"},
+        {"surplus of a message without fields", "ping", body_of_numbers({1}), " +1"},
         {"optional string left out", "info", MessageBuilder{}.string("0.6"), "version=\"0.6\""},
         {"optional string without NUL", "info", MessageBuilder{}.string("0.6").text("x"),
          "version=\"0.6\" string_unterminated@4"},
-        {"optional int left out", "rcon_auth_status", numbers({1}), "authed=1"},
-        {"default of a missing int", "sv_race_finish", numbers({1, 2, 3, 1}),
+        {"optional int left out", "rcon_auth_status", body_of_numbers({1}), "authed=1"},
+        {"default of a missing int", "sv_race_finish", body_of_numbers({1, 2, 3, 1}),
          "client_id=1 time=2 diff=3 record_personal=yes record_server=no"},
         {"a boolean of 7", "cl_say", MessageBuilder{}.number(7).string("x"),
          "team=7! message=\"x\""},
-        {"raw longer than the message", "map_data", numbers({0, 1, 2, 3, 4}),
+        {"raw longer than the message", "map_data", body_of_numbers({0, 1, 2, 3, 4}),
          "last=0 crc=1 chunk=2 size=3 length_out_of_range@4"},
-        {"raw of negative length", "snap_single", numbers({1, 1, 0, -1}),
+        {"raw of negative length", "snap_single", body_of_numbers({1, 1, 0, -1}),
          "tick=1 delta_tick=1 crc=0 part_size=-1 length_out_of_range@4"},
-        {"raw of the largest length", "snap_single", numbers({1, 1, 0, INT32_MAX}),
+        {"raw of the largest length", "snap_single", body_of_numbers({1, 1, 0, INT32_MAX}),
          "tick=1 delta_tick=1 crc=0 part_size=2147483647 length_out_of_range@8"},
-        {"empty raw", "snap_single", numbers({1, 1, 0, 0}),
+        {"empty raw", "snap_single", body_of_numbers({1, 1, 0, 0}),
          "tick=1 delta_tick=1 crc=0 part_size=0 data=x"},
         {"UUID cut", "what_is", MessageBuilder{}.text("0123456789abcde"), "length_out_of_range@0"},
         {"no teams", "sv_teams_state", {}, "teams[ ]"},
-        {"a team that cannot be", "sv_teams_state", numbers({0, 128, 129}), "teams[ 0 128 129! ]"},
+        {"a team that cannot be", "sv_teams_state", body_of_numbers({0, 128, 129}),
+         "teams[ 0 128 129! ]"},
         {"teams cut", "sv_teams_state", MessageBuilder{}.number(1).byte(0x80),
          "teams[ 1 ] truncated@1"},
         {"maps", "maplist_add", MessageBuilder{}.string("dm1").string(""),
@@ -274,22 +275,22 @@ TEST_CASE("unusual values are kept, and invalid ones are errors with an offset")
         {"map without NUL", "maplist_add", MessageBuilder{}.string("dm1").text("dm"),
          "names[ \"dm1\"* ] string_unterminated@4"},
         {"no tunings", "sv_tune_params", {}, ""},
-        {"two tunings", "sv_tune_params", numbers({1, 2}),
+        {"two tunings", "sv_tune_params", body_of_numbers({1, 2}),
          "ground_control_speed=1 ground_control_accel=2"},
-        {"no projectiles", "sv_extra_projectile", numbers({0}), "num=0 projectiles[ ]"},
-        {"fewer than no projectiles", "sv_extra_projectile", numbers({-1}),
+        {"no projectiles", "sv_extra_projectile", body_of_numbers({0}), "num=0 projectiles[ ]"},
+        {"fewer than no projectiles", "sv_extra_projectile", body_of_numbers({-1}),
          "num=-1 length_out_of_range@1"},
-        {"more projectiles than data", "sv_extra_projectile", numbers({1, 1, 2, 3, 4, 5}),
+        {"more projectiles than data", "sv_extra_projectile", body_of_numbers({1, 1, 2, 3, 4, 5}),
          "num=1 length_out_of_range@1"},
-        {"2^31 projectiles", "sv_extra_projectile", numbers({INT32_MAX, 1, 2, 3, 4, 5}),
+        {"2^31 projectiles", "sv_extra_projectile", body_of_numbers({INT32_MAX, 1, 2, 3, 4, 5}),
          "num=2147483647 length_out_of_range@5"},
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        CHECK(decoded(row.message, row.body) == row.text);
+        CHECK(decode_fields_text(row.message, row.body) == row.text);
     }
     const Row of_seven[] = {
-        {"fewer options than none", "sv_vote_option_list_add", numbers({-1}),
+        {"fewer options than none", "sv_vote_option_list_add", body_of_numbers({-1}),
          "num_options=-1 length_out_of_range@1"},
         {"more options than data", "sv_vote_option_list_add",
          MessageBuilder{}.number(INT32_MAX).string("a"),
@@ -298,43 +299,48 @@ TEST_CASE("unusual values are kept, and invalid ones are errors with an offset")
          "num_options=2 descriptions[ \"a\" ] string_unterminated@3"},
         {"parts of a skin cut", "cl_skin_change", MessageBuilder{}.string("aaaa").string("bbbb"),
          "skin_part_names[ \"aaaa\" \"bbbb\" ] string_unterminated@10"},
-        {"input of negative length", "input", numbers({1, 2, -4}),
+        {"input of negative length", "input", body_of_numbers({1, 2, -4}),
          "ack_tick=1 intended_tick=2 size=-4 length_out_of_range@3"},
     };
     for (const auto& row : of_seven) {
         CAPTURE(row.name);
-        CHECK(decoded(row.message, row.body, Dialect::seven) == row.text);
+        CHECK(decode_fields_text(row.message, row.body, Dialect::seven) == row.text);
     }
 }
 
 TEST_CASE("inputs are shown as player_input, however many ints there are") {
     const std::string head = "ack_tick=1 intended_tick=2 size=";
-    CHECK(decoded("input", numbers({1, 2, 40, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10})) ==
-          head + "40 data{ direction=-1 target_x=2 target_y=3 jump=0 fire=5 hook=0 player_flags=7 "
-                 "wanted_weapon=8 next_weapon=9 prev_weapon=10 }");
-    CHECK(decoded("input", numbers({1, 2, 48, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10, 11, 12})) ==
+    CHECK(
+        decode_fields_text("input", body_of_numbers({1, 2, 40, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10})) ==
+        head + "40 data{ direction=-1 target_x=2 target_y=3 jump=0 fire=5 hook=0 player_flags=7 "
+               "wanted_weapon=8 next_weapon=9 prev_weapon=10 }");
+    CHECK(decode_fields_text("input",
+                             body_of_numbers({1, 2, 48, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10, 11, 12})) ==
           head + "48 data{ direction=-1 target_x=2 target_y=3 jump=0 fire=5 hook=0 player_flags=7 "
                  "wanted_weapon=8 next_weapon=9 prev_weapon=10 more[ 11 12 ] }");
-    CHECK(decoded("input", numbers({1, 2, 8, -1, 2})) ==
+    CHECK(decode_fields_text("input", body_of_numbers({1, 2, 8, -1, 2})) ==
           head + "8 data{ direction=-1 target_x=2 }");
-    CHECK(decoded("input", numbers({1, 2, 7, -1, 2})) == head + "7 data{ direction=-1 } +1");
-    CHECK(decoded("input", numbers({1, 2, 0})) == head + "0 data{ }");
-    CHECK(decoded("input", numbers({1, 2, -4})) == head + "-4 length_out_of_range@3");
-    CHECK(decoded("input", numbers({1, 2, 40, -1})) ==
+    CHECK(decode_fields_text("input", body_of_numbers({1, 2, 7, -1, 2})) ==
+          head + "7 data{ direction=-1 } +1");
+    CHECK(decode_fields_text("input", body_of_numbers({1, 2, 0})) == head + "0 data{ }");
+    CHECK(decode_fields_text("input", body_of_numbers({1, 2, -4})) ==
+          head + "-4 length_out_of_range@3");
+    CHECK(decode_fields_text("input", body_of_numbers({1, 2, 40, -1})) ==
           head + "40 data{ direction=-1 } truncated@4");
-    CHECK(decoded("input", numbers({1, 2, INT32_MAX, -1})) ==
+    CHECK(decode_fields_text("input", body_of_numbers({1, 2, INT32_MAX, -1})) ==
           head + "2147483647 data{ direction=-1 } truncated@8");
 }
 
 TEST_CASE("projectiles are shown as objects, tunings beyond the known ones as more") {
-    CHECK(decoded("sv_extra_projectile", numbers({2, 1, 2, 3, 4, 1, 6, 7, 8, 9, 10, 2, 12})) ==
+    CHECK(decode_fields_text("sv_extra_projectile",
+                             body_of_numbers({2, 1, 2, 3, 4, 1, 6, 7, 8, 9, 10, 2, 12})) ==
           "num=2 projectiles[ { x=1 y=2 vel_x=3 vel_y=4 type=1 start_tick=6 } { x=7 y=8 vel_x=9 "
           "vel_y=10 type=2 start_tick=12 } ]");
     MessageBuilder body;
     for (std::int32_t i = 0; i < 49; ++i) {
         body.number(i);
     }
-    const auto text = decoded("sv_tune_params", body);
+    const auto text = decode_fields_text("sv_tune_params", body);
     const std::string end = "ground_elasticity_x=45 ground_elasticity_y=46 more[ 47 48 ]";
     CHECK(text.substr(text.size() - end.size()) == end);
 }
@@ -372,7 +378,7 @@ TEST_CASE("DDNet's tunings of 0.7 are named, with the laser's damage where it wa
 
 TEST_CASE("values know where they stood and what their ints are called") {
     DecodedFields fields;
-    const auto body = numbers({300, 2, -1, 0});
+    const auto body = body_of_numbers({300, 2, -1, 0});
     decode_fields(message_named("sv_kill_msg"), body.bytes(), fields);
     REQUIRE(fields.values.size() == 4);
     CHECK(fields.values[0].out_of_range);
@@ -385,7 +391,7 @@ TEST_CASE("values know where they stood and what their ints are called") {
 
 TEST_CASE("names of values belong to one message") {
     DecodedFields fields;
-    const auto chat = numbers({0, -1});
+    const auto chat = body_of_numbers({0, -1});
     decode_fields(message_named("sv_chat"), chat.bytes(), fields);
     REQUIRE(fields.values.size() == 2);
     REQUIRE(fields.values[0].names != nullptr);
@@ -393,7 +399,7 @@ TEST_CASE("names of values belong to one message") {
     CHECK(fields.values[0].names->find(1) == "team");
     CHECK(fields.values[0].names->find(2) == "whisper_sent");
     CHECK(fields.values[0].names->find(3) == "whisper_received");
-    const auto rcon = numbers({1});
+    const auto rcon = body_of_numbers({1});
     decode_fields(message_named("rcon_type"), rcon.bytes(), fields);
     REQUIRE(fields.values.size() == 1);
     REQUIRE(fields.values[0].names != nullptr);
@@ -460,7 +466,7 @@ TEST_CASE("secrets are marked by the table") {
         {"cl_say", MessageBuilder{}.number(0).string("/pause"), "team=no message=\"/pause\""},
     };
     for (const auto& row : rows) {
-        CHECK(decoded(row.message, row.body) == row.text);
+        CHECK(decode_fields_text(row.message, row.body) == row.text);
     }
     const auto chat = [](int mode, std::string_view text) {
         return MessageBuilder{}.number(mode).number(-1).number(-1).string(text);
@@ -492,7 +498,7 @@ TEST_CASE("secrets are marked by the table") {
          "name=\"Timeout\" arguments=\"code\"*"},
     };
     for (const auto& row : of_seven) {
-        CHECK(decoded(row.message, row.body, Dialect::seven) == row.text);
+        CHECK(decode_fields_text(row.message, row.body, Dialect::seven) == row.text);
     }
 }
 
@@ -537,14 +543,14 @@ TEST_CASE("random bytes are decoded within limits") {
             if (!fields.error && !fields.trailing.empty()) {
                 CHECK(fields.trailing.data() + fields.trailing.size() == body.data() + body.size());
             }
-            CHECK((has_no_flaw(fields) || !is_certainly_valid(spec, body)));
+            CHECK((is_decoded_cleanly(fields) || !is_certainly_valid(spec, body)));
         }
     }
 }
 
 TEST_CASE("decoding again needs no more memory") {
     DecodedFields fields;
-    const auto body = numbers({1, 2, 40, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10});
+    const auto body = body_of_numbers({1, 2, 40, -1, 2, 3, 0, 5, 0, 7, 8, 9, 10});
     const auto& spec = message_named("input");
     decode_fields(spec, body.bytes(), fields);
     const auto* const where = fields.values.data();
@@ -571,13 +577,13 @@ constexpr std::array kTileFields{
     MessageField{
         .name = "why", .type = FieldType::string, .optional = true, .secrecy = Secrecy::secret}};
 
-MessageSpec tile() {
+MessageSpec make_tile_message() {
     MessageSpec message{.direction = MessageDirection::s2c, .name = "tile", .fields = kTileFields};
     message.uuid[0] = 0xab;
     return message;
 }
 
-MessageBuilder builder(const MessageSpec& message) {
+MessageBuilder begin_message(const MessageSpec& message) {
     return MessageBuilder{
         MessageSpec{.number = message.number, .system = message.system, .uuid = message.uuid}};
 }
@@ -586,8 +592,9 @@ MessageBuilder builder(const MessageSpec& message) {
 
 TEST_CASE("a mod's message is decoded as it was described") {
     MessageSet set;
-    REQUIRE(set.add(tile()));
-    const auto bytes = builder(tile()).number(7).number(1).number(1).string("so").bytes();
+    REQUIRE(set.add(make_tile_message()));
+    const auto bytes =
+        begin_message(make_tile_message()).number(7).number(1).number(1).string("so").bytes();
     const auto unknown = decode_message_header(bytes, snapshot::Dialect::six);
     REQUIRE(unknown.has_value());
     CHECK(unknown->spec == nullptr);
@@ -607,7 +614,7 @@ TEST_CASE("a mod's message is decoded as it was described") {
         CHECK(is_processed_by_receivers(*head->spec, false, Direction::s2c, false));
         CHECK_FALSE(is_processed_by_receivers(*head->spec, false, Direction::c2s, false));
     }
-    const auto odd = builder(tile()).number(7).number(2).number(1).bytes();
+    const auto odd = begin_message(make_tile_message()).number(7).number(2).number(1).bytes();
     CHECK_FALSE(is_certainly_valid(set.custom()[0],
                                    decode_message_header(odd, snapshot::Dialect::six, set)->body));
 }
@@ -635,7 +642,7 @@ TEST_CASE("a mod may reuse a message number unless twscope interprets that messa
         message.dialect = row.dialect;
         CHECK(set.add(message) == row.taken);
         CHECK_FALSE(set.add(message)); // the same message cannot be added twice
-        const auto head = decode_message_header(builder(message).bytes(), row.dialect, set);
+        const auto head = decode_message_header(begin_message(message).bytes(), row.dialect, set);
         REQUIRE(head.has_value());
         CHECK((head->spec != nullptr && head->spec->name == "own") == row.taken);
     }

@@ -22,12 +22,13 @@ namespace {
 constexpr Token kPacketToken{0xA1, 0xB2, 0xC3, 0xD4};
 
 template <typename... T>
-Bytes bytes(T... values) {
+Bytes make_bytes(T... values) {
     return {static_cast<std::byte>(values)...};
 }
 
 /// Decodes a datagram, which must be valid. `datagram` and `scratch` must outlive the result.
-Packet decode(const Bytes& datagram, PacketScratch& scratch, Protocol known = Protocol::six) {
+Packet decode_valid_packet(const Bytes& datagram, PacketScratch& scratch,
+                           Protocol known = Protocol::six) {
     const auto packet = decode_packet(datagram, known, scratch);
     REQUIRE(packet);
     return *packet;
@@ -82,7 +83,7 @@ void check_packet(const boost::json::object& row, Dialect dialect, Protocol know
     const Bytes datagram = test::hex_at(row, "bytes");
     CAPTURE(test::to_hex(datagram).substr(0, 40));
     PacketScratch scratch;
-    const Packet packet = decode(datagram, scratch, known);
+    const Packet packet = decode_valid_packet(datagram, scratch, known);
     CHECK(packet.dialect == dialect);
     CHECK(token_hex(packet.header_token) ==
           (dialect == Dialect::seven ? test::text_at(row, "token", "none") : "none"));
@@ -224,7 +225,7 @@ TEST_CASE("0.6 and 0.7 packets are distinguished by the session's protocol") {
 
 TEST_CASE("the header's token bit can be ignored") {
     PacketScratch scratch;
-    const Bytes datagram = bytes(0x08, 7, 1, 0x00, 0x01, 0x2d, 0xa1, 0xb2, 0xc3, 0xd4);
+    const Bytes datagram = make_bytes(0x08, 7, 1, 0x00, 0x01, 0x2d, 0xa1, 0xb2, 0xc3, 0xd4);
     const auto with_token = decode_packet(datagram, Protocol::six, scratch);
     REQUIRE(with_token);
     CHECK(with_token->header_token);
@@ -235,13 +236,13 @@ TEST_CASE("the header's token bit can be ignored") {
     CHECK(without->payload.size() == 7);
     CHECK(without->num_chunks == 1);
     CHECK(has_ambiguous_bits(datagram));
-    CHECK_FALSE(has_ambiguous_bits(bytes(0x10, 0, 0)));
-    CHECK_FALSE(has_ambiguous_bits(bytes(0xff, 0xff)));
+    CHECK_FALSE(has_ambiguous_bits(make_bytes(0x10, 0, 0)));
+    CHECK_FALSE(has_ambiguous_bits(make_bytes(0xff, 0xff)));
 }
 
 TEST_CASE("a control packet under 0.7's header is read by its seven bytes") {
     // In 0.7, resend and compression have other bits. The acknowledgement is stored as in 0.6.
-    const Bytes datagram = bytes(0x04 | 0x08 | 0x10 | 2, 7, 1, 9, 9, 9, 9, 0x04, 0x55);
+    const Bytes datagram = make_bytes(0x04 | 0x08 | 0x10 | 2, 7, 1, 9, 9, 9, 9, 0x04, 0x55);
     const auto packet = decode_control_with_seven_header(datagram);
     REQUIRE(packet);
     CHECK(packet->kind == PacketKind::control);
@@ -251,9 +252,9 @@ TEST_CASE("a control packet under 0.7's header is read by its seven bytes") {
     CHECK(packet->ack == 0x207);
     CHECK(packet->num_chunks == 1);
     CHECK(packet->payload.size() == 2);
-    const Bytes none[] = {bytes(0x04, 0, 0, 9, 9, 9, 9), // no byte with the kind
-                          bytes(0x00, 0, 0, 9, 9, 9, 9, 4),
-                          bytes(0x24, 0, 0, 9, 9, 9, 9, 4),
+    const Bytes none[] = {make_bytes(0x04, 0, 0, 9, 9, 9, 9), // no byte with the kind
+                          make_bytes(0x00, 0, 0, 9, 9, 9, 9, 4),
+                          make_bytes(0x24, 0, 0, 9, 9, 9, 9, 4),
                           Bytes(1401, std::byte{4}),
                           {}};
     for (const Bytes& each : none) {
@@ -266,17 +267,17 @@ TEST_CASE("an extended connless header gives its four bytes") {
     const Bytes payload = test::from_hex("ffffffff6769653305");
     PacketScratch scratch;
     const Bytes plain = encode_connless(payload);
-    CHECK(decode(plain, scratch).connless_extra.empty());
-    CHECK(decode(plain, scratch).payload.size() == payload.size());
+    CHECK(decode_valid_packet(plain, scratch).connless_extra.empty());
+    CHECK(decode_valid_packet(plain, scratch).payload.size() == payload.size());
     const Bytes extended = encode_connless(payload, kPacketToken);
-    CHECK(test::to_hex(decode(extended, scratch).connless_extra) == "a1b2c3d4");
-    CHECK(decode(extended, scratch).payload.size() == payload.size());
+    CHECK(test::to_hex(decode_valid_packet(extended, scratch).connless_extra) == "a1b2c3d4");
+    CHECK(decode_valid_packet(extended, scratch).payload.size() == payload.size());
 }
 
 TEST_CASE("datagrams up to 1400 bytes are read, larger ones are refused") {
     PacketScratch scratch;
     Bytes datagram(kMaxDatagramSize);
-    CHECK(decode(datagram, scratch).payload.size() == kMaxPayloadSize);
+    CHECK(decode_valid_packet(datagram, scratch).payload.size() == kMaxPayloadSize);
     datagram.push_back(std::byte{0});
     const auto packet = decode_packet(datagram, Protocol::six, scratch);
     REQUIRE_FALSE(packet);
@@ -287,7 +288,7 @@ TEST_CASE("a compressed payload may hold 1397 bytes and not one more") {
     PacketScratch scratch;
     Bytes zeros(kMaxPayloadSize);
     const PacketSpec fits{.chunks = zeros, .compression = Compression::always};
-    CHECK(decode(encode_packet(fits), scratch).payload.size() == kMaxPayloadSize);
+    CHECK(decode_valid_packet(encode_packet(fits), scratch).payload.size() == kMaxPayloadSize);
     zeros.push_back(std::byte{0});
     const PacketSpec over{.chunks = zeros, .compression = Compression::always};
     const auto packet = decode_packet(encode_packet(over), Protocol::six, scratch);
@@ -304,7 +305,7 @@ TEST_CASE("a control packet that is compressed is read all the same") {
     const Bytes compressed = huffman_compress(body, HuffmanEnding::with_zero_byte);
     datagram.insert(datagram.end(), compressed.begin(), compressed.end());
     PacketScratch scratch;
-    const Packet packet = decode(datagram, scratch);
+    const Packet packet = decode_valid_packet(datagram, scratch);
     CHECK(packet.compressed);
     CHECK(decode_control(packet, std::nullopt).reason == "stop");
 }
@@ -344,7 +345,7 @@ TEST_CASE("the reason and the token of a CLOSE are distinguished") {
         const Bytes data = test::from_hex(row.data);
         datagram.insert(datagram.end(), data.begin(), data.end());
         PacketScratch scratch;
-        const Control control = decode_control(decode(datagram, scratch), row.known);
+        const Control control = decode_control(decode_valid_packet(datagram, scratch), row.known);
         CHECK(control.kind == ControlKind::close);
         CHECK(token_hex(control.token) == row.token);
         CHECK(control.reason == row.reason);
@@ -377,7 +378,8 @@ TEST_CASE("control packets of other lengths show no token") {
         CAPTURE(row.name);
         const Bytes datagram = test::from_hex(row.wire);
         PacketScratch scratch;
-        const Control control = decode_control(decode(datagram, scratch), std::nullopt);
+        const Control control =
+            decode_control(decode_valid_packet(datagram, scratch), std::nullopt);
         CHECK(control.kind == row.kind);
         CHECK(control.raw_kind == std::to_integer<int>(datagram[kHeaderSize]));
         CHECK(control.has_token_magic == row.magic);
@@ -391,18 +393,18 @@ TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
     datagram.resize(kHeaderSize + 1 + 512);
     const Bytes client = test::from_hex("0a0b0c0d");
     std::ranges::copy(client, datagram.begin() + kHeaderSize + 1 + 4);
-    const Control request = decode_control(decode(datagram, scratch), std::nullopt);
+    const Control request = decode_control(decode_valid_packet(datagram, scratch), std::nullopt);
     CHECK(request.kind == ControlKind::connect);
     CHECK(request.vanilla_token);
     CHECK(token_hex(request.token) == "0a0b0c0d");
     datagram.pop_back(); // older clients omit the last byte
-    CHECK_FALSE(decode_control(decode(datagram, scratch), std::nullopt).token);
+    CHECK_FALSE(decode_control(decode_valid_packet(datagram, scratch), std::nullopt).token);
 
     const Bytes answer = test::from_hex("180000"
                                         "0a0b0c0d"
                                         "02"
                                         "a1b2c3d4");
-    const Packet packet = decode(answer, scratch);
+    const Packet packet = decode_valid_packet(answer, scratch);
     CHECK(token_hex(packet.header_token) == "0a0b0c0d");
     const Control accepted = decode_control(packet, std::nullopt);
     CHECK(accepted.kind == ControlKind::connectaccept);
@@ -413,7 +415,7 @@ TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
                                        "a1b2c3d4"
                                        "04"
                                        "6162636400");
-    const Control closed = decode_control(decode(close, scratch), kPacketToken);
+    const Control closed = decode_control(decode_valid_packet(close, scratch), kPacketToken);
     CHECK(closed.reason == "abcd");
     CHECK_FALSE(closed.token);
 }
@@ -441,7 +443,7 @@ TEST_CASE("random packets are decoded as encoded, and truncated ones cause no ha
         spec.compression = static_cast<Compression>(random() % 3);
         const Bytes datagram = encode_packet(spec);
         PacketScratch scratch;
-        const Packet packet = decode(datagram, scratch);
+        const Packet packet = decode_valid_packet(datagram, scratch);
         REQUIRE(packet.ack == spec.ack);
         REQUIRE(packet.resend == spec.resend);
         REQUIRE(packet.num_chunks == num_chunks);
@@ -473,7 +475,7 @@ namespace {
 constexpr std::byte kSix{0x80};   ///< first byte of a compressed 0.6 packet
 constexpr std::byte kSeven{0x10}; ///< first byte of a compressed 0.7 packet
 
-Bytes packet_of(std::byte first, std::size_t header, const Bytes& plain) {
+Bytes compressed_packet(std::byte first, std::size_t header, const Bytes& plain) {
     Bytes datagram(header);
     datagram[0] = first;
     datagram[2] = std::byte{1};
@@ -482,7 +484,7 @@ Bytes packet_of(std::byte first, std::size_t header, const Bytes& plain) {
     return datagram;
 }
 
-Bytes text(std::size_t size, std::uint8_t seed) {
+Bytes compressible_bytes(std::size_t size, std::uint8_t seed) {
     Bytes plain(size);
     for (std::size_t i = 0; i < size; ++i) {
         plain[i] = static_cast<std::byte>(i % 7 == 0 ? seed + i : 0);
@@ -497,12 +499,13 @@ Bytes payload_of(const Packet& packet) {
 } // namespace
 
 TEST_CASE("a payload that was decompressed in advance belongs to its datagram") {
-    const std::vector<Bytes> plain{text(900, 1), text(300, 2), text(1390, 3), text(20, 4),
-                                   text(700, 5)};
+    const std::vector<Bytes> plain{compressible_bytes(900, 1), compressible_bytes(300, 2),
+                                   compressible_bytes(1390, 3), compressible_bytes(20, 4),
+                                   compressible_bytes(700, 5)};
     std::vector<Bytes> datagrams;
     datagrams.reserve(plain.size());
     for (const Bytes& each : plain) {
-        datagrams.push_back(packet_of(kSix, kHeaderSize, each));
+        datagrams.push_back(compressed_packet(kSix, kHeaderSize, each));
     }
     PacketScratch scratch;
     for (std::size_t i = 0; i < datagrams.size(); ++i) {
@@ -519,9 +522,9 @@ TEST_CASE("a payload that was decompressed in advance belongs to its datagram") 
 }
 
 TEST_CASE("a wrongly announced datagram has no effect") {
-    const Bytes first = packet_of(kSix, kHeaderSize, text(500, 1));
-    const Bytes other = packet_of(kSix, kHeaderSize, text(500, 3));
-    Bytes place = packet_of(kSix, kHeaderSize, text(500, 2));
+    const Bytes first = compressed_packet(kSix, kHeaderSize, compressible_bytes(500, 1));
+    const Bytes other = compressed_packet(kSix, kHeaderSize, compressible_bytes(500, 3));
+    Bytes place = compressed_packet(kSix, kHeaderSize, compressible_bytes(500, 2));
     PacketScratch scratch;
     scratch.begin_datagram(first, place);
     REQUIRE(decode_packet(first, Protocol::six, scratch));
@@ -529,19 +532,19 @@ TEST_CASE("a wrongly announced datagram has no effect") {
         scratch.begin_datagram(other, {});
         const auto packet = decode_packet(other, Protocol::six, scratch);
         REQUIRE(packet);
-        CHECK(payload_of(*packet) == text(500, 3));
-        place = packet_of(kSix, kHeaderSize, text(500, 4));
+        CHECK(payload_of(*packet) == compressible_bytes(500, 3));
+        place = compressed_packet(kSix, kHeaderSize, compressible_bytes(500, 4));
         scratch.begin_datagram(place, {});
         const auto late = decode_packet(place, Protocol::six, scratch);
         REQUIRE(late);
-        CHECK(payload_of(*late) == text(500, 4));
+        CHECK(payload_of(*late) == compressible_bytes(500, 4));
     }
     SUBCASE("nobody decodes it, and the one behind it has one ahead, too") {
         scratch.begin_datagram(place, other);
         scratch.begin_datagram(other, first);
         const auto packet = decode_packet(other, Protocol::six, scratch);
         REQUIRE(packet);
-        CHECK(payload_of(*packet) == text(500, 3));
+        CHECK(payload_of(*packet) == compressible_bytes(500, 3));
     }
 }
 
@@ -550,8 +553,9 @@ TEST_CASE("payloads decompressed together are independent of each other") {
     std::vector<Bytes> datagrams;
     for (int i = 0; i < 3000; ++i) {
         const bool six = random() % 2 == 0;
-        Bytes datagram = packet_of(six ? kSix : kSeven, six ? kHeaderSize : kSevenHeaderSize,
-                                   text(random() % 1390, static_cast<std::uint8_t>(random())));
+        Bytes datagram = compressed_packet(
+            six ? kSix : kSeven, six ? kHeaderSize : kSevenHeaderSize,
+            compressible_bytes(random() % 1390, static_cast<std::uint8_t>(random())));
         if (random() % 3 == 0) {
             datagram.resize(random() % (datagram.size() + 1));
         }
