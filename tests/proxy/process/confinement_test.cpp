@@ -77,8 +77,10 @@ TEST_CASE("a confined process cannot start processes or open sockets other than 
           EPERM);
     CHECK(run_in_confined_child(
               {}, [] { return ::socket(AF_INET, SOCK_DGRAM, 0) == -1 ? errno : 0; }) == 0);
-    const auto ask_here = [] { return ::socket(AF_UNIX, SOCK_STREAM, 0) == -1 ? errno : 0; };
-    CHECK(run_in_confined_child({}, ask_here) == EPERM);
+    const auto open_unix_socket = [] {
+        return ::socket(AF_UNIX, SOCK_STREAM, 0) == -1 ? errno : 0;
+    };
+    CHECK(run_in_confined_child({}, open_unix_socket) == EPERM);
 }
 
 TEST_CASE("a confined process can only read its maps and write its cache") {
@@ -118,11 +120,12 @@ TEST_CASE("a confined process can only read its maps and write its cache") {
         CHECK(run_in_confined_child(access, [&] { return open_error_code(row.path, row.flags); }) ==
               row.error);
     }
-    const auto remove = [](const std::string& path) {
+    const auto remove_file = [](const std::string& path) {
         return ::unlink(path.c_str()) == -1 ? errno : 0;
     };
-    CHECK(run_in_confined_child(access, [&] { return remove(outputs.file("records")); }) == EACCES);
-    CHECK(run_in_confined_child(access, [&] { return remove(cache.file("c.map")); }) == 0);
+    CHECK(run_in_confined_child(access, [&] { return remove_file(outputs.file("records")); }) ==
+          EACCES);
+    CHECK(run_in_confined_child(access, [&] { return remove_file(cache.file("c.map")); }) == 0);
 }
 
 TEST_CASE("a confined process has no capability beyond opening files and low ports") {
@@ -143,14 +146,15 @@ TEST_CASE("a confined process has no capability beyond opening files and low por
 TEST_CASE("memory beyond the limit is refused") {
     constexpr std::uint64_t kLimit = std::uint64_t{256} << 20U;
     constexpr std::size_t kMuch = std::size_t{512} << 20U;
-    const auto take = [](std::size_t bytes) {
+    const auto allocate_bytes = [](std::size_t bytes) {
         void* const memory = std::malloc(bytes);
         const bool taken = memory != nullptr;
         std::free(memory);
         return taken ? 0 : 1;
     };
     const bool sanitized = !process::supported_confinement().seccomp;
-    CHECK(run_in_confined_child({.memory_bytes = kLimit}, [&] { return take(kMuch); }) ==
+    CHECK(run_in_confined_child({.memory_bytes = kLimit}, [&] { return allocate_bytes(kMuch); }) ==
           (sanitized ? 0 : 1));
-    CHECK(run_in_confined_child({.memory_bytes = kLimit}, [&] { return take(1000); }) == 0);
+    CHECK(run_in_confined_child({.memory_bytes = kLimit}, [&] { return allocate_bytes(1000); }) ==
+          0);
 }

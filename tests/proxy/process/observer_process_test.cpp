@@ -82,7 +82,7 @@ TEST_CASE("the end of a process is described by exit code or signal name") {
 }
 
 TEST_CASE("when memory runs out, the system kills the child first") {
-    const auto score = [](const std::string& process) {
+    const auto oom_score_of = [](const std::string& process) {
         int value = -1;
         std::ifstream{"/proc/" + process + "/oom_score_adj"} >> value;
         return value;
@@ -90,7 +90,7 @@ TEST_CASE("when memory runs out, the system kills the child first") {
     std::array<int, 2> ends{};
     REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
     tw::process::ObserverProcess child{test_case_command("child: stays"), ends[0], ends[1]};
-    CHECK(score(std::to_string(child.id())) == std::min(score("self") + 500, 1000));
+    CHECK(oom_score_of(std::to_string(child.id())) == std::min(oom_score_of("self") + 500, 1000));
     child.kill();
     CHECK(child.wait(30s));
     ::close(ends[0]);

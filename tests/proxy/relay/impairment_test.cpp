@@ -162,21 +162,22 @@ TEST_CASE("an invalid impairment is rejected with one helpful line") {
 
 TEST_CASE("any impairment that is written as text is parsed as the same impairment") {
     std::mt19937_64 random{1};
-    const auto up_to = [&](std::uint64_t max) { return random() % (max + 1); };
+    const auto random_up_to = [&](std::uint64_t max) { return random() % (max + 1); };
     for (int i = 0; i < 2000; ++i) {
         Impairment wanted;
         for (DirectionImpairment& each : wanted.directions) {
-            each.delay_us = up_to(kMaxImpairDelayUs);
-            each.jitter_us = up_to(each.delay_us);
-            each.loss_ppm = up_to(500'000);
-            each.duplicate_ppm = up_to(DirectionImpairment::kCertainPpm);
-            each.reorder_ppm = up_to(DirectionImpairment::kCertainPpm);
-            if (each.loss_ppm != 0 && up_to(1) == 1) {
-                each.burst_thousandths = 1000 + up_to(999'000);
+            each.delay_us = random_up_to(kMaxImpairDelayUs);
+            each.jitter_us = random_up_to(each.delay_us);
+            each.loss_ppm = random_up_to(500'000);
+            each.duplicate_ppm = random_up_to(DirectionImpairment::kCertainPpm);
+            each.reorder_ppm = random_up_to(DirectionImpairment::kCertainPpm);
+            if (each.loss_ppm != 0 && random_up_to(1) == 1) {
+                each.burst_thousandths = 1000 + random_up_to(999'000);
             }
-            if (up_to(1) == 1) {
-                each.bits_per_second = kMinImpairBitsPerSecond +
-                                       up_to(kMaxImpairBitsPerSecond - kMinImpairBitsPerSecond);
+            if (random_up_to(1) == 1) {
+                each.bits_per_second =
+                    kMinImpairBitsPerSecond +
+                    random_up_to(kMaxImpairBitsPerSecond - kMinImpairBitsPerSecond);
             }
         }
         const std::string text = to_string(wanted);
@@ -293,12 +294,14 @@ TEST_CASE("the shares of lost and duplicated datagrams are those of the settings
             CAPTURE(seed);
             ImpairmentQueueBench bench{parse_impairment_text(row.text, seed)};
             const auto arrivals = send_at_constant_rate(bench, kDatagrams, 20ms);
-            const auto share = [](std::uint64_t count) {
+            const auto share_of_datagrams = [](std::uint64_t count) {
                 return static_cast<double>(count) / kDatagrams;
             };
             const double tolerance = row.loss >= 0.2 ? 0.015 : 0.005;
-            CHECK(std::abs(share(bench.totals().dropped_by_chance.value()) - row.loss) < tolerance);
-            CHECK(std::abs(share(bench.totals().duplicated.value()) - row.duplicate) < tolerance);
+            CHECK(std::abs(share_of_datagrams(bench.totals().dropped_by_chance.value()) -
+                           row.loss) < tolerance);
+            CHECK(std::abs(share_of_datagrams(bench.totals().duplicated.value()) - row.duplicate) <
+                  tolerance);
             CHECK(bench.totals().datagrams.value() == kDatagrams);
             CHECK(arrivals.size() == kDatagrams - bench.totals().dropped_by_chance.value() +
                                          bench.totals().duplicated.value());
@@ -345,14 +348,15 @@ TEST_CASE("results depend on seed, session, direction and traffic only") {
 }
 
 TEST_CASE("random decisions depend neither on time nor on other settings") {
-    const auto passed = [](std::string_view text, std::chrono::nanoseconds step) {
+    const auto numbers_after_impairment = [](std::string_view text, std::chrono::nanoseconds step) {
         ImpairmentQueueBench bench{parse_impairment_text(text)};
         return arrived_numbers(send_at_constant_rate(bench, 5000, step));
     };
-    const auto wanted = passed("loss=10%", 20ms);
-    CHECK((passed("loss=10%", 1us) == wanted));
-    CHECK((passed("loss=10%,delay=100ms,jitter=50ms,dup=10%,reorder=10%", 3ms) == wanted));
-    CHECK((passed("loss=11%", 20ms) != wanted));
+    const auto wanted = numbers_after_impairment("loss=10%", 20ms);
+    CHECK((numbers_after_impairment("loss=10%", 1us) == wanted));
+    CHECK((numbers_after_impairment("loss=10%,delay=100ms,jitter=50ms,dup=10%,reorder=10%", 3ms) ==
+           wanted));
+    CHECK((numbers_after_impairment("loss=11%", 20ms) != wanted));
 }
 
 TEST_CASE("delays are evenly distributed within the jitter, and no datagram overtakes another") {
@@ -369,10 +373,12 @@ TEST_CASE("delays are evenly distributed within the jitter, and no datagram over
     CHECK(delays.front() < 31ms);
     CHECK(delays.back() <= 50ms);
     CHECK(delays.back() > 49ms);
-    const auto quantile = [&](std::size_t percent) { return delays[kDatagrams * percent / 100]; };
-    CHECK(std::chrono::abs(quantile(25) - 35ms) < 1ms);
-    CHECK(std::chrono::abs(quantile(50) - 40ms) < 1ms);
-    CHECK(std::chrono::abs(quantile(75) - 45ms) < 1ms);
+    const auto delay_quantile = [&](std::size_t percent) {
+        return delays[kDatagrams * percent / 100];
+    };
+    CHECK(std::chrono::abs(delay_quantile(25) - 35ms) < 1ms);
+    CHECK(std::chrono::abs(delay_quantile(50) - 40ms) < 1ms);
+    CHECK(std::chrono::abs(delay_quantile(75) - 45ms) < 1ms);
 
     ImpairmentQueueBench dense{parse_impairment_text("delay=40ms,jitter=40ms")};
     const auto in_order = send_at_constant_rate(dense, 1000, 1ms);
@@ -476,13 +482,13 @@ TEST_CASE("sessions share the queue, but not the simulated network") {
     CHECK(first.num_waiting == 1);
     CHECK(second.num_waiting == 1);
     std::vector<void*> owners;
-    const auto note = [&](void* owner, Direction, std::span<const std::byte>) {
+    const auto store_owner = [&](void* owner, Direction, std::span<const std::byte>) {
         owners.push_back(owner);
     };
-    queue.release_due_datagrams(start + 10ms, note);
+    queue.release_due_datagrams(start + 10ms, store_owner);
     CHECK((owners == std::vector<void*>{&second}));
     CHECK(queue.next_due_time() == start + 10ms + ImpairmentQueue::kMaxReorderHold);
-    queue.release_due_datagrams(Time::max(), note);
+    queue.release_due_datagrams(Time::max(), store_owner);
     CHECK((owners == std::vector<void*>{&second, &first}));
     CHECK_FALSE(queue.next_due_time());
     CHECK(totals[kS2cIndex].reordered.value() == 1);

@@ -172,14 +172,14 @@ std::vector<std::size_t> arriving_datagram_sizes(const TokenRelayBench& bench) {
 }
 
 TEST_CASE("connectionless sessions do not change the random impairment of other sessions") {
-    const auto lossy = [](Options& options) {
+    const auto set_half_loss = [](Options& options) {
         options.impairment = *parse_impairment("c2s:loss=50%", 7);
     };
-    const TokenRelayBench quiet{16, lossy};
+    const TokenRelayBench quiet{16, set_half_loss};
     const auto sizes = arriving_datagram_sizes(quiet);
     CHECK(sizes.size() > 5);
     CHECK(sizes.size() < 25);
-    const TokenRelayBench asked{16, lossy};
+    const TokenRelayBench asked{16, set_half_loss};
     for (int i = 0; i < 3; ++i) {
         Peer asker;
         static_cast<void>(asked.is_letter_answered(asker, kRequestLetter, kShortWait));
@@ -303,7 +303,7 @@ TEST_CASE("closing many idle sessions does not delay other sessions") {
                                      listening[i % kListeners]);
     }
     Peer player;
-    const auto longest_until = [&](const auto& over) {
+    const auto longest_round_trip_until = [&](const auto& over) {
         auto longest = Clock::duration::zero();
         while (!over()) {
             const auto sent = Clock::now();
@@ -313,9 +313,9 @@ TEST_CASE("closing many idle sessions does not delay other sessions") {
         return std::chrono::duration_cast<std::chrono::microseconds>(longest).count();
     };
     const auto quiet_until = Clock::now() + timeout / 2;
-    const auto quiet = longest_until([&] { return Clock::now() >= quiet_until; });
+    const auto quiet = longest_round_trip_until([&] { return Clock::now() >= quiet_until; });
     REQUIRE(bench.relay->counters().sessions_closed == 0);
-    const auto leaving = longest_until([&] { return bench.relay->num_sessions() == 1; });
+    const auto leaving = longest_round_trip_until([&] { return bench.relay->num_sessions() == 1; });
     MESSAGE("the longest round trip took ", leaving, " us while ", num_idle, " sessions left, and ",
             quiet, " us before");
     CHECK(bench.relay->counters().sessions_closed == num_idle);

@@ -83,7 +83,7 @@ TEST_CASE("a server with many sessions is removed in several steps") {
     EchoServer other;
     TestRelay relay{make_relay_options(server.endpoint()), TestRelay::kRingBytes, false};
     const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
-    const auto fill = [&] {
+    const auto begin_all_sessions = [&] {
         std::vector<Peer> clients(kSessions);
         for (Peer& client : clients) {
             client.send(make_payload(10, 1), relay.listen_address(index));
@@ -92,7 +92,7 @@ TEST_CASE("a server with many sessions is removed in several steps") {
     };
     SUBCASE("while it forwards") {
         relay.start();
-        REQUIRE(fill());
+        REQUIRE(begin_all_sessions());
     }
     SUBCASE("before it does") {}
     relay.remove_server(index);

@@ -380,7 +380,7 @@ TEST_CASE("invalid sockets and sessions are rejected") {
     constexpr auto kNew = ClientStanding::unverified;
     static constexpr std::chrono::hours kHour{1};
     constexpr std::size_t kTooLong = HeldDatagramCopies::kBytes + 1;
-    const auto keep = [](auto&, auto&) {};
+    const auto change_nothing = [](auto&, auto&) {};
     const auto add_copy = [](auto& all, auto& session, std::uint32_t id, std::uint16_t port) {
         HandedOverSession other = session;
         other.id = all.last_session = id;
@@ -388,10 +388,10 @@ TEST_CASE("invalid sockets and sessions are rejected") {
         all.servers[0].sessions.push_back(other);
     };
     const Row rows[]{
-        {"no socket at all", keep, 0},
-        {"more sockets than sessions", keep, 2},
-        {"a descriptor of something else", keep, 1, no_socket.get()},
-        {"a socket that leads elsewhere", keep, 1, elsewhere.native_handle()},
+        {"no socket at all", change_nothing, 0},
+        {"more sockets than sessions", change_nothing, 2},
+        {"a descriptor of something else", change_nothing, 1, no_socket.get()},
+        {"a socket that leads elsewhere", change_nothing, 1, elsewhere.native_handle()},
         {"another server", [](auto&, auto& session) { ++session.server.port; }},
         {"an unknown listening socket", [](auto&, auto& session) { session.listener = 1; }},
         {"more servers than were asked for", [](auto& all, auto&) { all.servers.emplace_back(); }},
@@ -419,7 +419,7 @@ TEST_CASE("invalid sockets and sessions are rejected") {
          [](auto& all, auto&) { all.servers[0].listener_drops.push_back(1); }},
         {"no impairment", [](auto& all, auto&) { all.impairment = "!"; }},
     };
-    const auto take = [&](const Row& row) {
+    const auto take_over_changed_state = [&](const Row& row) {
         const auto next = make_relay(options, old.get());
         HandedOverState state = given.state;
         row.change(state, state.servers[0].sessions[0]);
@@ -429,24 +429,25 @@ TEST_CASE("invalid sockets and sessions are rejected") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        CHECK_THROWS_AS(take(row), TakeoverError);
+        CHECK_THROWS_AS(take_over_changed_state(row), TakeoverError);
     }
-    CHECK_NOTHROW(take({"as it was given", keep}));
+    CHECK_NOTHROW(take_over_changed_state({"as it was given", change_nothing}));
     options.client_address = ClientAddressMode::loopback;
-    CHECK_THROWS_AS(take({"another kind of client address", keep}), TakeoverError);
+    CHECK_THROWS_AS(take_over_changed_state({"another kind of client address", change_nothing}),
+                    TakeoverError);
     options.client_address = ClientAddressMode::shared;
 
     // Listening sockets: too few, one with another address, one that is not a socket.
     options.server.listen = old->listen_endpoints();
     options.server.listen.push_back(options.server.listen[0]);
-    const auto start_with = [&](int descriptor) {
+    const auto start_relay_with = [&](int descriptor) {
         const TestRelay next{options, Ring::kMinBytes, false, duplicate_sockets({descriptor})};
     };
     const int own = old->listening_sockets()[0];
-    CHECK_THROWS_AS(start_with(own), TakeoverError);
+    CHECK_THROWS_AS(start_relay_with(own), TakeoverError);
     options.server.listen.pop_back();
-    CHECK_THROWS_AS(start_with(given.sockets[0]), TakeoverError);
-    CHECK_THROWS_AS(start_with(client.socket().native_handle()), TakeoverError);
+    CHECK_THROWS_AS(start_relay_with(given.sockets[0]), TakeoverError);
+    CHECK_THROWS_AS(start_relay_with(client.socket().native_handle()), TakeoverError);
     old->resume_threads();
 }
 

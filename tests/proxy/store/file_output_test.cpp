@@ -469,9 +469,12 @@ TEST_CASE("while nothing can be written, all dropped data counts as one loss") {
     CHECK(queue.num_dropped_entries() == 3);
     CHECK(target.text().empty());
     CHECK(contains(target.loss_notice(), R"("lost":3,)"));
-    const auto since = [](const std::string& mark) { return mark.substr(mark.find("since")); };
+    const auto text_from_since = [](const std::string& mark) {
+        return mark.substr(mark.find("since"));
+    };
     const RecordingLoss from_then{.since = waits, .cause = "too_slow"};
-    CHECK(since(target.loss_notice()) <= since(record_line_format().loss_notice(from_then, 0)));
+    CHECK(text_from_since(target.loss_notice()) <=
+          text_from_since(record_line_format().loss_notice(from_then, 0)));
 }
 
 TEST_CASE("the next segment starts when all producers have advanced to it") {
@@ -576,12 +579,12 @@ TEST_CASE(
                             Recording::StartMode::append,
                             disk};
         auto now = OutputFile::Clock::now();
-        const auto pass = [&] { recording.do_due_work(now += std::chrono::seconds{2}); };
+        const auto advance_time = [&] { recording.do_due_work(now += std::chrono::seconds{2}); };
         recording.write(first);
-        pass();
+        advance_time();
         disk.room = packed ? 20 : capture_blocks({300}).size() + 50;
         recording.write(second);
-        pass();
+        advance_time();
         CHECK(recording.failed());
         if (!packed) {
             CHECK(read_text(folder.file(name)) ==
@@ -590,7 +593,7 @@ TEST_CASE(
         recording.write(first); // this data is lost
         CHECK(recording.num_lost_entries() == 2);
         disk.room = UINT64_MAX;
-        pass();
+        advance_time();
         CHECK(!recording.failed());
         recording.finish_writing();
         CHECK(recording.num_lost_entries() == 2);

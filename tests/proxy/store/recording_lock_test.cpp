@@ -111,22 +111,24 @@ TEST_CASE("only one process can open a recording; the next one can when that pro
         bool refused;
     };
 
-    const auto folder_form = [](const TemporaryFolder& folder) {
+    const auto segment_folder_options = [](const TemporaryFolder& folder) {
         return named_segment_options(folder);
     };
-    const auto file = [](const TemporaryFolder& folder) { return single_file_options(folder); };
-    const auto packed = [](const TemporaryFolder& folder) {
+    const auto plain_file_options = [](const TemporaryFolder& folder) {
+        return single_file_options(folder);
+    };
+    const auto compressed_file_options = [](const TemporaryFolder& folder) {
         return single_file_options(folder, true);
     };
     const Row rows[] = {
-        {"a folder of segments", folder_form, StartMode::append, true},
-        {"a folder of segments, to begin anew", folder_form, StartMode::empty, true},
-        {"a folder of segments, taken over", folder_form, StartMode::shared, false},
-        {"a file", file, StartMode::append, true},
-        {"a file, to be emptied", file, StartMode::empty, true},
-        {"a file, taken over", file, StartMode::shared, false},
-        {"a compressed file", packed, StartMode::append, true},
-        {"a compressed file, taken over", packed, StartMode::shared, false},
+        {"a folder of segments", segment_folder_options, StartMode::append, true},
+        {"a folder of segments, to begin anew", segment_folder_options, StartMode::empty, true},
+        {"a folder of segments, taken over", segment_folder_options, StartMode::shared, false},
+        {"a file", plain_file_options, StartMode::append, true},
+        {"a file, to be emptied", plain_file_options, StartMode::empty, true},
+        {"a file, taken over", plain_file_options, StartMode::shared, false},
+        {"a compressed file", compressed_file_options, StartMode::append, true},
+        {"a compressed file, taken over", compressed_file_options, StartMode::shared, false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);

@@ -124,13 +124,14 @@ TEST_CASE("a client that expects 100 Continue gets it, then the response") {
     constexpr std::string_view kContinueResponse = "HTTP/1.1 100 Continue\r\n\r\n";
     const std::string body(2000, 'b');
     const EchoHttpServer echo_server;
-    const auto head = [](std::string_view version, std::string_view expected, std::size_t length) {
+    const auto make_request_head = [](std::string_view version, std::string_view expected,
+                                      std::size_t length) {
         return "PUT /x HTTP/" + std::string{version} +
                "\r\nHost: here\r\nExpect: " + std::string{expected} +
                "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
     };
     HttpClient waiting{echo_server.port()};
-    waiting.send(head("1.1", "100-Continue", body.size()));
+    waiting.send(make_request_head("1.1", "100-Continue", body.size()));
     CHECK(waiting.read(kContinueResponse.size()) == kContinueResponse);
     waiting.send(body);
     const std::string answer = waiting.read_all();
@@ -144,11 +145,11 @@ TEST_CASE("a client that expects 100 Continue gets it, then the response") {
     };
 
     const Row rows[] = {
-        {"sends at once", head("1.1", "100-continue", 3) + "abc", "HTTP/1.1 200 OK"},
-        {"an older one", head("1.0", "100-continue", 3), ""},
-        {"expects something else", head("1.1", "cake", 3), ""},
-        {"nothing to send", head("1.1", "100-continue", 0), "HTTP/1.1 200 OK"},
-        {"too long", head("1.1", "100-continue", kMaxBodyBytes + 1),
+        {"sends at once", make_request_head("1.1", "100-continue", 3) + "abc", "HTTP/1.1 200 OK"},
+        {"an older one", make_request_head("1.0", "100-continue", 3), ""},
+        {"expects something else", make_request_head("1.1", "cake", 3), ""},
+        {"nothing to send", make_request_head("1.1", "100-continue", 0), "HTTP/1.1 200 OK"},
+        {"too long", make_request_head("1.1", "100-continue", kMaxBodyBytes + 1),
          "HTTP/1.1 413 Payload Too Large"},
     };
     for (const Row& row : rows) {
@@ -163,7 +164,7 @@ TEST_CASE("a client that expects 100 Continue gets it, then the response") {
     }
     const EchoHttpServer hasty{100ms};
     HttpClient silent{hasty.port()};
-    silent.send(head("1.1", "100-continue", 3));
+    silent.send(make_request_head("1.1", "100-continue", 3));
     CHECK(silent.read_all() == kContinueResponse);
 }
 

@@ -302,20 +302,20 @@ TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
     PageFrameBench session{{5, web::kEveryTickFrameRate}};
     session.add_snapshot(1, {{{4, 1}, {1, 2, 3, 4}}});
     session.add_snapshot(2, {}, false);
-    const auto last = [&](int frame_rate) {
+    const auto last_frame = [&](int frame_rate) {
         return json::parse(session.frames[frame_rate].back()).as_object();
     };
     CHECK(session.frames[5].size() == 1);
     REQUIRE(session.frames[web::kEveryTickFrameRate].size() == 2);
-    const json::object red = last(web::kEveryTickFrameRate);
+    const json::object red = last_frame(web::kEveryTickFrameRate);
     CHECK(red.at("k") == "bars");
     CHECK(red.at("session") == 3);
     CHECK(red.at("bars").as_array().size() == 1);
     CHECK(red.at("bars").at(0).at(7) == 2); // the checksum differs
     session.add_snapshot(3, {{{4, 1}, {1, 2, 3, 5}}});
-    CHECK(last(web::kEveryTickFrameRate).at("bars").as_array().size() == 1);
-    CHECK(last(web::kEveryTickFrameRate).at("bars").at(0).at(7) == 0);
-    CHECK(last(web::kEveryTickFrameRate).at("n") == 2); // no frame is missing
+    CHECK(last_frame(web::kEveryTickFrameRate).at("bars").as_array().size() == 1);
+    CHECK(last_frame(web::kEveryTickFrameRate).at("bars").at(0).at(7) == 0);
+    CHECK(last_frame(web::kEveryTickFrameRate).at("n") == 2); // no frame is missing
     CHECK(session.frame_maker.snapshot_count() == 2);
 }
 

@@ -25,14 +25,14 @@ map::PhysicsLayers make_small_map() {
     map::PhysicsLayers::Contents planes;
     planes.width = 2;
     planes.height = 2;
-    const auto fill = [](map::Block& block, std::initializer_list<unsigned> bytes) {
+    const auto fill_block = [](map::Block& block, std::initializer_list<unsigned> bytes) {
         block = map::Block{bytes.size()};
         std::ranges::transform(bytes, block.writable_bytes().begin(),
                                [](unsigned byte) { return static_cast<std::byte>(byte); });
     };
     // A game tile has four bytes, a tele tile two: number and index.
-    fill(planes.records[0], {1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 192, 0, 0, 0});
-    fill(planes.records[2], {0, 0, 7, 26, 0, 0, 0, 0});
+    fill_block(planes.records[0], {1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 192, 0, 0, 0});
+    fill_block(planes.records[2], {0, 0, 7, 26, 0, 0, 0, 0});
     return map::PhysicsLayers{std::move(planes)};
 }
 

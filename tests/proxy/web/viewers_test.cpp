@@ -501,8 +501,8 @@ TEST_CASE("the log keeps the latest lines up to a number of bytes") {
     seen = 19'990;
     CHECK(log.find_lines(seen, {}, {}).size() == 1);
     CHECK(seen == 19'991);
-    const auto nothing = [](std::string_view /*line*/) { return false; };
-    CHECK(log.find_lines(seen, nothing, {}).empty());
+    const auto match_nothing = [](std::string_view /*line*/) { return false; };
+    CHECK(log.find_lines(seen, match_nothing, {}).empty());
     CHECK(seen == 19'992);
 }
 

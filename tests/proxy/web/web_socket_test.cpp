@@ -324,18 +324,18 @@ TEST_CASE("a state longer than the queue reaches a viewer that reads") {
 TEST_CASE("a viewer beyond the limit is refused until another one leaves") {
     LivePageFixture page;
     std::vector<std::unique_ptr<ViewerClient>> clients;
-    const auto come = [&](const asio::ip::address_v4& from) {
+    const auto connect_viewer = [&](const asio::ip::address_v4& from) {
         clients.push_back(std::make_unique<ViewerClient>(page.port(), false, from));
         clients.back()->receive_message("state"); // the viewer is admitted
     };
     const auto own = asio::ip::address_v4::loopback();
     const auto other = asio::ip::make_address_v4("127.0.0.2");
     while (clients.size() < web::Viewers::kMaxViewersOfPeer) {
-        come(own);
+        connect_viewer(own);
     }
     CHECK_THROWS(ViewerClient{page.port()}); // the remaining viewers must be other peers
     while (clients.size() < web::Viewers::kMaxViewers) {
-        come(other);
+        connect_viewer(other);
     }
     CHECK_THROWS(ViewerClient{page.port(), false, other});
     clients.clear();
