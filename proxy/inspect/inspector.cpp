@@ -462,13 +462,6 @@ void Inspector::for_each_session(
     }
 }
 
-void Inspector::for_each_session_closed_elsewhere(
-    const std::function<void(std::string_view server_name)>& see) const {
-    for (const auto& [unused, session] : sessions_closed_elsewhere_) {
-        see(session.server_name);
-    }
-}
-
 record::SessionStats Inspector::totals() const {
     record::SessionStats totals = totals_of_closed_sessions_;
     for (const auto& [unused, watched] : open_sessions_) {

@@ -171,11 +171,6 @@ class Inspector {
     void for_each_session(
         const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const;
 
-    /// Calls `see` with the server's name of each session that another observer process reported as
-    /// closed, and that had no datagram since then.
-    void for_each_session_closed_elsewhere(
-        const std::function<void(std::string_view server_name)>& see) const;
-
     [[nodiscard]] std::uint32_t num_sessions_opened() const { return num_sessions_opened_; }
 
   private:

@@ -196,12 +196,6 @@ void StatusCollector::fill_view(StatusView& view, const inspect::Inspector& insp
     std::erase_if(sessions_, [&](const auto& known) { return !open.contains(known.first); });
     view.limit_sessions(true);
     add_server_totals(view);
-    inspector.for_each_session_closed_elsewhere([&](std::string_view server_name) {
-        ++view.sessions_closed;
-        if (!server_name.empty()) {
-            ++view.servers[std::string{server_name}].closed;
-        }
-    });
     for (const auto& [object, count] : items_) {
         view.items[object == nullptr ? "unknown" : std::string{object->name}] += count;
     }

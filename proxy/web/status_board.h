@@ -75,8 +75,7 @@ struct FindingContext {
 struct ServerView {
     std::uint64_t sessions = 0; ///< number of open sessions
     std::uint64_t players = 0;  ///< number of sessions with a player in the game
-    /// Number of sessions that a peer has closed, here or before a takeover. They end when they
-    /// time out.
+    /// Number of sessions that a peer has closed; they end when they time out.
     std::uint64_t closed = 0;
     std::uint64_t findings = 0; ///< number of warnings and errors since the start
 };
@@ -90,8 +89,7 @@ struct StatusView {
 
     record::SessionStats totals{};
     std::size_t sessions_open = 0;
-    /// Number of sessions that a peer has closed, here or before a takeover. They end when they
-    /// time out.
+    /// Number of open sessions that a peer has closed; they end by a timeout.
     std::size_t sessions_closed = 0;
     std::size_t players = 0;             ///< number of open sessions with a player in the game
     std::vector<SessionView> sessions{}; ///< ordered by session number

@@ -238,21 +238,6 @@ TEST_CASE("a session that a peer closed is counted separately until it reopens")
     CHECK(watched.view().sessions_closed == 0);
 }
 
-TEST_CASE("a session that was closed before a takeover is not counted as open") {
-    constexpr std::uint64_t kKey = 1'000'000;
-    InspectedCapture watched{1};
-    inspect::Inspector& inspector = watched.run.inspector();
-    inspector.on_open(kKey, 0, "client", "server",
-                      inspect::SessionCheckpoint{.map = {}, .is_closed = true}, "ctf");
-    const web::StatusView view = watched.view();
-    CHECK(view.sessions_open == 1);
-    CHECK(view.sessions_closed == 1);
-    CHECK(view.servers.at("ctf").sessions == 0);
-    CHECK(view.servers.at("ctf").closed == 1);
-    inspector.on_close(kKey, 0, "idle");
-    CHECK(watched.view().sessions_closed == 0);
-}
-
 TEST_CASE("a session is shown even before its records arrive") {
     InspectedCapture watched{1};
     const web::StatusView view = watched.view();
