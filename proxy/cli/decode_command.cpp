@@ -81,7 +81,7 @@ class DecodeCommand {
     [[nodiscard]] bool write_queued_demos();
     [[nodiscard]] bool all_readers_left() const;
     [[nodiscard]] int print_reports();
-    [[nodiscard]] std::string sizes_conclusion(bool is_written) const;
+    [[nodiscard]] std::string learned_sizes_text(bool is_written) const;
     [[nodiscard]] int write_objects();
     [[nodiscard]] std::optional<std::string> command_for_captures(std::string command) const;
     [[nodiscard]] sink::FindingLines::ExplainCommand explain_command() const;
@@ -255,14 +255,14 @@ int DecodeCommand::print_reports() {
                                           : sizes_->sizes_table());
     const int written = write_objects();
     if (!flags_->json) {
-        sink::print_text(people, sizes_conclusion(written == 0));
+        sink::print_text(people, learned_sizes_text(written == 0));
     }
     return written;
 }
 
 /// Returns a text that says which objects have wrong sizes, and which command to run next.
 /// `is_written`: false if the file of objects could not be written.
-std::string DecodeCommand::sizes_conclusion(bool is_written) const {
+std::string DecodeCommand::learned_sizes_text(bool is_written) const {
     if (!sizes_->has_differences()) {
         return sizes_->has_unreported_differences()
                    ? "\"not as agreed\" fits all checksums, but too few snapshots contain the "

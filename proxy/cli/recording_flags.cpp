@@ -379,7 +379,7 @@ constexpr std::chrono::nanoseconds kMinFlightTime{capture::FlightRecorder::kMinF
 constexpr std::uint64_t kMinFlightBytes = std::uint64_t{1} << 20U;
 
 /// Returns limits and folder of --flight. A variable contains both, separated by a blank.
-std::pair<std::string, std::string> flight_values(const std::vector<std::string>& values) {
+std::pair<std::string, std::string> split_flight_values(const std::vector<std::string>& values) {
     if (values.size() > 1) {
         return {values[0], values[1]};
     }
@@ -409,7 +409,7 @@ void FlightRecorderFlags::add_to(Command& command) {
 }
 
 std::filesystem::path FlightRecorderFlags::folder() const {
-    return writable_folder("--flight", flight_values(values).second);
+    return writable_folder("--flight", split_flight_values(values).second);
 }
 
 std::optional<capture::FlightRecorderOptions>
@@ -425,10 +425,10 @@ FlightRecorderFlags::options(bool show_secrets, std::size_t memory_mib) const {
         throw UsageError{"--flight: a capture contains every byte, passwords and whispers "
                          "included, and cannot be redacted; add --show-secrets to allow it"};
     }
-    const auto kept = parse_time_and_size("--flight", flight_values(values).first);
+    const auto kept = parse_time_and_size("--flight", split_flight_values(values).first);
     if (kept.time.count() != 0 && kept.time < kMinFlightTime) {
         throw usage_error("--flight {}: keep at least 5 s, the shortest time between files",
-                          flight_values(values).first);
+                          split_flight_values(values).first);
     }
     const std::uint64_t bytes = kept.bytes == 0 ? kDefaultFlightBytes : kept.bytes;
     if (bytes < kMinFlightBytes || bytes > (std::uint64_t{memory_mib} << 20U) / 2) {

@@ -352,8 +352,8 @@ std::vector<std::string> parse_columns(const RecordsCommandFlags& flags,
 
 /// Returns the condition on the rows of a table of items.
 /// Errors: UsageError for an invalid condition, or without a table.
-std::optional<filter::LineFilter> parse_row_filter(const RecordsCommandFlags& flags,
-                                                   filter::DescribedTypes described) {
+std::optional<filter::LineFilter> parse_where_filter(const RecordsCommandFlags& flags,
+                                                     filter::DescribedTypes described) {
     if (flags.where.empty()) {
         return std::nullopt;
     }
@@ -376,7 +376,7 @@ std::optional<analyze::RecordsCsv> make_table(const RecordsCommandFlags& flags) 
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
     const filter::DescribedTypes described = filter::described_types(mod);
-    auto where = parse_row_filter(flags, described);
+    auto where = parse_where_filter(flags, described);
     if (flags.columns.empty()) {
         return std::nullopt;
     }

@@ -269,7 +269,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
 }
 
 void RunFlags::check_files(const Settings& settings) const {
-    const std::string none; // instead of --output and --write, if they only begin segments' names
+    const std::string none; // for --output and --write if they only name segments, not a file
     const bool whole = recording.rotate.empty();
     std::vector<std::string> read = bus.access.named_files();
     read.insert(read.end(),

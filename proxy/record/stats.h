@@ -60,7 +60,7 @@ struct DistributionRow {
 
 /// Returns the initial value of a cell: `row` if the cell is a row, zero if the cell is a number.
 template <typename Cell, typename Row>
-constexpr Cell cell(const Row& row) {
+constexpr Cell initial_cell(const Row& row) {
     if constexpr (std::is_same_v<Cell, Row>) {
         return row;
     } else {
@@ -71,13 +71,13 @@ constexpr Cell cell(const Row& row) {
 template <typename Cell>
 constexpr Cell counter(std::string_view key, CounterTopic topic, std::string_view sentence,
                        std::string_view metric = {}) {
-    return cell<Cell>(CounterRow{key, topic, sentence, metric});
+    return initial_cell<Cell>(CounterRow{key, topic, sentence, metric});
 }
 
 template <typename Cell>
 constexpr Cell snapshot_counter(std::string_view key, CounterTopic topic, std::string_view sentence,
                                 std::string_view metric = {}) {
-    return cell<Cell>(CounterRow{key, topic, sentence, metric, true});
+    return initial_cell<Cell>(CounterRow{key, topic, sentence, metric, true});
 }
 
 /// Returns the members of a struct of totals as an array, in the order of declaration.
@@ -199,7 +199,7 @@ struct DirectionCounters {
 template <typename Cell>
 struct PerDirectionDistributions {
     // The mean of these values is not smoothed, unlike the jitter of RFC 3550.
-    Cell jitter_us = cell<Cell>(DistributionRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
+    Cell jitter_us = initial_cell<Cell>(DistributionRow{"jitter_us", "How much longer or shorter a snapshot (`s2c`) or an input (`c2s`) took than the one before it, by the game's clock; microseconds."});
 };
 
 /// The counters of a session's snapshots.
@@ -224,17 +224,17 @@ struct SnapshotCounters {
 /// The distributions of properties of a session's snapshots.
 template <typename Cell>
 struct SnapshotDistributions {
-    Cell items = cell<Cell>(DistributionRow{.key = "items", .sentence = "Items in a rebuilt snapshot.", .limit = snapshot::kMaxItems});
-    Cell snapshot_bytes = cell<Cell>(DistributionRow{"size_bytes", "Size of rebuilt snapshots.", "snapshot_size_bytes", 1, snapshot::kMaxSnapshotBytes});
-    Cell delta_distance = cell<Cell>(DistributionRow{"delta_distance", "Ticks between a snapshot and its base."});
-    Cell snapshot_interval_us = cell<Cell>(DistributionRow{"interval_us", "Time between two snapshots of a session.", "snapshot_interval_seconds", 1e-6});
-    Cell freeze_us = cell<Cell>(DistributionRow{"freeze_us", "How long clients had nothing new to show, each time.", "client_freeze_seconds", 1e-6});
+    Cell items = initial_cell<Cell>(DistributionRow{.key = "items", .sentence = "Items in a rebuilt snapshot.", .limit = snapshot::kMaxItems});
+    Cell snapshot_bytes = initial_cell<Cell>(DistributionRow{"size_bytes", "Size of rebuilt snapshots.", "snapshot_size_bytes", 1, snapshot::kMaxSnapshotBytes});
+    Cell delta_distance = initial_cell<Cell>(DistributionRow{"delta_distance", "Ticks between a snapshot and its base."});
+    Cell snapshot_interval_us = initial_cell<Cell>(DistributionRow{"interval_us", "Time between two snapshots of a session.", "snapshot_interval_seconds", 1e-6});
+    Cell freeze_us = initial_cell<Cell>(DistributionRow{"freeze_us", "How long clients had nothing new to show, each time.", "client_freeze_seconds", 1e-6});
 };
 
 template <typename Cell>
 struct SessionDistributions {
-    Cell ack_lag_ticks = cell<Cell>(DistributionRow{"ack_lag_ticks", "How far clients' acknowledgements lag behind, in game time.", "ack_lag_seconds", 0.02});
-    Cell input_margin_ms = cell<Cell>(DistributionRow{"input_margin_ms", "How early inputs reach the server, as it reports; values beyond 10 s are excluded."});
+    Cell ack_lag_ticks = initial_cell<Cell>(DistributionRow{"ack_lag_ticks", "How far clients' acknowledgements lag behind, in game time.", "ack_lag_seconds", 0.02});
+    Cell input_margin_ms = initial_cell<Cell>(DistributionRow{"input_margin_ms", "How early inputs reach the server, as it reports; values beyond 10 s are excluded."});
 };
 
 template <typename Cell>

@@ -55,7 +55,7 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
     const SnapshotView before = sample_snapshot_.view();
     const snapshot::Tick age = record.tick - sample_tick_;
     if (before.empty() || age < 0 || age > 8 * kTrendTicks) {
-        store_sample_snapshot(record);
+        store_trend_sample(record);
         is_growth_reported_ = {};
         was_limit_reached_ = false;
         return;
@@ -79,11 +79,11 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
     }
     was_limit_reached_ = full;
     if (age >= 4 * kTrendTicks && !full) {
-        store_sample_snapshot(record);
+        store_trend_sample(record);
     }
 }
 
-void SnapshotLimitCheck::store_sample_snapshot(const record::SnapshotRecord& record) {
+void SnapshotLimitCheck::store_trend_sample(const record::SnapshotRecord& record) {
     sample_tick_ = record.tick;
     snapshot::SnapshotWriter{sample_snapshot_, record.items.size(), record.items.data().size()}
         .copy(record.items);

@@ -39,7 +39,7 @@ class SnapshotLimitCheck {
     struct Limit;
 
     void compare_with_limits(const record::SnapshotRecord& record, Reporter& reporter);
-    void store_sample_snapshot(const record::SnapshotRecord& record);
+    void store_trend_sample(const record::SnapshotRecord& record);
     void warn_of_approaching_limit(const Limit& limit, const record::SnapshotRecord& record,
                                    Reporter& reporter);
     void report_exceeded_limit(const Limit& limit, const record::SnapshotRecord& record,

@@ -37,7 +37,7 @@ struct PastSnapshot {
 };
 
 /// The verified snapshots of a session, in order.
-struct PastSession {
+struct SessionWithHistory {
     snapshot::Dialect dialect = snapshot::Dialect::six;
     std::vector<PastSnapshot> snapshots;
 
@@ -47,7 +47,7 @@ struct PastSession {
     }
 };
 
-class PastSessions final : public TypedRecordSink<PastSessions> {
+class SessionsWithHistory final : public TypedRecordSink<SessionsWithHistory> {
   public:
     void on(const record::SnapshotRecord& seen) {
         if (!seen.rebuilt) {
@@ -56,9 +56,9 @@ class PastSessions final : public TypedRecordSink<PastSessions> {
         if (seen.ordinal == 0) {
             sessions_.erase(seen.head.session); // another map, or another connection
         }
-        PastSession& session = sessions_[seen.head.session];
+        SessionWithHistory& session = sessions_[seen.head.session];
         if (!session.snapshots.empty() && session.snapshots.back().tick >= seen.tick) {
-            return; // late
+            return; // the snapshot arrived out of order
         }
         session.dialect = seen.types->dialect();
         PastSnapshot& shown = session.snapshots.emplace_back();
@@ -67,8 +67,8 @@ class PastSessions final : public TypedRecordSink<PastSessions> {
         shown.items = to_snapshot(to_items(seen.items));
     }
 
-    [[nodiscard]] std::vector<PastSession> take_sessions() {
-        std::vector<PastSession> all;
+    [[nodiscard]] std::vector<SessionWithHistory> take_sessions() {
+        std::vector<SessionWithHistory> all;
         for (auto& [number, session] : sessions_) {
             if (session.snapshots.size() > kBefore + kAfter) {
                 all.push_back(std::move(session));
@@ -78,11 +78,11 @@ class PastSessions final : public TypedRecordSink<PastSessions> {
     }
 
   private:
-    std::map<std::uint32_t, PastSession> sessions_;
+    std::map<std::uint32_t, SessionWithHistory> sessions_;
 };
 
-std::vector<PastSession> read_sessions(const std::string& capture) {
-    PastSessions sink;
+std::vector<SessionWithHistory> read_sessions(const std::string& capture) {
+    SessionsWithHistory sink;
     TrafficInspector run{{.messages = false}, sink};
     run.play(read_traffic(capture));
     return sink.take_sessions();
@@ -201,7 +201,7 @@ class FlipFindingCollector final : public TypedRecordSink<FlipFindingCollector> 
 /// Inspects a part of a session up to a damaged delta, and the right snapshots after it.
 class SessionReplay {
   public:
-    SessionReplay(const PastSession& session, std::size_t at)
+    SessionReplay(const SessionWithHistory& session, std::size_t at)
         : session_{&session}, at_{at}, verdicts_{session.dialect}, script_{{}, verdicts_} {
         if (session.dialect == snapshot::Dialect::seven) {
             script_.join_seven();
@@ -266,7 +266,7 @@ class SessionReplay {
         script_.snap_body(shown.tick, base, shown.items.view().checksum(), body);
     }
 
-    const PastSession* session_;
+    const SessionWithHistory* session_;
     std::size_t at_;
     FlipFindingCollector verdicts_;
     SessionScript script_;
@@ -284,16 +284,17 @@ TEST_CASE("a flipped bit is found or called ambiguous; a wrong value is rarely n
                                       "teeworlds-0.7.5.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
         CAPTURE(capture);
         std::mt19937 random{41};
-        const std::vector<PastSession> sessions = read_sessions(capture);
+        const std::vector<SessionWithHistory> sessions = read_sessions(capture);
         std::vector<std::size_t> ends;
-        for (const PastSession& session : sessions) {
+        for (const SessionWithHistory& session : sessions) {
             ends.push_back((ends.empty() ? 0 : ends.back()) + session.snapshots.size());
         }
         Totals here;
         while (here["tried"] < wanted) {
             const std::size_t chosen = random_below(random, ends.back());
             const auto end = std::upper_bound(ends.begin(), ends.end(), chosen);
-            const PastSession& session = sessions[static_cast<std::size_t>(end - ends.begin())];
+            const SessionWithHistory& session =
+                sessions[static_cast<std::size_t>(end - ends.begin())];
             const std::size_t at = chosen - (*end - session.snapshots.size());
             if (at == 0 || at + kAfter >= session.snapshots.size()) {
                 continue;

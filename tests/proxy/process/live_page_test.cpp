@@ -56,7 +56,7 @@ class ImpairmentRecordLog final : public sink::Output {
     std::string text;
 };
 
-/// A relay that carries out requested impairments, as the observer sees it.
+/// Stands in for the relay: applies the impairments that the observer requests.
 struct ImpairmentControlBench {
     explicit ImpairmentControlBench(const relay::Impairment& impairment = {},
                                     bool writes_records = true)

@@ -199,7 +199,7 @@ class ComparingOutput final : public sink::Output {
 
     [[nodiscard]] bool same() const { return !difference_ && at_ == expected_.size(); }
 
-    /// Returns the first line of the block that differs.
+    /// Returns the first line of the first block that differs; "none" if no block differs.
     [[nodiscard]] std::string difference() const { return difference_.value_or("none"); }
 
   private:
