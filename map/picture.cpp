@@ -323,8 +323,7 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
     }
 }
 
-/// Returns the tile colours that the map uses. Of those with the same label, returns only the
-/// first.
+/// Returns the tile colours that the map uses; only the first of several with the same label.
 std::vector<Painter::LegendEntry> Painter::used_tile_colors() const {
     std::vector<LegendEntry> found;
     for (std::size_t i = 0; i < kTileColorCount; ++i) {

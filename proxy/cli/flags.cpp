@@ -299,8 +299,8 @@ void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
     }
 }
 
-/// Parses the argument at `at`, and its value. Adds an argument without dashes to `others`; those
-/// after "--" have none.
+/// Parses the flag at `at` and its value. Adds everything else to `others`: arguments without
+/// dashes, and all arguments after "--".
 void Command::parse_argument(Texts::const_iterator& at, Texts::const_iterator end, Texts& others) {
     if (at->size() <= 1 || at->front() != '-') {
         others.push_back(*at);
