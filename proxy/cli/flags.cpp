@@ -260,6 +260,26 @@ UnknownFlagError Command::make_unknown_flag_error(const std::string& argument) {
                                  : "")};
 }
 
+/// Takes the value of `flag`: `rest`, the rest of the argument at `at`, or else the next argument.
+void Command::take_flag_value(Flag& flag, const std::string& rest, Texts::const_iterator& at,
+                              Texts::const_iterator end) {
+    if (!rest.empty()) {
+        flag.values.push_back(rest.starts_with('=') ? rest.substr(1) : rest);
+        return;
+    }
+    const auto next = std::next(at);
+    const bool is_flag = next != end && next->starts_with("--") &&
+                         find_flag(next->substr(0, next->find('='))) != nullptr;
+    if (next == end || is_flag) {
+        throw usage_error("{}: needs a value{}", flag.dashed_name(),
+                          is_flag ? " before " + next->substr(0, next->find('=')) : "");
+    }
+    flag.values.push_back(*++at);
+    if (flag.max_values == 2 && std::next(at) != end && !std::next(at)->starts_with('-')) {
+        flag.values.push_back(*++at);
+    }
+}
+
 /// Parses the flag at `at`, and its value, which may be the next argument.
 void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
     const bool is_long = at->starts_with("--");
@@ -270,30 +290,18 @@ void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
         if (flag == nullptr) {
             throw make_unknown_flag_error(text);
         }
-        std::string value = text.substr(flag_name.size());
-        if (flag->is_switch() && !is_long && !value.empty()) { // letters of further flags
+        const std::string rest = text.substr(flag_name.size());
+        if (flag->is_switch() && !is_long && !rest.empty()) { // letters of further flags
             flag->values = {"true"};
-            text = '-' + value;
+            text = '-' + rest;
             continue;
         }
         if (flag->name == "help" || flag->letter == "h") {
             wanted_help = flag->name.empty() ? Help::brief : Help::full;
         } else if (flag->is_switch()) {
-            flag->values = {value.empty() ? "true" : value.substr(1)};
-        } else if (!value.empty()) {
-            flag->values.push_back(value.starts_with('=') ? value.substr(1) : value);
+            flag->values = {rest.empty() ? "true" : rest.substr(1)};
         } else {
-            const auto next = std::next(at);
-            const bool is_flag = next != end && next->starts_with("--") &&
-                                 find_flag(next->substr(0, next->find('='))) != nullptr;
-            if (next == end || is_flag) {
-                throw usage_error("{}: needs a value{}", flag->dashed_name(),
-                                  is_flag ? " before " + next->substr(0, next->find('=')) : "");
-            }
-            flag->values.push_back(*++at);
-            if (flag->max_values == 2 && std::next(at) != end && !std::next(at)->starts_with('-')) {
-                flag->values.push_back(*++at);
-            }
+            take_flag_value(*flag, rest, at, end);
         }
         return;
     }

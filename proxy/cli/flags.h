@@ -106,6 +106,7 @@ struct Command {
 
     explicit Command(std::string of_name) : name{std::move(of_name)} {}
 
+    ~Command() = default;
     Command(const Command&) = delete;
     Command& operator=(const Command&) = delete;
 
@@ -188,6 +189,8 @@ struct Command {
     Flag& add_parsed_number(const std::string& names, double& variable, double least, double most,
                             const std::string& help, const std::string& value,
                             std::optional<double> (*parse_value)(std::string_view));
+    void take_flag_value(Flag& flag, const std::string& rest, Texts::const_iterator& at,
+                         Texts::const_iterator end);
     void parse_flag(Texts::const_iterator& at, Texts::const_iterator end);
     void parse_argument(Texts::const_iterator& at, Texts::const_iterator end, Texts& others);
     void set_arguments(Texts others);

@@ -103,7 +103,7 @@ class ConfigReader {
     /// Takes text up to one of these characters, and returns it without blanks around it.
     std::string take_until(std::string_view ends) {
         const std::size_t end = std::min(rest_.find_first_of(ends), rest_.size());
-        const std::string text = boost::algorithm::trim_copy(std::string{rest_.substr(0, end)});
+        std::string text = boost::algorithm::trim_copy(std::string{rest_.substr(0, end)});
         rest_.remove_prefix(end);
         return text;
     }
@@ -340,6 +340,22 @@ void Settings::fill_flags_from_environment() {
     }
 }
 
+namespace {
+
+/// Returns what is wrong with a line that sets none of the command's flags.
+std::string invalid_line_text(const ConfigLine& line, const Command& command) {
+    if (!line.has_equals) {
+        return fmt::format("expected 'flag-name = value', not '{}'", line.key);
+    }
+    const bool is_in_section = line.key.find('.') != std::string::npos;
+    return fmt::format("unknown key '{}'{} (keys are the long flags of 'twscope {} --help' without "
+                       "dashes{})",
+                       line.key, line.key == "config" ? "" : command.suggest_flag(line.key, ""),
+                       command.name, is_in_section ? ", and not in sections such as [x]" : "");
+}
+
+} // namespace
+
 void Settings::fill_flags_from_file() {
     // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -361,17 +377,9 @@ void Settings::fill_flags_from_file() {
         Flag* const flag = find_flag(line->key);
         const std::string where = fmt::format("--config {}, line {}", file_, line->number);
         const auto same = std::ranges::find(found, flag, &std::pair<Flag*, ConfigLine>::first);
-        if (flag == nullptr && line->has_equals) {
-            const bool is_in_section = line->key.find('.') != std::string::npos;
-            command_->problems.push_back(fmt::format(
-                "{}: unknown key '{}'{} (keys are the long flags of "
-                "'twscope {} --help' without dashes{})",
-                where, line->key,
-                line->key == "config" ? "" : command_->suggest_flag(line->key, ""), command_->name,
-                is_in_section ? ", and not in sections such as [x]" : ""));
-        } else if (flag == nullptr) {
+        if (flag == nullptr) {
             command_->problems.push_back(
-                fmt::format("{}: expected 'flag-name = value', not '{}'", where, line->key));
+                fmt::format("{}: {}", where, invalid_line_text(*line, *command_)));
         } else if (same != found.end() && !line->values.empty()) { // a key may occur several times
             same->second.values.insert(same->second.values.end(), line->values.begin(),
                                        line->values.end());

@@ -147,8 +147,8 @@ std::size_t ByteSource::read_undamaged_text(std::span<char> room) {
     return size;
 }
 
-void ByteSource::set_stop_reason(ReadStopReason end) {
-    stop_reason_ = stop_reason_ == ReadStopReason::read_error ? stop_reason_ : end;
+void ByteSource::set_stop_reason(ReadStopReason reason) {
+    stop_reason_ = stop_reason_ == ReadStopReason::read_error ? stop_reason_ : reason;
 }
 
 /// Decompresses data until `text_` contains text that read() may return. Returns false at the
