@@ -210,7 +210,7 @@ constexpr std::array kObjects{
     also_in_six(as_event(object_with_number(21, "sound_world", kSoundGlobal))),
     also_in_six(as_event(object_with_number(22, "damage", seven::kDamage)), "damage_ind"),
     with_client_as_id(of_seven(object_with_number(23, "player_info_race", seven::kPlayerInfoRace))),
-    of_seven(object_with_number(24, "game_data_race", seven::kGameDataRace)),
+    of_seven(object_with_number(kSevenGameDataRaceType, "game_data_race", seven::kGameDataRace)),
 };
 
 constexpr bool agrees_with_sizes() {

@@ -198,6 +198,7 @@ inline constexpr std::uint16_t kDeathType = 17;
 inline constexpr std::uint16_t kSevenCharacterType = 10;
 inline constexpr std::uint16_t kSevenPlayerInfoType = 11;
 inline constexpr std::uint16_t kSevenDeathType = 20;
+inline constexpr std::uint16_t kSevenGameDataRaceType = 24; ///< only races have it
 
 [[nodiscard]] constexpr std::uint16_t character_type(Dialect dialect) {
     return dialect == Dialect::six ? kCharacterType : kSevenCharacterType;

@@ -116,9 +116,6 @@ std::string place_of(const record::SnapshotRecord& record, std::uint16_t client)
     return position ? fmt::format("x={} y={}", position->x, position->y) : "";
 }
 
-/// The type of 0.7's game_data_race, which only races have.
-constexpr std::uint16_t kGameDataRaceType = 24;
-
 std::optional<std::int32_t> score_of(const record::SnapshotRecord& record, std::uint16_t client) {
     const snapshot::Dialect dialect = dialect_of(record);
     const std::uint16_t type = snapshot::player_info_type(dialect);
@@ -149,8 +146,9 @@ std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record) {
     return LocalPlayer{.name = name_of(record, *client),
                        .place = place_of(record, *client),
                        .score = score_of(record, *client),
-                       .is_score_time = dialect_of(record) == snapshot::Dialect::seven &&
-                                        record.items.find({kGameDataRaceType, 0}).has_value()};
+                       .is_score_time =
+                           dialect_of(record) == snapshot::Dialect::seven &&
+                           record.items.find({snapshot::kSevenGameDataRaceType, 0}).has_value()};
 }
 
 } // namespace tw::record
