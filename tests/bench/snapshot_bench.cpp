@@ -185,7 +185,7 @@ class Ours {
     DeltaWarnings warnings_;
 };
 
-/// Decodes the same datagrams as the reference client does.
+/// Decodes the same datagrams in the way of the reference client.
 class Plain {
   public:
     explicit Plain(std::size_t sessions) : parts_(sessions), sessions_(sessions) {}

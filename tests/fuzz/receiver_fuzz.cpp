@@ -126,7 +126,7 @@ class FuzzedPeers {
         }
     }
 
-    /// Returns the tick of the next snapshot, and the base of its delta.
+    /// Returns the tick of the next snapshot.
     snapshot::Tick next_tick() {
         tick_ += 1 + static_cast<snapshot::Tick>(in_->below(8));
         return tick_;

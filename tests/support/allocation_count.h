@@ -9,11 +9,12 @@ std::uint64_t allocation_count() noexcept;
 
 /// Returns the number of allocated bytes.
 std::uint64_t live_bytes() noexcept;
-/// Returns the maximum of live_bytes() since forget_peak().
+/// Returns the maximum of live_bytes() since reset_peak_bytes().
 std::uint64_t peak_bytes() noexcept;
 void reset_peak_bytes() noexcept;
 
-/// Lets `more` allocations succeed and makes the next one fail, in any thread. Negative: none fails.
+/// Lets `more` allocations succeed and makes the next one fail, in any thread. Negative: none
+/// fails.
 void fail_allocation_after(std::int64_t more) noexcept;
 
 /// Whether this build counts allocations. Builds with sanitizers do not, as those replace the

@@ -3,8 +3,8 @@
 //
 // TW_FAULT=relay:send:3: the process (relay, observer), the function's kind (see kKinds), and the
 // number N from 1. With 0, no call fails, and calls are only counted.
-// TW_FAULT_COUNTS=FILE: the file for the counts. It gets a 64-bit number for each kind, in the order
-// of the table, then a number that is 1 after the call has failed.
+// TW_FAULT_COUNTS=FILE: the file for the counts. It gets a 64-bit number for each kind, in the
+// order of the table, then a number that is 1 after the call has failed.
 //
 // Only calls through the dynamic linker are counted, from main() on; calls within the C library are
 // not. Calls fail only in ways that are possible: writing to an eventfd succeeds, and fcntl() fails

@@ -149,8 +149,8 @@ TEST_CASE("a finding's file is written before its datagrams are dropped, or name
     struct Row {
         std::string_view name;
         int at;                  ///< seconds between a file and the finding
-        int pieces;              ///< number of datagrams per second after the finding
-        int files_after_ten;     ///< number of files ten seconds later
+        int pieces;              ///< number of datagrams per second
+        int files_after_ten;     ///< number of files ten seconds after the first finding
         std::string_view said{}; ///< text in the file; empty: no such text
     };
 
@@ -198,7 +198,7 @@ TEST_CASE("a finding's file is written before its datagrams are dropped, or name
     }
 }
 
-TEST_CASE("datagrams that are too old or beyond the memory limit are dropped") {
+TEST_CASE("datagrams that are too old are dropped") {
     RecordedFlight flight{{.time = 2 * kSecond}};
     std::ignore = flight.recorder.on_time(flight.last);
     flight.recorder.request_file(0);
@@ -240,7 +240,7 @@ TEST_CASE("a request for one session writes only this session") {
     CHECK(again.snapshots < flight.seen.snapshots);
 }
 
-TEST_CASE("two waiting requests get one file with all sessions") {
+TEST_CASE("waiting requests for different sessions get one file with all sessions") {
     RecordedFlight flight{{.time = 3600 * kSecond}};
     flight.recorder.request_file(1);
     flight.recorder.request_file(7);
@@ -279,7 +279,7 @@ TEST_CASE("a folder that cannot be written to is reported and has no other effec
     CHECK_FALSE(flight.recorder.is_busy());
 }
 
-TEST_CASE("a request shortly before the end is written") {
+TEST_CASE("a request and held-back findings are written at the end") {
     const auto id = record::FindingId::snapshot_crc_mismatch;
     RecordedFlight flight{{.time = 60 * kSecond, .triggers = only_trigger(id)}};
     for (int i = 0; i < 3; ++i) {

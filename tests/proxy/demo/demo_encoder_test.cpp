@@ -65,7 +65,7 @@ TEST_CASE("a tick is relative if possible, and absolute before a keyframe") {
     }
 }
 
-TEST_CASE("ticks that are not later are rejected and change nothing") {
+TEST_CASE("invalid ticks and ticks that are not later are rejected and change nothing") {
     DemoEncoder encoder{6, tw::snapshot::Dialect::six};
     CHECK(encode_items(encoder, -1, kFirst) == "refused");
     CHECK(encode_items(encoder, 0x6fffffff, kFirst) == "refused");

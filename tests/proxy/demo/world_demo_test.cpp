@@ -218,7 +218,7 @@ TEST_CASE("a server that was silent for ten seconds is replaced by another") {
     CHECK(stage.losses().worlds_over_limit == 0);
 }
 
-TEST_CASE("items beyond the limits are left out in the documented order and counted") {
+TEST_CASE("items beyond the limit of a snapshot are left out and counted") {
     Items many;
     for (std::uint16_t i = 0; i < 1100; ++i) {
         many[{4, i}] = {i, i, 0, 0}; // pickups are entities

@@ -38,7 +38,7 @@ std::string value_texts(std::string_view line, std::string_view key) {
 
 } // namespace
 
-TEST_CASE("the values of a key are found, and damaged lines have none") {
+TEST_CASE("the values of a key are found, and truncated lines have no other values") {
     const std::string line =
         R"({"a":1,"b":{"c":"x\"y\\\u00e4\ud83d\ude00\n","d":[1,2.5,-3]},"at":{"tile":[7,-8]},)"
         R"("list":[{"n":"p"},{"n":"q"},{"m":[["r"]]}],"t":true,"z":null,"s":"}]\\"})";

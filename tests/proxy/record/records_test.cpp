@@ -159,7 +159,7 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
     }
 }
 
-TEST_CASE("a snapshot's descriptors replace the types learned before") {
+TEST_CASE("a snapshot's descriptors override the types learned before") {
     struct Type {
         std::uint16_t number;
         std::int32_t uuid; ///< first int of the UUID
@@ -168,7 +168,7 @@ TEST_CASE("a snapshot's descriptors replace the types learned before") {
     struct Row {
         std::string_view name;
         std::vector<Type> now;
-        std::optional<std::uint8_t> first; ///< the type that has the UUID kOne at this point
+        std::optional<std::uint8_t> first; ///< first byte of the UUID of type kOne
         std::optional<std::uint8_t> second;
     };
 

@@ -418,7 +418,7 @@ class SegmentTexts final : public sink::Output {
     void advance_to_segment(std::uint32_t segment) override { arrived = segment; }
 };
 
-/// Returns a description of each line, such as "snapshot" or "session open again".
+/// Returns a description of each line, such as "snapshot1 full" or "session1 open again".
 std::vector<std::string> line_kinds(const std::string& text) {
     std::vector<std::string> all;
     for (std::size_t at = 0; at < text.size();) {

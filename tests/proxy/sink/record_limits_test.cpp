@@ -15,7 +15,8 @@ using record::FindingId;
 
 namespace {
 
-/// Lists the findings that were passed on: "crc_mismatch@1.0", with "+3" for omitted ones.
+/// Lists the records that were passed on: "1:snapshot.crc_mismatch@10" for a finding of session 1
+/// after 10 tenths of a second, with "+3" for omitted ones, and "other" for other records.
 class FindingLog final : public record::RecordSink {
   public:
     std::vector<std::string> all;
@@ -117,7 +118,7 @@ TEST_CASE("omissions are reported at the end, and when a session ends") {
                                    "1:world.views_differ@13"});
 }
 
-TEST_CASE("sessions without a reported end take limited memory") {
+TEST_CASE("omissions are reported for more sessions than the limiter stores") {
     constexpr std::uint32_t kMany = 70'000; // more than kMaxKinds
 
     struct Counted final : tw::test::TypedRecordSink<Counted> {

@@ -148,7 +148,7 @@ TEST_CASE("lines of an incomplete record are passed on unchanged") {
     CHECK(join_lines(next) == Lines{one[0], snapshot_line(20, "x", 8)});
 }
 
-TEST_CASE("the joiner holds no more lines than the longest record has") {
+TEST_CASE("lines of a record that is longer than the longest accepted line are not joined") {
     const std::string big(std::size_t{5} << 20U, 'x');
     std::vector<std::string> lines;
     for (int i = 1; i <= 5; ++i) {

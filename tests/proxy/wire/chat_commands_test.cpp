@@ -22,7 +22,7 @@ std::string shown_chat(std::string_view line, const HarmlessCommands& shown = {}
 
 } // namespace
 
-TEST_CASE("only the name of a chat command that may contain a secret is shown") {
+TEST_CASE("at most the name of a chat command that may contain a secret is shown") {
     struct Row {
         std::string_view line;
         std::string_view shown;

@@ -324,7 +324,8 @@ TEST_CASE("a verified client is a player once the server sends it game data") {
     CHECK(judge_datagram(state, kS2c, map).trust == Trust::player);
 }
 
-TEST_CASE("each datagram of the server shows whether the client has a slot") {
+TEST_CASE(
+    "chunks and keepalives of the server, but no other datagrams, show that the client plays") {
     struct ServerDatagramRow {
         std::string_view name;
         Bytes bytes;

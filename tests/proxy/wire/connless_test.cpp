@@ -312,7 +312,7 @@ TEST_CASE("a request for server info is read with its token") {
     CHECK(extended->token == 0x123456);
 }
 
-TEST_CASE("ambiguous requests for server info are not decoded") {
+TEST_CASE("other datagrams and ambiguous requests for server info are not decoded") {
     struct Row {
         std::string_view name;
         Bytes bytes;
@@ -403,7 +403,7 @@ TEST_CASE("a part is rewritten for another token") {
     }
 }
 
-TEST_CASE("an answer longer than the buffer is not written") {
+TEST_CASE("an answer longer than any datagram of the game is not written") {
     Bytes longest = connless_datagram(kPlainHeader, "inf37\0"sv);
     longest.resize(1400, std::byte{'a'});
     Bytes out(2000);

@@ -206,11 +206,11 @@ TEST_CASE("0.6 and 0.7 packets are distinguished by the session's protocol") {
                                                             : kConnless;
     };
     const Row rows[] = {
-        {"040000ffffffff05", kSeven, kSeven, kSeven}, // a token request starts a 0.7 session
-        {"000001a1b2c3d4", kChunks, kChunks, kSeven}, // uncompressed kChunks look the same in both
-        {"100001a1b2c3d4", kControl, kControl, kSeven}, // 0.7: compressed kChunks
+        {"040000ffffffff05", kSeven, kSeven, kSeven},   // a token request starts a 0.7 session
+        {"000001a1b2c3d4", kChunks, kChunks, kSeven},   // uncompressed chunks look the same in both
+        {"100001a1b2c3d4", kControl, kControl, kSeven}, // 0.7: compressed chunks
         {"4000018a1b", kChunks, kChunks, kSeven},
-        {"210102030405060708", kSeven, kSeven, kSeven}, // kConnless is recognised by itself
+        {"210102030405060708", kSeven, kSeven, kSeven}, // connless is recognised by itself
         {"ffffffffffffffffffff67696533", kConnless, kConnless, kConnless},
         {"786500000000ffffffff67696533", kConnless, kConnless, kConnless},
     };
@@ -397,7 +397,7 @@ TEST_CASE("the handshake of vanilla 0.6.5 shows its tokens") {
     CHECK(request.kind == ControlKind::connect);
     CHECK(request.vanilla_token);
     CHECK(token_hex(request.token) == "0a0b0c0d");
-    datagram.pop_back(); // older clients omit the last byte
+    datagram.pop_back(); // one byte less than in 0.6.5
     CHECK_FALSE(decode_control(decode_valid_packet(datagram, scratch), std::nullopt).token);
 
     const Bytes answer = test::from_hex("180000"
