@@ -209,7 +209,7 @@ TEST_CASE("an item that overlaps the next one is rejected") {
     CHECK(file.error().item == 2);
 }
 
-TEST_CASE("a block with the declared size 0 gives block_empty, compressed or not") {
+TEST_CASE("an empty block gives block_empty, compressed or not") {
     for (const int version : {3, 4}) {
         CAPTURE(version);
         test::DatafileWriter writer{version};

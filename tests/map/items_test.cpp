@@ -60,7 +60,7 @@ TEST_CASE("the author of a map is read, truncated, and absent if it is not a tex
     CHECK_FALSE(read_info(parse_map(cut)).has_value());
 }
 
-TEST_CASE("images and their pixels are read if they are complete") {
+TEST_CASE("images and their pixels are read as far as possible") {
     using namespace std::string_view_literals;
     test::DatafileWriter writer = test::MapBuilder{2, 2}.writer();
     const std::int32_t name = add_text(writer, "grass\0"sv);

@@ -125,7 +125,7 @@ TEST_CASE("a switch tile that the game discards has index 0") {
     }
 }
 
-TEST_CASE("packed tiles are unpacked up to the last entry") {
+TEST_CASE("packed tiles are unpacked if their entries fill the layer") {
     struct Row {
         std::string_view name;
         std::vector<std::uint8_t> data;
@@ -550,7 +550,7 @@ TEST_CASE("a group item that is too short gives a warning and has no layers") {
     CHECK(map->physics_layer(Layer::game) == LayerPlace{1, 0});
 }
 
-TEST_CASE("a file without version item but with an unknown item is not a map") {
+TEST_CASE("without a known version item, a file with an invalid group or layer is not a map") {
     struct Row {
         std::string_view name;
         std::vector<Ints> groups;

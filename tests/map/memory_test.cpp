@@ -19,8 +19,8 @@ using namespace tw::map::test;
 
 namespace {
 
-/// Memory that does not depend on the file's size: a bit for each possible item type, small strings,
-/// and the allocator's rounding. Not included: 40 KiB that zlib allocates with malloc.
+/// Memory that does not depend on the file's size: a bit for each possible item type, small
+/// strings, and the allocator's rounding. Not included: 40 KiB that zlib allocates with malloc.
 constexpr std::uint64_t kSlack = 32 << 10U;
 
 /// Returns the peak of allocated bytes during `work`, in addition to the bytes allocated before.
@@ -123,8 +123,8 @@ TEST_CASE("a map takes at most three times its file's size, plus its physics lay
                 layers = physics ? plane_bytes(*physics) : 0;
             }
         });
-        // While a packed game layer is unpacked, the packed block is in memory, too. It is not larger
-        // than the tiles.
+        // While a packed game layer is unpacked, the packed block is in memory, too. It is not
+        // larger than the tiles.
         CHECK(whole <= 3 * size + 2 * layers + kSlack);
         ++maps;
     }
@@ -178,7 +178,7 @@ TEST_CASE("a file that declares more data than it has takes at most three times 
     }
 }
 
-TEST_CASE("reading all blocks takes at most the largest layer in addition") {
+TEST_CASE("reading all blocks takes at most eight times the largest block in addition") {
     if (!tw::test::counts_allocations()) {
         return;
     }

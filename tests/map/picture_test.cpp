@@ -76,7 +76,7 @@ TEST_CASE("layers that are not wanted are not drawn, and a legend needs room") {
     CHECK(draw(*physics, options)->height > plain->height);
 }
 
-TEST_CASE("a path is drawn inside and outside the map") {
+TEST_CASE("paths and crosses may be far outside the map") {
     const Map map = small_map();
     const auto physics = map.physics();
     constexpr int kFar = 2147483647;
@@ -123,7 +123,7 @@ TEST_CASE("the bytes of a drawn map are a PNG") {
     }
 }
 
-TEST_CASE("a front tile fills air, and the middle of other tiles") {
+TEST_CASE("a front tile fills air, and the middle of other tiles if there is room") {
     test::MapBuilder builder{4, 3};
     const std::uint8_t freeze[] = {9};
     builder.set_game(1, 1, kTileSolid).set_game(2, 2, kTileSolid);
@@ -375,7 +375,7 @@ TEST_CASE("every letter and digit has a shape, and each letter its own") {
     CHECK(letters.count(0) + digits.count(0) == 0);
 }
 
-TEST_CASE("every printable character has its own shape") {
+TEST_CASE("every printable character has a shape, and no two signs have the same") {
     std::set<std::uint64_t> shapes;
     std::size_t signs = 0;
     for (char c = '!'; c <= '~'; ++c) {

@@ -26,7 +26,7 @@ bool are_pages_filled(const Arena::AllocatedPages& run, int value) {
 
 } // namespace
 
-TEST_CASE("an arena never allocates the same pages twice") {
+TEST_CASE("an arena never allocates pages that are in use") {
     struct Kept {
         Arena::AllocatedPages run;
         int value = 0;

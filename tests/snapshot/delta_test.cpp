@@ -161,7 +161,7 @@ TEST_CASE("an invalid delta gives the error, its position and the item") {
     }
 }
 
-TEST_CASE("a truncated delta is rejected or changes fewer items") {
+TEST_CASE("a delta that is truncated at any byte is rejected") {
     for (const auto& row : vectors("snapshot_delta")) {
         const auto body = from_hex(row.at("delta_bytes").as_string());
         const Snapshot base = snapshot_of(row.at("old"));

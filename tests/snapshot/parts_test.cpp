@@ -102,7 +102,7 @@ TEST_CASE("parts with numbers outside the limits are rejected") {
     }
 }
 
-TEST_CASE("a late tick is completed while newer ticks are incomplete") {
+TEST_CASE("a late tick may be completed after newer ticks") {
     PartSequence script;
     CHECK(script.add_part(100, 2, 0) == PartStatus::incomplete);
     CHECK(script.add_part(102, 2, 0) == PartStatus::incomplete);

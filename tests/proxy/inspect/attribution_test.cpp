@@ -292,7 +292,7 @@ TEST_CASE("a forged tick far ahead only changes how its own datagram is counted"
           small_delta().size());
     CHECK(run.row_total(ByteGroup::unused, "repeated snapshot") ==
           honest.row_total(ByteGroup::unused, "repeated snapshot"));
-    // Only these rows change: the header, chunk header, id and fields of the forged datagram.
+    // Otherwise, only the rows of the forged header, chunk header, id and fields change.
     const auto count_other_rows = [&](const CountedTraffic& each) {
         std::map<std::string, std::uint64_t> rows;
         for (const wire::Direction direction : {wire::Direction::c2s, wire::Direction::s2c}) {

@@ -143,7 +143,7 @@ TEST_CASE("the receiver's acknowledgement ends the wait for an unseen chunk") {
     CHECK(order.classify_chunk(6, false) == kNext);
 }
 
-TEST_CASE("consecutive chunks after an unseen chunk count as accepted") {
+TEST_CASE("chunks after an unseen chunk count as accepted once that one is acknowledged") {
     struct Row {
         std::string_view name;
         std::vector<std::uint16_t> dropped; ///< sequences after 1, in order of arrival

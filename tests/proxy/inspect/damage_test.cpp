@@ -66,7 +66,7 @@ Lines name_item_of_each_int(const std::vector<IntInBody>& ints) {
 
 } // namespace
 
-TEST_CASE("a flipped bit is reported with its item, or without one if it is in no item") {
+TEST_CASE("a flipped bit is reported with its item or as ambiguous, never with another item") {
     const Items base = world_items(0);
     const Items next = world_items(3);
     const Bytes body = delta_body(base, next);
@@ -119,7 +119,7 @@ TEST_CASE("a flipped bit is reported with its item, or without one if it is in n
     CHECK(100 * explained > 80 * flips);
 }
 
-TEST_CASE("a bit that shifts all later ints is reported with the item at which decoding fails") {
+TEST_CASE("a bit that shifts all later ints is reported, and the next snapshot is verified") {
     const Items base = world_items(0);
     const Bytes body = delta_body(base, world_items(3));
     for (std::size_t at = 3; at < body.size(); ++at) {
@@ -158,7 +158,7 @@ TEST_CASE("a missing part is reported with the tick that later deltas name as th
                 "finding snapshot.part_missing tick 10 part 2", "snapshot 40<--1 ok 6"});
 }
 
-TEST_CASE("a changed item size is reported with its item, for sent and for agreed sizes") {
+TEST_CASE("a changed item size is reported with its item") {
     struct Row {
         std::string_view name;
         Ints delta;

@@ -263,7 +263,7 @@ TEST_CASE("all values that would explain a mismatch are listed") {
     struct Row {
         std::string_view name;
         Ints delta;
-        std::int32_t off; ///< announced checksum minus right checksum
+        std::int32_t off; ///< checksum of the items minus announced checksum
         bool told;
     };
 

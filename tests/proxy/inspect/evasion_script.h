@@ -91,7 +91,8 @@ inline Bytes seven_control_packet(wire::ControlKind kind,
     return wire::encode_control({.kind = kind, .token = kSevenClient, .seven_token = to});
 }
 
-/// Returns the control packet with a 0.7 header, whose token belongs to no connection.
+/// Returns the datagram as a control packet with a 0.7 header, whose token belongs to no
+/// connection.
 inline Bytes add_seven_header(Bytes datagram) {
     constexpr std::byte kSevenControl{4};
     datagram[0] = (datagram[0] & std::byte{3}) | kSevenControl;

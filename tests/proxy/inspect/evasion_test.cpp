@@ -197,7 +197,7 @@ const Trick kRows[] = {
          s.send_datagram(kC2s, tw::wire::encode_packet({.num_chunks = 1, .chunks = chunks}));
          s.send(kC2s, real_message());
      }},
-    // Control packets of a client that do not reset the connection.
+    // Messages of a client that do not reset the connection.
     {"ENTERGAME again and again", kHarmless,
      [](auto& s) {
          for (int i = 0; i < 5; ++i) {
@@ -521,7 +521,7 @@ TEST_CASE("possible remote console messages are never shown as other messages") 
     CHECK(script.log().shown().find("of a mod") != std::string::npos);
 }
 
-TEST_CASE("a wrong password, then the right one from the same socket, is no finding") {
+TEST_CASE("after a wrong password, a client may connect again from the same socket") {
     SessionScript script;
     script.join_ddnet();
     script.send(kC2s, message("info").string("0.6 626fce9a778df4d4").string("wrong"));

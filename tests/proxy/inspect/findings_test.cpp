@@ -426,7 +426,7 @@ TEST_CASE("an unknown item type is reported once per session and counted each ti
     CHECK(script.session().totals().findings[id] == 6);
 }
 
-TEST_CASE("the server's version decides the meaning of a reused message id") {
+TEST_CASE("the server's version decides the meaning of a removed message's id") {
     struct FindingRow {
         std::string_view version;
         bool named;

@@ -148,7 +148,7 @@ TEST_CASE("exactly the changed sizes of random mods are learned, and then all sn
     CHECK(100 * named_runs >= 99 * runs);
 }
 
-TEST_CASE("a capture rewritten with unchanged sizes gives the same records") {
+TEST_CASE("a capture rewritten with unchanged sizes is verified, and no size is learned") {
     const ResizedTraffic& traffic = resized_capture("bench-4.pcap.gz");
     LearnedSizesCollector learned;
     learn_sizes_of("bench-4.pcap.gz", ModClients::knowing, learned);

@@ -19,7 +19,7 @@ TEST_CASE("is_first_report() is true once for each server, map and finding") {
     CHECK(maps.is_first_report("127.0.0.1:8303", dm1, "map.not_found"));
     CHECK(maps.is_first_report("127.0.0.1:8303", {.name = "dm1", .crc = 2}, "map.crc_mismatch"));
     CHECK(maps.is_first_report("127.0.0.1:8303", {.name = "dm2", .crc = 1}, "map.crc_mismatch"));
-    for (int i = 0; i < 5000; ++i) { // more chunks than are remembered
+    for (int i = 0; i < 5000; ++i) { // more reports than are remembered
         CHECK(maps.is_first_report("127.0.0.1:8303", {.name = std::to_string(i)}, "map.not_found"));
     }
     CHECK_FALSE(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-/// Counts the records and findings about freed memory.
+/// Collects the sessions of the findings about freed memory.
 struct MemoryFindings final : test::TypedRecordSink<MemoryFindings> {
     void on(const record::FindingRecord& finding) {
         if (finding.id == record::FindingId::inspect_gap) {
@@ -56,7 +56,7 @@ BudgetResult inspect_with_limit(std::size_t limit) {
 
 } // namespace
 
-TEST_CASE("within the memory budget no state is freed") {
+TEST_CASE("within the memory budget no session loses its state") {
     const BudgetResult roomy = inspect_with_limit(MemoryBudget::kDefaultBytes);
     CHECK(roomy.dropped_sessions.empty());
     CHECK(roomy.peak_bytes > 100 * kKiB);

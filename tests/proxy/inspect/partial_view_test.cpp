@@ -45,7 +45,7 @@ using ReadMessage = std::tuple<DatagramId, std::string, std::uint16_t, std::size
 /// The messages and findings of a capture.
 struct CaptureResult {
     std::multiset<ReadMessage> read;
-    /// Findings about rejected or missing packets.
+    /// Findings about rejected packets and missing answers.
     std::set<std::pair<DatagramId, std::string>> rejections;
     std::map<std::string, std::size_t> findings;
     std::set<std::string> playing; ///< clients with an established connection
@@ -237,7 +237,7 @@ TEST_CASE("a complete capture gives the same records in a tap and in the relay")
     }
 }
 
-TEST_CASE("a capture that begins midway gives no false findings, and soon the same records") {
+TEST_CASE("a capture that begins midway gives no false findings, and soon the same messages") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = read_golden(name);
         const CaptureResult whole = inspect_traffic(traffic);
@@ -250,7 +250,7 @@ TEST_CASE("a capture that begins midway gives no false findings, and soon the sa
     }
 }
 
-TEST_CASE("a capture with a hole gives no false findings, and soon the same records") {
+TEST_CASE("a capture with a hole gives no false findings, and soon the same messages") {
     for (const std::string_view name : kCaptures) {
         const Traffic traffic = read_golden(name);
         const CaptureResult whole = inspect_traffic(traffic);
@@ -306,7 +306,7 @@ std::size_t count_chat_messages(SessionScript& script) {
 
 } // namespace
 
-TEST_CASE("held datagrams are read in order, with their times, once the protocol is known") {
+TEST_CASE("held datagrams are read once the server shows the protocol") {
     for (const bool seven : {false, true}) {
         CAPTURE(seven);
         SessionScript peers; // builds the packets that `script` gets
@@ -332,7 +332,7 @@ TEST_CASE("held datagrams are read in order, with their times, once the protocol
     }
 }
 
-TEST_CASE("the number of held datagrams is limited, and undecided packets are counted") {
+TEST_CASE("held datagrams take limited memory, and many show a capture of one direction") {
     SessionScript peers;
     peers.join_ddnet();
     SessionScript script{kPartial};

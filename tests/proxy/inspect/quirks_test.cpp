@@ -137,7 +137,7 @@ TEST_CASE("a packet with an unacceptable acknowledgement has no effect") {
     check_session_continues(script);
 }
 
-TEST_CASE("unknown messages and items are ignored") {
+TEST_CASE("unknown, malformed and repeated messages are ignored") {
     struct Row {
         std::string_view name;
         Piece piece;
@@ -296,7 +296,7 @@ TEST_CASE("a reconnect with an unseen ACCEPT begins with the first vital chunk")
     const Bytes begins = other.pack(kC2s, {vital(message("ready"))});
     script.log().clear();
     script.send_datagram(kC2s,
-                         begins); // a copy of the first packet
+                         begins); // a copy of the old connection's first packet
     CHECK(script.log().lines({"session"}).empty());
     script.control(kC2s, {.kind = ControlKind::connect, .token = tw::wire::kTokenUnknown});
     script.control(kS2c, {.kind = ControlKind::connectaccept, .token = SessionScript::kToken});

@@ -70,7 +70,7 @@ std::string join_connections(const std::map<std::string, Lines>& client_connecti
 
 struct ExpectedCapture {
     std::string capture;
-    /// The number of snapshot messages. tests/e2e/message_counts.mjs and seven.mjs check it, too.
+    /// The number of snapshots. tests/e2e/message_counts.mjs and seven.mjs check it, too.
     std::uint64_t snapshots;
     std::map<std::string, Lines> client_connections;
 };
@@ -96,7 +96,7 @@ const std::vector<ExpectedCapture>& expected_captures() {
          {{"client 58734", {"0.7 closed"}},
           {"client 48314", {"0.7 closed"}},
           {"client 47646", {}}}},
-        // 0.6.5 appends tokens only for its own clients; npm's later bytes are no token.
+        // 0.6.5 appends tokens only for its own clients; npm's bytes after the chunks are none.
         // The three empty snapshots of each prelude are not counted.
         {"vanilla-0.6.5-ctf.pcap.gz",
          4402, // without two after a CLOSE, which receivers ignore
@@ -113,7 +113,7 @@ const std::vector<ExpectedCapture>& expected_captures() {
 
 } // namespace
 
-TEST_CASE("captures of current programs: all snapshots verified, no findings") {
+TEST_CASE("captures of current programs: all snapshots verified, no warnings") {
     for (const ExpectedCapture& row : expected_captures()) {
         CAPTURE(row.capture);
         ConnectionCollector sink;

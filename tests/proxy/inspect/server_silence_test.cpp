@@ -91,7 +91,7 @@ TEST_CASE("two silences of a server are reported separately") {
     CHECK(script.findings().size() == 3);
 }
 
-TEST_CASE("a short or missing wait is no silence") {
+TEST_CASE("a short, sparse or uncertain wait is no silence") {
     SilentSession script;
     SUBCASE("any answer in time") {
         for (std::int64_t ms = 0; ms < 60'000; ms += 2900) {
@@ -239,7 +239,7 @@ TEST_CASE("a pause exists only if the server sent nothing to any session") {
     CHECK(server->find_pause_covering(time_at_ms(3500), time_at_ms(4501)) == nullptr);
 }
 
-TEST_CASE("servers are distinguished by address and forgotten without sessions") {
+TEST_CASE("servers are distinguished by address and kept as long as they are used") {
     ServerActivities servers;
     const auto known = servers.find_or_add_server("127.0.0.1:8303");
     CHECK(servers.find_or_add_server("127.0.0.1:8303") == known);

@@ -478,7 +478,7 @@ TEST_CASE("a learned size survives a takeover without an item of its type") {
     CHECK(was_gone);
 }
 
-TEST_CASE("an inconsistent checkpoint is not applied") {
+TEST_CASE("is_consistent() detects impossible snapshots in a checkpoint") {
     struct Row {
         const char* name;
         std::function<void(SessionCheckpoint::Snapshot&)> spoil;

@@ -67,7 +67,7 @@ TEST_CASE("every kind of handshake establishes a session with its protocol name"
     }
 }
 
-TEST_CASE("header and token do not count as compressed bytes") {
+TEST_CASE("a header and its token do not count as compressed bytes") {
     struct Row {
         const char* name;
         void (SessionScript::*join)();
@@ -208,7 +208,7 @@ TEST_CASE("a very late snapshot of the old map does not stop verification") {
     CHECK(script.log().lines({"snapshot"}) == Lines{"snapshot 60<--1 ok 2"});
 }
 
-TEST_CASE("a snapshot with the server's checksum is verified") {
+TEST_CASE("a snapshot in a vital chunk is verified") {
     SessionScript script;
     script.join_vanilla();
     script.enter_game();

@@ -222,7 +222,7 @@ TEST_CASE("packets that a 0.7 receiver drops have no effect") {
                   script.log().count_of("packet.not_accepted") ==
               (row.finding.empty() ? 0 : 1));
         CHECK((row.finding.empty() || script.log().count_of(row.finding) == 1));
-        // The connection continues: the same chunk with the right header, then snapshots.
+        // The connection continues: a real chunk with the same sequence, then snapshots.
         script.send(kC2s, script.message_of("cl_ready_change"));
         script.snap(10, kNoBase, kItems);
         script.snap(12, 10, kItems);

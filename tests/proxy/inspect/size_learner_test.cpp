@@ -262,7 +262,7 @@ TEST_CASE("without learn_sizes, a changed size is only reported") {
     CHECK(script.log().count_of("snapshot.size_differs") == 1);
 }
 
-TEST_CASE("a reported size has the tick of the map's first snapshot with the type") {
+TEST_CASE("a reported size has the tick of the first snapshot with it, unless the map changed") {
     std::mt19937 random{29};
     const ModServer server{random, {9}};
     const Items items{{{9, 0}, Ints(server.sizes[9], 7)}};
@@ -351,7 +351,7 @@ TEST_CASE("a learned size survives a takeover without any snapshot of its type")
             static_cast<void>(learn_from_snapshot(second, server, items, 10 * tick, next, budget));
         }
         CHECK(again.sizes == server.sizes);
-        CHECK_FALSE(again.since); // the previous observer reported it
+        CHECK_FALSE(again.since); // the previous observer saw the first snapshot with the size
     }
 }
 

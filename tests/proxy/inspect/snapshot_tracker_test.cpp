@@ -159,7 +159,7 @@ TEST_CASE("a snapshot near a limit is reported once until it is smaller again") 
     CHECK(script.log().count_of("snapshot.item_cap") == 2);
 }
 
-TEST_CASE("impossible ticks and bases are reported and have no effect") {
+TEST_CASE("impossible ticks and bases are reported and do no harm") {
     struct Row {
         std::string_view name;
         Bytes message;

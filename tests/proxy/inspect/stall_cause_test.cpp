@@ -509,7 +509,7 @@ TEST_CASE("a vital chunk is acknowledged in time, late or never") {
     chunks.on_ack(0, 500 * kMs);
     CHECK(chunks.has_unacknowledged_chunk(150 * kMs, 400 * kMs, 400 * kMs));
     CHECK_FALSE(chunks.has_unacknowledged_chunk(150 * kMs, 600 * kMs, 600 * kMs));
-    for (std::uint16_t i = 1; i < 100; ++i) { // more inputs than are kept
+    for (std::uint16_t i = 1; i < 100; ++i) { // more chunks than are kept
         chunks.on_chunk(i, 600 * kMs + i);
     }
     chunks.on_ack(99, 700 * kMs);

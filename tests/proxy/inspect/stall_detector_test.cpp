@@ -66,7 +66,7 @@ class SimulatedPlay {
         }
     }
 
-    /// Sends a correct snapshot, which the client does not acknowledge.
+    /// Sends a correct snapshot without an acknowledgement.
     void send_unacked_snapshot(bool full = false) {
         advance_tick();
         script.snap(tick_, full ? kNoBase : base_, pickup_at_step(tick_));
@@ -308,7 +308,7 @@ TEST_CASE("an acknowledgement of an unknown tick changes nothing") {
     CHECK(play.script.stats().frozen_ms == 440);
 }
 
-TEST_CASE("lost copies, map changes and the end of a session are no stalls") {
+TEST_CASE("a pause after lost copies or at the end of a session is no stall") {
     SimulatedPlay play;
     play.establish_cadence();
     play.script.lose_copies(5);

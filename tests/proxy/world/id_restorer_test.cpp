@@ -490,7 +490,7 @@ TEST_CASE("stand-in items for a player are left out of the world") {
     CHECK(items.contains({kUuidType, 1}));
 }
 
-TEST_CASE("in an untranslated view no item is a stand-in") {
+TEST_CASE("in a view without a placeholder no item is a stand-in") {
     const Items knowing{{{kCharacter, 33}, character(500, 600)},
                         {{kClientInfo, 33}, client_info("vera")}};
     const Items shot{{{kLaser, 70}, {7, 8, 500, 600, 5}}}; // at vera's position

@@ -225,7 +225,7 @@ TEST_CASE("the map run of the majority of sessions continues") {
     }
 }
 
-TEST_CASE("a map run that began during a silence continues afterwards") {
+TEST_CASE("sessions that return from a silence replace a map run that began meanwhile") {
     ViewScript script;
     for (snapshot::Tick tick = 1000; tick <= 1600; tick += 2) {
         if (tick <= 1100 || tick >= 1150) {

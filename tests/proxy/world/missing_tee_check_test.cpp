@@ -66,7 +66,7 @@ TEST_CASE("a tee that disappears inside a view is reported once") {
     CHECK(count_missing_after(kChangeNothing) == 1);
 }
 
-TEST_CASE("dead, spectating and away players are excused") {
+TEST_CASE("dead, spectating, absent and unwatched players are excused") {
     struct Row {
         std::string_view name;
         std::function<void(Items&)> change;
@@ -100,7 +100,7 @@ TEST_CASE("dead, spectating and away players are excused") {
     CHECK(count_missing_after(kChangeNothing, two_tees(), 40) == 0); // the tee is back soon
 }
 
-TEST_CASE("an incomplete world excuses players, too") {
+TEST_CASE("deaths, spectating and lost views in an incomplete world excuse players, too") {
     struct Row {
         std::string_view name;
         std::function<void(Items&)> change;

@@ -343,7 +343,7 @@ snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
 
 } // namespace
 
-TEST_CASE("256 forged servers stay within the budget and harm no other server") {
+TEST_CASE("255 forged servers stay within the budget and harm no other server") {
     FloodedMerger attack;
     const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
     constexpr std::uint32_t kEach = 3; // sessions per server; one of them stops receiving snapshots

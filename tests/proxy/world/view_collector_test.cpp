@@ -257,7 +257,7 @@ TEST_CASE("the oldest tick can be closed early") {
     CHECK(script.collector.memory_bytes() == 0);
 }
 
-TEST_CASE("a tick has the time of its first view, and its best view comes first") {
+TEST_CASE("a tick has the time of its earliest view, and its best view comes first") {
     struct Row {
         std::uint32_t session;
         std::int32_t version;

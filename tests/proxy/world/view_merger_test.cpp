@@ -386,7 +386,7 @@ TEST_CASE("items of mods, with other sizes or without ints, are merged") {
     CHECK(merge_tick(Views{}.add_view(1, 0, {})).items.empty());
 }
 
-TEST_CASE("a view contains its viewer and the spectated client") {
+TEST_CASE("a view has its viewer, the state of the scoreboard and whether ids are translated") {
     const Items items{{{kPlayerInfo, 3}, player_info(3, true)},
                       {{kClientInfo, 3}, client_info("ann")},
                       {{kCharacter, 3}, make_ints(22, {{15, 8}})}};
