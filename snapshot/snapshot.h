@@ -70,6 +70,15 @@ class SnapshotView {
     std::span<const std::int32_t> data_;
 };
 
+/// Calls `use(item)` for each item of a type, in ascending order of ids.
+template <typename Use>
+void for_each_item_of_type(const SnapshotView& items, std::uint16_t type, const Use& use) {
+    for (std::size_t i = items.lower_bound({.type = type, .id = 0});
+         i < items.size() && items[i].key.type == type; ++i) {
+        use(items[i]);
+    }
+}
+
 /// A snapshot that owns its memory. Items are appended in the order of their keys. clear() removes
 /// all items but does not free the memory.
 class Snapshot {

@@ -13,75 +13,28 @@ namespace tw::pipeline {
 
 using world::MergerInput;
 
-QueuedMergerInput::QueuedMergerInput(const MergerInput& source,
-                                     std::shared_ptr<const record::TileMap> tiles,
-                                     std::shared_ptr<const record::Roster> players)
-    : input{source}, payload{source.payload.begin(), source.payload.end()}, server{source.server},
-      tile_map{std::move(tiles)}, roster{std::move(players)} {
-    snapshot::SnapshotWriter{items, source.items.size(), source.items.data().size()}.copy(
-        source.items);
-    if (source.map != nullptr) {
-        map = std::make_unique<MapCopy>(
-            MapCopy{.name = std::string{source.map->name}, .record = *source.map});
-        map->record.name = map->name;
-    }
-}
-
-void QueuedMergerInput::send_to(world::WorldInputSink& sink) const {
-    MergerInput it = input;
-    it.items = items.view();
-    it.payload = payload;
-    it.server = server;
-    it.tile_map = tile_map.get();
-    it.roster = roster.get();
-    it.map = map == nullptr ? nullptr : &map->record;
-    sink.on_input(it);
-}
-
-std::size_t QueuedMergerInput::data_bytes() const {
-    return items.view().block_ints() * sizeof(std::int32_t) + payload.size();
-}
-
-void WorldQueue::on_input(const MergerInput& input) {
-    const bool is_snapshot = input.kind == MergerInput::Kind::snapshot;
-    if (is_snapshot && interest_ != nullptr && !interest_->wants_topic(web::ViewerTopic::world)) {
-        return;
-    }
-    std::shared_ptr<const record::TileMap> tile_map;
-    std::shared_ptr<const record::Roster> roster;
-    if (is_snapshot) {
-        SharedCopies& copies = copies_[input.session];
-        if (copies.source != input.tile_map) {
-            copies.source = input.tile_map;
-            copies.tile_map = input.tile_map == nullptr
-                                  ? nullptr
-                                  : std::make_shared<const record::TileMap>(*input.tile_map);
-        }
-        if (input.roster == nullptr) {
-            copies.roster.reset();
-        } else if (copies.roster == nullptr || *copies.roster != *input.roster) {
-            copies.roster = std::make_shared<const record::Roster>(*input.roster);
-        }
-        tile_map = copies.tile_map;
-        roster = copies.roster;
-    } else if (input.kind != MergerInput::Kind::message) {
-        copies_.erase(input.session); // another map at the same address must be copied again
-    }
-    QueuedMergerInput queued{input, std::move(tile_map), std::move(roster)};
+void WorldQueue::on_input(MergerInput input) {
     const std::lock_guard lock{mutex_};
     complete_until_ = std::max(complete_until_, input.time);
     if (input.kind == MergerInput::Kind::time_passed) {
         return;
     }
-    const bool is_optional = is_snapshot || input.kind == MergerInput::Kind::message;
-    const std::size_t bytes = queued.data_bytes();
+    const bool is_optional =
+        input.kind == MergerInput::Kind::snapshot || input.kind == MergerInput::Kind::message;
+    const std::size_t bytes =
+        input.payload.size() +
+        (input.items == nullptr ? 0 : input.items->view().block_ints() * sizeof(std::int32_t));
     if (inputs_.size() >= (is_optional ? kMaxInputs : 2 * kMaxInputs) ||
         (bytes != 0 && bytes_ + bytes > kMaxBytes)) {
         ++dropped_inputs_;
         return;
     }
     bytes_ += bytes;
-    inputs_.push_back(std::move(queued));
+    inputs_.push_back(std::move(input));
+}
+
+bool WorldQueue::wants_snapshots() const {
+    return interest_ == nullptr || interest_->wants_topic(web::ViewerTopic::world);
 }
 
 record::Timestamp WorldQueue::take_inputs(Batch& batch) {
@@ -161,13 +114,15 @@ bool WorldThread::fetch_inputs() {
 }
 
 void WorldThread::merge_first_input(WorldQueue::Batch& batch) {
-    const QueuedMergerInput next = std::move(batch.front());
+    MergerInput input = std::move(batch.front());
     batch.pop_front();
-    next.send_to(merger_);
     // writer_ receives no records of single sessions, so it must be told that a session has ended.
-    if (const MergerInput& input = next.input; input.kind == MergerInput::Kind::close) {
-        writer_.end_session(
-            {.time = input.time, .session = input.session, .server_name = input.server_name});
+    const bool ends = input.kind == MergerInput::Kind::close;
+    const record::RecordHeader head{
+        .time = input.time, .session = input.session, .server_name = input.server_name};
+    merger_.on_input(std::move(input));
+    if (ends) {
+        writer_.end_session(head);
     }
 }
 
@@ -178,15 +133,14 @@ void WorldThread::merge_inputs(bool all) {
         for (WorkerInputs& source : workers_) {
             if (source.batch.empty()) {
                 until = std::min(until, source.until);
-            } else if (first == nullptr ||
-                       source.batch.front().input.time < first->batch.front().input.time) {
+            } else if (first == nullptr || source.batch.front().time < first->batch.front().time) {
                 first = &source;
             }
         }
         if (first == nullptr && until != std::numeric_limits<record::Timestamp>::max()) {
             merger_.on_input({.time = until});
         }
-        if (first == nullptr || (!all && first->batch.front().input.time > until)) {
+        if (first == nullptr || (!all && first->batch.front().time > until)) {
             return;
         }
         merge_first_input(first->batch);

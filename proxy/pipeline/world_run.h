@@ -3,47 +3,16 @@
 #include "proxy/demo/world_demo.h"
 #include "proxy/pipeline/pipeline.h"
 #include "proxy/world/view.h"
-#include "snapshot/snapshot.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
-#include <unordered_map>
-#include <vector>
 
 namespace tw::pipeline {
-
-/// A world::MergerInput that waits in a queue, with copies of the objects to which it points.
-struct QueuedMergerInput {
-    /// `tiles`, `players`: copies of the input's tile map and roster, which other inputs may share.
-    QueuedMergerInput(const world::MergerInput& source,
-                      std::shared_ptr<const record::TileMap> tiles,
-                      std::shared_ptr<const record::Roster> players);
-
-    void send_to(world::WorldInputSink& sink) const;
-
-    /// Returns the size of the input's snapshot or message in bytes.
-    [[nodiscard]] std::size_t data_bytes() const;
-
-    struct MapCopy {
-        std::string name;
-        record::MapRecord record;
-    };
-
-    world::MergerInput input; ///< its pointers are invalid; send_to() sets them in a copy
-    snapshot::Snapshot items;
-    std::vector<std::byte> payload;
-    std::string server;
-    std::unique_ptr<MapCopy> map{};
-    std::shared_ptr<const record::TileMap> tile_map;
-    std::shared_ptr<const record::Roster> roster;
-};
 
 /// A bounded queue of inputs (events of sessions) from a worker to the thread that merges
 /// snapshots. Inputs that do not fit are dropped and counted. Neither thread waits for the other.
@@ -57,13 +26,14 @@ class WorldQueue final : public world::WorldInputSink {
     /// merging would wait for a session whose end was lost.
     static constexpr std::size_t kMaxInputs = 65536;
 
-    using Batch = std::deque<QueuedMergerInput>;
+    using Batch = std::deque<world::MergerInput>;
 
-    /// If `interest` is not null, snapshots are ignored while no viewer of the page looks at merged
+    /// If `interest` is not null, snapshots are wanted only while a viewer of the page looks at merged
     /// snapshots. It must outlive this object.
     explicit WorldQueue(const web::ViewerInterest* interest = nullptr) : interest_{interest} {}
 
-    void on_input(const world::MergerInput& input) override;
+    void on_input(world::MergerInput input) override;
+    [[nodiscard]] bool wants_snapshots() const override;
 
     /// Sets whether the worker is idle. The next input of an idle worker will have a time near the
     /// current time. Therefore, older inputs of other workers need not wait for it.
@@ -79,14 +49,6 @@ class WorldQueue final : public world::WorldInputSink {
     [[nodiscard]] std::uint64_t dropped_input_count() const;
 
   private:
-    /// Copies of the objects to which a session's snapshots point. All queued snapshots of the
-    /// session share the copies until the objects change.
-    struct SharedCopies {
-        const record::TileMap* source = nullptr; ///< the original of `tile_map`
-        std::shared_ptr<const record::TileMap> tile_map{};
-        std::shared_ptr<const record::Roster> roster{};
-    };
-
     const web::ViewerInterest* interest_;
     mutable std::mutex mutex_;
     Batch inputs_;
@@ -94,7 +56,6 @@ class WorldQueue final : public world::WorldInputSink {
     record::Timestamp complete_until_ = 0; ///< no further input has an earlier time
     std::uint64_t dropped_inputs_ = 0;
     std::atomic<bool> is_worker_idle_{false};
-    std::unordered_map<std::uint32_t, SharedCopies> copies_; ///< used only by the worker's thread
 };
 
 /// Merges the snapshots of all workers' sessions, on a separate thread. Workers never wait for this

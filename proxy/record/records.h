@@ -111,6 +111,7 @@ class Roster;
 /// A time in nanoseconds since 1970-01-01 UTC.
 using Timestamp = std::int64_t;
 inline constexpr Timestamp kNanosecondsPerSecond = 1'000'000'000;
+inline constexpr Timestamp kTickDuration = kNanosecondsPerSecond / 50;
 /// The latest second since 1970 that is accepted from a file; it is in the year 2255. Inspection
 /// adds to times, so they must not be close to the limit of Timestamp.
 inline constexpr std::int64_t kLastInputSecond = 9'000'000'000;

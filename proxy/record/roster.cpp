@@ -71,8 +71,6 @@ std::optional<PackedText> Roster::name(std::uint16_t client) const {
 
 namespace {
 
-using snapshot::kPlayerInfoType;
-
 std::string name_of(const SnapshotRecord& record, std::uint16_t client) {
     const auto name = player_name(record, client);
     if (!name) {
@@ -84,18 +82,6 @@ std::string name_of(const SnapshotRecord& record, std::uint16_t client) {
 
 /// Returns the client id of the client that receives the snapshot. The player_info of this client
 /// is the one in which `local` is set.
-std::optional<std::uint16_t> find_own_client(const snapshot::SnapshotView& items) {
-    const auto keys = items.keys();
-    const auto first = std::lower_bound(keys.begin(), keys.end(), kPlayerInfoType << 16U);
-    for (auto at = first; at != keys.end() && *at >> 16U == kPlayerInfoType; ++at) {
-        const auto item = items[static_cast<std::size_t>(at - keys.begin())];
-        if (!item.data.empty() && item.data.front() != 0) {
-            return item.key.id;
-        }
-    }
-    return std::nullopt;
-}
-
 std::string place_of(const record::SnapshotRecord& record, std::uint16_t client) {
     const snapshot::Dialect dialect = dialect_of(record);
     const std::uint16_t type = snapshot::character_type(dialect);
@@ -133,6 +119,16 @@ std::optional<std::int32_t> score_of(const record::SnapshotRecord& record, std::
 }
 
 } // namespace
+
+std::optional<std::uint16_t> find_own_client(const snapshot::SnapshotView& items) {
+    std::optional<std::uint16_t> own;
+    for_each_item_of_type(items, snapshot::kPlayerInfoType, [&](const snapshot::ItemView& info) {
+        if (!own && !info.data.empty() && info.data.front() != 0) {
+            own = info.key.id;
+        }
+    });
+    return own;
+}
 
 std::optional<LocalPlayer> local_player(const record::SnapshotRecord& record) {
     if (!record.rebuilt) {

@@ -38,6 +38,9 @@ struct PackedText {
     return info ? std::optional{player_name_in(items[*info].data)} : std::nullopt;
 }
 
+/// Returns the client id of the player who received a 0.6 snapshot; nullopt if it has none.
+[[nodiscard]] std::optional<std::uint16_t> find_own_client(const snapshot::SnapshotView& items);
+
 /// The players on a 0.7 server. A 0.7 server announces each player in one message. (In 0.6, every
 /// snapshot contains the players.)
 class Roster {

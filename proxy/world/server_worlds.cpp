@@ -54,30 +54,6 @@ void ServerWorlds::free_memory() {
     }
 }
 
-void ServerWorlds::set_session_map(const record::MapRecord& map) {
-    auto place = std::make_shared<SessionMap>();
-    place->name = map.name;
-    place->map = map;
-    place->map.name = place->name;
-    const auto source = std::ranges::find(record::kMapSources, map.source);
-    place->map.source = source == record::kMapSources.end() ? std::string_view{} : *source;
-    session_maps_[map.head.session] = std::move(place);
-}
-
-void ServerWorlds::set_session_tile_map(const MergerInput& input) {
-    auto& place = session_maps_[input.session];
-    if (!place) {
-        place = std::make_shared<SessionMap>();
-    }
-    if (place->tile_map_source != input.tile_map) {
-        // Makes a copy, because written world records refer to the previous map.
-        place = std::make_shared<SessionMap>(*place);
-        place->map.name = place->name;
-        place->tile_map_source = input.tile_map;
-        place->tile_map = input.tile_map == nullptr ? std::nullopt : std::optional{*input.tile_map};
-    }
-}
-
 void ServerWorlds::on_input(const MergerInput& input) {
     newest_event_time_ = std::max(newest_event_time_, input.time);
     if (input.kind != MergerInput::Kind::time_passed && input.kind != MergerInput::Kind::message) {
@@ -92,11 +68,14 @@ void ServerWorlds::on_input(const MergerInput& input) {
         }
         break;
     case MergerInput::Kind::map:
-        set_session_map(*input.map);
-        collector_.add_session(input.session, {std::string{input.map->name}, input.map->crc});
+        session_maps_[input.session] = {.announced = input.map};
+        collector_.add_session(input.session, {input.map->name, input.map->record.crc});
         break;
     case MergerInput::Kind::snapshot:
-        set_session_tile_map(input);
+        if (SessionMap& place = session_maps_[input.session]; place.announced == nullptr) {
+            place.announced = std::make_shared<const AnnouncedMap>(record::MapRecord{});
+        }
+        session_maps_[input.session].tile_map = input.tile_map;
         collector_.add_view(input);
         break;
     case MergerInput::Kind::message:
@@ -129,7 +108,7 @@ void ServerWorlds::set_dialect(snapshot::Dialect dialect) {
     report_findings(difference_log_.flush_pending_differences(), newest_event_time_);
     missing_tees_.reset();
     messages_.begin_map_run();
-    current_map_.reset();
+    current_map_ = {};
 }
 
 void ServerWorlds::prepare_views(std::vector<View> views) {
@@ -169,27 +148,25 @@ void ServerWorlds::gather_roster() {
 
 void ServerWorlds::choose_current_map() {
     // A map with a name is preferred, because a demo needs the name even without other data.
-    const auto rank = [](const std::shared_ptr<const SessionMap>& place) {
-        return place == nullptr
-                   ? std::tuple{false, false, false}
-                   : std::tuple{true, !place->name.empty(), place->tile_map.has_value()};
+    const auto rank = [](const SessionMap& map) {
+        return std::tuple{map.announced != nullptr, map.announced && !map.announced->name.empty(),
+                          map.tile_map.has_value()};
     };
     // Returns false for a session to which the server already announced the next map.
-    const auto is_of_run = [&](const SessionMap& place, snapshot::Dialect dialect) {
-        return place.name.empty() ||
-               !collector_.has_other_map({place.name, place.map.crc}, dialect);
+    const auto is_of_run = [&](const SessionMap& map, snapshot::Dialect dialect) {
+        return map.announced->name.empty() ||
+               !collector_.has_other_map({map.announced->name, map.announced->record.crc}, dialect);
     };
-    std::shared_ptr<const SessionMap> best;
+    SessionMap best;
     for (const View& view : shared_->views) {
         const auto found = session_maps_.find(view.session);
-        if (found != session_maps_.end() && is_of_run(*found->second, view.dialect) &&
+        if (found != session_maps_.end() && is_of_run(found->second, view.dialect) &&
             rank(found->second) > rank(best)) {
             best = found->second;
         }
     }
     // Of equally good maps, the newer map is used.
-    if (best != nullptr &&
-        (rank(best) > rank(current_map_) || (rank(best) == rank(current_map_) && best->tile_map))) {
+    if (rank(best) > rank(current_map_) || (rank(best) == rank(current_map_) && best.tile_map)) {
         current_map_ = std::move(best);
     }
 }
@@ -227,30 +204,30 @@ void ServerWorlds::write_world(ClosedTick closed) {
     choose_current_map();
     shared_->differences.clear();
     const snapshot::Tick tick = closed.tick;
-    record::WorldRecord world{.head = {.time = closed.time, .server_name = server_.name},
-                              .tick = tick,
-                              .server = server_.address,
-                              .run = closed.map_run,
-                              .views = static_cast<std::uint32_t>(shared_->views.size()),
-                              .complete = closed.is_complete,
-                              .map = current_map_ == nullptr ? nullptr : &current_map_->map};
+    record::WorldRecord world{
+        .head = {.time = closed.time, .server_name = server_.name},
+        .tick = tick,
+        .server = server_.address,
+        .run = closed.map_run,
+        .views = static_cast<std::uint32_t>(shared_->views.size()),
+        .complete = closed.is_complete,
+        .map = current_map_.announced == nullptr ? nullptr : &current_map_.announced->record};
     shared_->merge.merge_views(shared_->views, types_, beams_, &shared_->differences);
     record::ItemSightings sightings = shared_->merge.sightings();
     sightings.id_kinds = id_restorer_.id_kinds();
     sightings.renumbered = id_restorer_.renumbered_clients();
     sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, previously_renumbered_);
-    world.merged = {
-        .head = world.head,
-        .tick = tick,
-        .rebuilt = true,
-        .items = shared_->merge.items(),
-        .previous = num_worlds_written_ == 0 ? std::nullopt : std::optional{previous_world_.view()},
-        .ordinal = num_worlds_written_,
-        .types = &types_,
-        .tile_map =
-            current_map_ != nullptr && current_map_->tile_map ? &*current_map_->tile_map : nullptr,
-        .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
-        .sightings = &sightings};
+    world.merged = {.head = world.head,
+                    .tick = tick,
+                    .rebuilt = true,
+                    .items = shared_->merge.items(),
+                    .previous = num_worlds_written_ == 0 ? std::nullopt
+                                                         : std::optional{previous_world_.view()},
+                    .ordinal = num_worlds_written_,
+                    .types = &types_,
+                    .tile_map = current_map_.tile_map ? &*current_map_.tile_map : nullptr,
+                    .roster = types_.dialect() == snapshot::Dialect::seven ? &roster_ : nullptr,
+                    .sightings = &sightings};
     report_findings(difference_log_.track_differences(world, shared_->views, shared_->differences),
                     world.head.time);
     const bool is_proof = closed.is_complete && world.views > 1;
@@ -354,10 +331,11 @@ ServerWorlds* WorldMerger::find_or_add_worlds_of_session(std::uint32_t number,
         if (input.kind != MergerInput::Kind::open) {
             return nullptr;
         }
-        known = sessions_
-                    .emplace(number, Session{.server = {.address = std::string{input.server},
-                                                        .name = input.server_name}})
-                    .first;
+        known =
+            sessions_
+                .emplace(number,
+                         Session{.server = {.address = input.server, .name = input.server_name}})
+                .first;
     }
     Session& session = known->second;
     const bool asks_for_room =
@@ -388,7 +366,7 @@ void WorldMerger::enforce_memory_limit() {
     }
 }
 
-void WorldMerger::on_input(const MergerInput& input) {
+void WorldMerger::on_input(MergerInput input) {
     // An event of one session advances the time of all servers. A message does not, because
     // messages are optional inputs, which must not change the merged snapshots.
     if (input.kind != MergerInput::Kind::message) {
@@ -428,36 +406,53 @@ bool may_be_to_all_players(const record::MessageRecord& message) {
 
 } // namespace
 
+void WorldInputConverter::add_snapshot(const record::SnapshotRecord& record, MergerInput& input) {
+    input.tick = record.tick;
+    auto items = std::make_shared<snapshot::Snapshot>();
+    snapshot::SnapshotWriter{*items, record.items.size(), record.items.data().size()}.copy(
+        record.items);
+    input.items = std::move(items);
+    if (record.tile_map != nullptr) {
+        input.tile_map = *record.tile_map;
+    }
+    input.dialect = record::dialect_of(record);
+    if (record.roster != nullptr) {
+        auto& shared = rosters_[input.session];
+        if (shared == nullptr || *shared != *record.roster) {
+            shared = std::make_shared<const record::Roster>(*record.roster);
+        }
+        input.roster = shared;
+    }
+    input.client_version = record.client_version.value_or(0);
+}
+
 void WorldInputConverter::on_record(const record::Record& record) {
+    using Kind = MergerInput::Kind;
     if (const auto* const* snapshot = std::get_if<const record::SnapshotRecord*>(&record)) {
-        const record::SnapshotRecord& it = **snapshot;
-        if (it.rebuilt) {
-            MergerInput input = make_input(MergerInput::Kind::snapshot, it.head);
-            input.tick = it.tick;
-            input.items = it.items;
-            input.tile_map = it.tile_map;
-            input.dialect = record::dialect_of(it);
-            input.roster = it.roster;
-            input.client_version = it.client_version.value_or(0);
-            input_sink_->on_input(input);
+        if ((*snapshot)->rebuilt && input_sink_->wants_snapshots()) {
+            MergerInput input = make_input(Kind::snapshot, (*snapshot)->head);
+            add_snapshot(**snapshot, input);
+            input_sink_->on_input(std::move(input));
         }
     } else if (const auto* const* map = std::get_if<const record::MapRecord*>(&record)) {
-        MergerInput input = make_input(MergerInput::Kind::map, (*map)->head);
-        input.map = *map;
-        input_sink_->on_input(input);
+        MergerInput input = make_input(Kind::map, (*map)->head);
+        input.map = std::make_shared<const AnnouncedMap>(**map);
+        input_sink_->on_input(std::move(input));
     } else if (const auto* const* said = std::get_if<const record::MessageRecord*>(&record)) {
         if (passes_messages_ && may_be_to_all_players(**said)) {
-            MergerInput input = make_input(MergerInput::Kind::message, (*said)->head);
-            input.payload = (*said)->payload;
-            input_sink_->on_input(input);
+            MergerInput input = make_input(Kind::message, (*said)->head);
+            input.payload.assign((*said)->payload.begin(), (*said)->payload.end());
+            input_sink_->on_input(std::move(input));
         }
     } else if (const auto* const* session = std::get_if<const record::SessionRecord*>(&record)) {
         const bool ends = (*session)->event == record::SessionEvent::close;
-        MergerInput input =
-            make_input(ends ? MergerInput::Kind::close : MergerInput::Kind::open, (*session)->head);
+        MergerInput input = make_input(ends ? Kind::close : Kind::open, (*session)->head);
         input.server = (*session)->server;
         input.resumed = (*session)->resumed;
-        input_sink_->on_input(input);
+        if (ends) {
+            rosters_.erase(input.session);
+        }
+        input_sink_->on_input(std::move(input));
     }
 }
 

@@ -93,15 +93,10 @@ class ServerWorlds {
   private:
     /// A session's map and its tiles.
     struct SessionMap {
-        std::string name{};
-        record::MapRecord map{};
-        /// The object from which `tile_map` was copied.
-        const record::TileMap* tile_map_source = nullptr;
+        std::shared_ptr<const AnnouncedMap> announced{}; ///< without a name if unknown
         std::optional<record::TileMap> tile_map{};
     };
 
-    void set_session_map(const record::MapRecord& map);
-    void set_session_tile_map(const MergerInput& input);
     void write_world(ClosedTick closed);
     void begin_map_run(std::uint32_t run);
     /// Begins the merged snapshots anew, in this dialect. A map run has the dialect 0.7 until its
@@ -119,8 +114,8 @@ class ServerWorlds {
     record::RecordSink* sink_;
     record::ItemTypes types_;
     ViewCollector collector_;
-    std::unordered_map<std::uint32_t, std::shared_ptr<SessionMap>> session_maps_;
-    std::shared_ptr<const SessionMap> current_map_;
+    std::unordered_map<std::uint32_t, SessionMap> session_maps_;
+    SessionMap current_map_;
     DraggerBeams beams_;
     record::Roster roster_; ///< players of the current tick; unused if the items contain them
     IdRestorer id_restorer_;
@@ -168,7 +163,7 @@ class WorldMerger final : public WorldInputSink {
     /// Call this function before the first input.
     void send_messages_to(record::WorldMessageSink& sink) { shared_.messages = &sink; }
 
-    void on_input(const MergerInput& input) override;
+    void on_input(MergerInput input) override;
     /// Merges all ticks that still wait for views. Call this function after the last input.
     void merge_waiting_ticks();
 
@@ -225,8 +220,12 @@ class WorldInputConverter final : public record::RecordSink {
     void on_record(const record::Record& record) override;
 
   private:
+    void add_snapshot(const record::SnapshotRecord& record, MergerInput& input);
+
     WorldInputSink* input_sink_;
     bool passes_messages_;
+    /// The newest roster of each 0.7 session, which its snapshots share until it changes.
+    std::unordered_map<std::uint32_t, std::shared_ptr<const record::Roster>> rosters_;
 };
 
 } // namespace tw::world

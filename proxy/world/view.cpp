@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::uint16_t kLastClientOf16 = 15;
 constexpr std::uint16_t kLastClientOf64 = 63;
-constexpr std::size_t kLocalIndex = 0;
 constexpr std::size_t kPlayerFlagsIndex = 15;
 constexpr std::uint32_t kScoreboardBit = 8;
 constexpr std::uint32_t kSevenScoreboardBit = 4;
@@ -23,16 +22,6 @@ constexpr std::uint32_t kSevenScoreboardBit = 4;
 /// id. In 0.7, names arrive in messages, without leading blanks.
 bool is_nameless(std::optional<record::PackedText> name, snapshot::Dialect dialect) {
     return name && unpack_text(*name) == (dialect == snapshot::Dialect::seven ? "" : " ");
-}
-
-std::optional<std::uint16_t> find_own_client(const SnapshotView& items) {
-    std::optional<std::uint16_t> own;
-    for_each_item_of_type(items, snapshot::kPlayerInfoType, [&](const snapshot::ItemView& info) {
-        if (!own && info.data.size() > kLocalIndex && info.data[kLocalIndex] != 0) {
-            own = info.key.id;
-        }
-    });
-    return own;
 }
 
 /// Sets the view's members about spectating. `id`: the offset of the spectated client's id in the
@@ -75,7 +64,7 @@ View make_view(std::uint32_t session, std::int32_t version, const SnapshotView& 
         view.has_translated_ids =
             is_nameless(record::player_name(items, kLastClientOf16), dialect) ||
             is_nameless(record::player_name(items, kLastClientOf64), dialect);
-        view.own_client_id = find_own_client(items);
+        view.own_client_id = record::find_own_client(items);
         read_spectated_client(items, 0, view);
         view.shows_scoreboard =
             view.own_client_id &&
@@ -107,6 +96,13 @@ unsigned client_version_class(std::int32_t version) {
     constexpr std::array<std::int32_t, 9> kChanges{604,   15040, 16000, 16010, 16020,
                                                    16040, 16200, 19000, 20000};
     return static_cast<unsigned>(std::ranges::upper_bound(kChanges, version) - kChanges.begin());
+}
+
+AnnouncedMap::AnnouncedMap(const record::MapRecord& announced)
+    : name{announced.name}, record{announced} {
+    record.name = name;
+    const auto source = std::ranges::find(record::kMapSources, announced.source);
+    record.source = source == record::kMapSources.end() ? std::string_view{} : *source;
 }
 
 } // namespace tw::world

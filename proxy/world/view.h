@@ -8,10 +8,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tw::world {
 
@@ -64,16 +66,6 @@ struct ViewCopy {
     }
 };
 
-/// Calls `use(item)` for each item of a type, in ascending order of ids.
-template <typename Use>
-void for_each_item_of_type(const snapshot::SnapshotView& items, std::uint16_t type,
-                           const Use& use) {
-    for (std::size_t i = items.lower_bound({.type = type, .id = 0});
-         i < items.size() && items[i].key.type == type; ++i) {
-        use(items[i]);
-    }
-}
-
 [[nodiscard]] std::string unpack_text(record::PackedText name);
 
 /// Makes a view of a snapshot. `roster`: the players, whom 0.7 sends in messages; null if unknown
@@ -92,8 +84,18 @@ void for_each_item_of_type(const snapshot::SnapshotView& items, std::uint16_t ty
 /// certain versions, so only views of the same class must agree.
 [[nodiscard]] unsigned client_version_class(std::int32_t version);
 
-/// A session's event that affects the merged snapshots of its server. Its pointers are valid only
-/// during WorldInputSink::on_input().
+/// The map that a server announced.
+struct AnnouncedMap {
+    explicit AnnouncedMap(const record::MapRecord& announced);
+    AnnouncedMap(const AnnouncedMap&) = delete;
+    AnnouncedMap& operator=(const AnnouncedMap&) = delete;
+    ~AnnouncedMap() = default;
+
+    std::string name;
+    record::MapRecord record; ///< its texts are `name` and a static text
+};
+
+/// A session's event that affects the merged snapshots of its server.
 struct MergerInput {
     enum class Kind : std::uint8_t {
         open, ///< the session begins, or its client reconnects; `server` is set
@@ -108,25 +110,28 @@ struct MergerInput {
     Kind kind = Kind::time_passed;
     record::Timestamp time = 0;
     std::uint32_t session = 0;
-    std::string_view server{};
+    std::string server{};
     /// The server's configured name, valid until the program ends; empty if none.
     std::string_view server_name{};
     bool resumed = false; ///< only for `open`: another process inspected the session before
-    const record::MapRecord* map = nullptr;
+    std::shared_ptr<const AnnouncedMap> map{};
     snapshot::Tick tick = 0;
-    snapshot::SnapshotView items{};
-    /// The map's tiles, to find the tile at a position; null while the map is unknown.
-    const record::TileMap* tile_map = nullptr;
+    std::shared_ptr<const snapshot::Snapshot> items{};
+    /// The map's tiles, to find the tile at a position; nullopt while the map is unknown.
+    std::optional<record::TileMap> tile_map{};
     snapshot::Dialect dialect = snapshot::Dialect::six;
-    const record::Roster* roster = nullptr; ///< the players; only for 0.7
-    std::int32_t client_version = 0;        ///< DDNet's version number; 0: vanilla or unknown
-    std::span<const std::byte> payload{};   ///< the whole message, see record::MessageRecord
+    std::shared_ptr<const record::Roster> roster{}; ///< the players; only for 0.7
+    std::int32_t client_version = 0;  ///< DDNet's version number; 0: vanilla or unknown
+    std::vector<std::byte> payload{}; ///< the whole message, see record::MessageRecord
 };
 
-/// Receives sessions' events. Implementations must copy the data that they keep.
+/// Receives sessions' events.
 class WorldInputSink : public record::InterfaceBase {
   public:
-    virtual void on_input(const MergerInput& input) = 0;
+    virtual void on_input(MergerInput input) = 0;
+
+    /// Whether snapshots are wanted at the moment. Otherwise, they need not be passed on.
+    [[nodiscard]] virtual bool wants_snapshots() const { return true; }
 };
 
 } // namespace tw::world

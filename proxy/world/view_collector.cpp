@@ -4,13 +4,13 @@
 
 namespace tw::world {
 
+using record::kTickDuration;
 using record::Timestamp;
 using snapshot::Tick;
 using Wide = std::int64_t; ///< for sums of ticks, which are untrusted and must not overflow
 
 namespace {
 
-constexpr Timestamp kTickDuration = 20'000'000;
 /// Times of tick 0, computed from views of one map run, differ by less than this (ns).
 constexpr Timestamp kMaxTickZeroDeviation = 3'000'000'000;
 /// In most networks, these times differ by less than this (ns). No map run is shorter than this.
@@ -210,19 +210,15 @@ void ViewCollector::begin_map_run(Timestamp now) {
     ++map_run_;
 }
 
-ViewCollector::StoredView::StoredView(const MergerInput& input,
-                                      std::shared_ptr<const record::Roster> players)
-    : roster{std::move(players)} {
-    snapshot::SnapshotWriter{items, input.items.size(), input.items.data().size()}.copy(
-        input.items);
-    view =
-        make_view(input.session, input.client_version, items.view(), input.dialect, roster.get());
-}
+ViewCollector::StoredView::StoredView(const MergerInput& input)
+    : items{input.items}, roster{input.roster}, view{make_view(input.session, input.client_version,
+                                                               items->view(), input.dialect,
+                                                               roster.get())} {}
 
 std::size_t ViewCollector::StoredView::memory_bytes() const {
     constexpr std::size_t kRosterBytes =
         sizeof(record::Roster) + record::Roster::kMaxClients * sizeof(record::Roster::Entry);
-    return sizeof(StoredView) + items.view().block_ints() * sizeof(std::int32_t) +
+    return sizeof(StoredView) + items->view().block_ints() * sizeof(std::int32_t) +
            (roster != nullptr ? kRosterBytes : 0);
 }
 
@@ -234,7 +230,7 @@ bool ViewCollector::OpenTick::has_view_of(std::uint32_t session) const {
 void ViewCollector::add_view(const MergerInput& input) {
     last_view_time_ = std::max(last_view_time_, input.time);
     Session& session = sessions_[input.session];
-    if (!session.has_begun && input.items.empty()) {
+    if (!session.has_begun && input.items->view().empty()) {
         return; // the empty snapshot of the handshake
     }
     session.has_begun = true;
@@ -279,16 +275,11 @@ void ViewCollector::add_view(const MergerInput& input) {
         ++view_counts_.late;
         return;
     }
-    if (input.roster == nullptr) {
-        session.roster.reset();
-    } else if (session.roster == nullptr || *session.roster != *input.roster) {
-        session.roster = std::make_shared<const record::Roster>(*input.roster);
-    }
     OpenTick& open = open_ticks_.try_emplace(input.tick, OpenTick{.first_arrival_time = input.time})
                          .first->second;
     if (!open.has_view_of(input.session)) { // a repeated snapshot is ignored
         open.first_arrival_time = std::min(open.first_arrival_time, input.time);
-        memory_bytes_ += open.views.emplace_back(input, session.roster).memory_bytes();
+        memory_bytes_ += open.views.emplace_back(input).memory_bytes();
     }
     close_ready_ticks();
 }

@@ -155,7 +155,6 @@ class ViewCollector {
         std::int64_t tick_step = 0; ///< ticks between the last two views
         snapshot::Dialect dialect = snapshot::Dialect::six;
         std::optional<TickRange> full_rate_ticks{};
-        std::shared_ptr<const record::Roster> roster{}; ///< the players; only for 0.7
         std::optional<MapId> map{}; ///< the map that the server announced to the session last
     };
 
@@ -188,13 +187,13 @@ class ViewCollector {
 
     /// A view and the objects to which it refers.
     struct StoredView {
-        StoredView(const MergerInput& input, std::shared_ptr<const record::Roster> players);
+        explicit StoredView(const MergerInput& input);
 
         /// Returns an upper bound of the memory use in bytes. A roster that several views share
         /// counts for each.
         [[nodiscard]] std::size_t memory_bytes() const;
 
-        snapshot::Snapshot items;
+        std::shared_ptr<const snapshot::Snapshot> items;
         std::shared_ptr<const record::Roster> roster;
         View view;
     };

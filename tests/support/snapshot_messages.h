@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,6 +50,11 @@ inline const Items kPickupAndPlayer{{{4, 1}, {10, 20, 0, 0}}, {{10, 2}, {1, 2, 0
                                                             std::string_view object);
 
 [[nodiscard]] snapshot::Snapshot to_snapshot(const Items& items);
+
+[[nodiscard]] inline std::shared_ptr<const snapshot::Snapshot> to_shared(const Items& items) {
+    return std::make_shared<const snapshot::Snapshot>(to_snapshot(items));
+}
+
 [[nodiscard]] Items to_items(const snapshot::SnapshotView& view);
 [[nodiscard]] std::int32_t checksum_of(const Items& items);
 /// Returns the body of the delta between two snapshots.

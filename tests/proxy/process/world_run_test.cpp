@@ -1,5 +1,6 @@
 // Covers: proxy/pipeline/live_feed.cpp
 #include "proxy/pipeline/world_run.h"
+#include "proxy/wire/text.h"
 #include "tests/support/snapshot_messages.h"
 
 #include <algorithm>
@@ -19,13 +20,13 @@ constexpr record::Timestamp kTick = 20'000'000;
 using Kind = world::MergerInput::Kind;
 
 world::MergerInput make_merger_input(Kind kind, record::Timestamp time, std::uint32_t session = 1,
-                                     const snapshot::SnapshotView& items = {}) {
+                                     std::shared_ptr<const snapshot::Snapshot> items = {}) {
     return {.kind = kind,
             .time = time,
             .session = session,
             .server = "127.0.0.1:8303",
             .tick = static_cast<snapshot::Tick>(time / kTick),
-            .items = items};
+            .items = std::move(items)};
 }
 
 /// Sends the inputs of a session from the tick `first` to the tick `last`.
@@ -36,10 +37,12 @@ void send_game_inputs(world::WorldInputSink& to, std::uint32_t session, snapshot
         const auto x = static_cast<std::int32_t>(session) * 100 + tick;
         std::vector<std::int32_t> tee(22);
         tee[1] = x;
-        const auto items = test::to_snapshot(
-            {{{9, static_cast<std::uint16_t>(session)}, tee}, {{4, 1}, {1, 2, 0, 0}}});
-        to.on_input(
-            make_merger_input(Kind::snapshot, tick * kTick + session, session, items.view()));
+        if (to.wants_snapshots()) {
+            to.on_input(
+                make_merger_input(Kind::snapshot, tick * kTick + session, session,
+                                  test::to_shared({{{9, static_cast<std::uint16_t>(session)}, tee},
+                                                   {{4, 1}, {1, 2, 0, 0}}})));
+        }
     }
     to.on_input(make_merger_input(Kind::close, last * kTick, session));
 }
@@ -93,11 +96,11 @@ TEST_CASE("all repeated findings of merged snapshots are counted, also the last 
     for (snapshot::Tick tick = 100; tick < 160; tick += 2) {
         for (const std::uint32_t session : {1U, 2U}) {
             // One pickup whose views agree, and a new one each tick whose views differ.
-            const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}},
-                                                  {{4, static_cast<std::uint16_t>(tick)},
-                                                   {static_cast<std::int32_t>(session), 2, 0, 0}}});
-            worlds.queue(0).on_input(
-                make_merger_input(Kind::snapshot, tick * kTick, session, items.view()));
+            worlds.queue(0).on_input(make_merger_input(
+                Kind::snapshot, tick * kTick, session,
+                test::to_shared({{{4, 1}, {1, 2, 0, 0}},
+                                 {{4, static_cast<std::uint16_t>(tick)},
+                                  {static_cast<std::int32_t>(session), 2, 0, 0}}})));
         }
     }
     for (const std::uint32_t session : {1U, 2U}) {
@@ -221,53 +224,43 @@ TEST_CASE("a queue that is not emptied drops and counts snapshots within its bou
     for (std::uint16_t i = 0; i < 1000; ++i) {
         large[{9, i}] = std::vector<std::int32_t>(14);
     }
-    const auto items = test::to_snapshot(large);
-    const std::size_t fit = pipeline::WorldQueue::kMaxBytes / (items.view().block_ints() * 4);
+    const auto items = test::to_shared(large);
+    const std::size_t fit = pipeline::WorldQueue::kMaxBytes / (items->view().block_ints() * 4);
     for (std::size_t i = 0; i < fit + 10; ++i) {
-        queue.on_input(make_merger_input(Kind::snapshot, 5, 1, items.view()));
+        queue.on_input(make_merger_input(Kind::snapshot, 5, 1, items));
     }
     CHECK(queue.dropped_input_count() == 10);
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == 5);
     CHECK_FALSE(batch.empty());
-    queue.on_input(make_merger_input(Kind::snapshot, 7, 1, items.view()));
+    queue.on_input(make_merger_input(Kind::snapshot, 7, 1, items));
     CHECK(queue.dropped_input_count() == 10); // the emptied queue has room again
 }
 
 TEST_CASE("the queue keeps messages unchanged and in order") {
     pipeline::WorldQueue queue;
-    const auto items = test::to_snapshot({{{4, 1}, {1, 2, 0, 0}}});
+    const auto items = test::to_shared({{{4, 1}, {1, 2, 0, 0}}});
     const std::vector<std::string> texts{"a", "four", "fives", ""};
     record::Timestamp time = 0;
     for (const std::string& text : texts) {
-        queue.on_input(make_merger_input(Kind::snapshot, ++time, 1, items.view()));
+        queue.on_input(make_merger_input(Kind::snapshot, ++time, 1, items));
         world::MergerInput message = make_merger_input(Kind::message, ++time);
-        message.payload = std::as_bytes(std::span{text.data(), text.size()});
+        const auto bytes = std::as_bytes(std::span{text});
+        message.payload.assign(bytes.begin(), bytes.end());
         queue.on_input(message);
     }
-
-    struct MergerInputLog final : world::WorldInputSink {
-        void on_input(const world::MergerInput& input) override {
-            if (input.kind == Kind::snapshot) {
-                lines.push_back("snapshot " + std::to_string(input.items.size()));
-                return;
-            }
-            std::string& line = lines.emplace_back("message ");
-            for (const std::byte letter : input.payload) {
-                line += static_cast<char>(letter);
-            }
-        }
-
-        std::vector<std::string> lines;
-    } log;
-
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == time);
-    for (const pipeline::QueuedMergerInput& input : batch) {
-        input.send_to(log);
+    std::vector<std::string> lines;
+    for (const world::MergerInput& input : batch) {
+        if (input.kind == Kind::snapshot) {
+            lines.push_back("snapshot " + std::to_string(input.items->view().size()));
+        } else {
+            lines.push_back("message " + std::string{wire::as_text(input.payload)});
+        }
     }
-    CHECK(log.lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1",
-                                                "message four", "snapshot 1", "message fives",
-                                                "snapshot 1", "message "});
+    CHECK(lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1", "message four",
+                                            "snapshot 1", "message fives", "snapshot 1",
+                                            "message "});
     CHECK(queue.dropped_input_count() == 0);
 }

@@ -52,12 +52,11 @@ struct TwoSessions {
         constexpr record::Timestamp kTick = 20'000'000;
         for (Tick tick = from; tick < to; tick += 2) {
             for (const std::uint32_t session : {1U, 2U}) {
-                const auto items = to_snapshot(show(session, tick));
                 merger.on_input({.kind = world::MergerInput::Kind::snapshot,
                                  .time = start + tick * kTick,
                                  .session = session,
                                  .tick = tick,
-                                 .items = items.view(),
+                                 .items = to_shared(show(session, tick)),
                                  .client_version = 16040});
             }
         }

@@ -5,7 +5,9 @@
 #include "tests/support/record_sink.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -319,33 +321,33 @@ struct FloodedMerger {
         pass_input({.kind = world::MergerInput::Kind::open,
                     .time = time,
                     .session = session,
-                    .server = server});
+                    .server = std::string{server}});
     }
 
     void send_snapshot(std::uint32_t session, snapshot::Tick tick,
-                       const snapshot::Snapshot& items) {
+                       std::shared_ptr<const snapshot::Snapshot> items) {
         pass_input({.kind = world::MergerInput::Kind::snapshot,
                     .time = tick * kTick,
                     .session = session,
                     .tick = tick,
-                    .items = items.view()});
+                    .items = std::move(items)});
     }
 };
 
 /// A snapshot of the maximum size: 64 KiB in 1,024 items.
-snapshot::Snapshot large_snapshot(std::uint16_t first_id) {
+std::shared_ptr<const snapshot::Snapshot> large_snapshot(std::uint16_t first_id) {
     Items many;
     for (std::uint16_t i = 0; i < 1000; ++i) {
         many[{9, static_cast<std::uint16_t>(first_id + i)}] = Ints(14);
     }
-    return to_snapshot(many);
+    return to_shared(many);
 }
 
 } // namespace
 
 TEST_CASE("255 forged servers stay within the budget and harm no other server") {
     FloodedMerger attack;
-    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+    const auto small = to_shared({{{9, 0}, character(1, 1)}});
     constexpr std::uint32_t kEach = 3; // sessions per server; one of them stops receiving snapshots
     attack.open_session(1, "honest:1");
     attack.open_session(2, "honest:1");
@@ -353,8 +355,8 @@ TEST_CASE("255 forged servers stay within the budget and harm no other server") 
         attack.open_session(10 + i, fmt::format("invented:{}", i / kEach));
     }
     CHECK(attack.merger.server_count() == 256);
-    const std::vector<snapshot::Snapshot> large{large_snapshot(0), large_snapshot(20000),
-                                                large_snapshot(40000)};
+    const std::vector<std::shared_ptr<const snapshot::Snapshot>> large{
+        large_snapshot(0), large_snapshot(20000), large_snapshot(40000)};
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         attack.send_snapshot(1, tick, small);
         for (std::uint32_t i = 0; i < 255 * kEach; ++i) {
@@ -366,7 +368,7 @@ TEST_CASE("255 forged servers stay within the budget and harm no other server") 
     }
     // Without a limit, there would be 255 servers with 10 ticks of two views each.
     CHECK(attack.peak_bytes > world::WorldMerger::kMaxBytes / 2);
-    CHECK(attack.peak_bytes <= world::WorldMerger::kMaxBytes + large[0].view().size_bytes() * 2);
+    CHECK(attack.peak_bytes <= world::WorldMerger::kMaxBytes + large[0]->view().size_bytes() * 2);
     attack.merger.merge_waiting_ticks();
     CHECK(attack.merger.memory_bytes() == 0);
     CHECK(attack.counts.honest_worlds == 10);
@@ -378,15 +380,15 @@ TEST_CASE("one server with large ticks stays within the budget") {
     FloodedMerger attack;
     const auto large = large_snapshot(0);
     const auto sessions =
-        static_cast<std::uint32_t>(world::WorldMerger::kMaxBytes / large.view().size_bytes() / 8);
+        static_cast<std::uint32_t>(world::WorldMerger::kMaxBytes / large->view().size_bytes() / 8);
     // No two views have common items, because these would be stored only once.
     Items different;
-    std::vector<snapshot::Snapshot> shown;
+    std::vector<std::shared_ptr<const snapshot::Snapshot>> shown;
     for (std::uint32_t session = 0; session <= sessions; ++session) {
         for (std::uint16_t i = 0; i < 1000; ++i) {
             different[{9, i}] = Ints(14, static_cast<std::int32_t>(session));
         }
-        shown.push_back(to_snapshot(different));
+        shown.push_back(to_shared(different));
     }
     for (std::uint32_t session = 1; session <= sessions; ++session) {
         attack.open_session(session, "one:1");
@@ -400,7 +402,7 @@ TEST_CASE("one server with large ticks stays within the budget") {
         }
     }
     CHECK(attack.peak_bytes > world::WorldMerger::kMaxBytes / 2);
-    CHECK(attack.peak_bytes <= world::WorldMerger::kMaxBytes + large.view().size_bytes() * 2);
+    CHECK(attack.peak_bytes <= world::WorldMerger::kMaxBytes + large->view().size_bytes() * 2);
 }
 
 TEST_CASE("worlds stay within their memory share, and early closed ticks are counted") {
@@ -411,7 +413,7 @@ TEST_CASE("worlds stay within their memory share, and early closed ticks are cou
     constexpr std::size_t kBytes = std::size_t{1} << 20U;
     FloodedMerger attack{.max_bytes = kBytes};
     constexpr std::uint32_t kSessions = 4;
-    std::vector<snapshot::Snapshot> shown;
+    std::vector<std::shared_ptr<const snapshot::Snapshot>> shown;
     for (std::uint32_t session = 0; session <= kSessions; ++session) {
         shown.push_back(large_snapshot(static_cast<std::uint16_t>(session * 5000)));
         attack.open_session(session, "one:1");
@@ -422,7 +424,7 @@ TEST_CASE("worlds stay within their memory share, and early closed ticks are cou
         }
     }
     CHECK(attack.peak_bytes > kBytes / 2);
-    CHECK(attack.peak_bytes <= kBytes + shown[0].view().size_bytes() * 2);
+    CHECK(attack.peak_bytes <= kBytes + shown[0]->view().size_bytes() * 2);
     attack.merger.merge_waiting_ticks();
     const record::WorldStats& worlds = attack.merger.totals().worlds;
     CHECK(worlds.total == 30);
@@ -432,7 +434,7 @@ TEST_CASE("worlds stay within their memory share, and early closed ticks are cou
 
 TEST_CASE("views of servers beyond the limit are counted as dropped until one is idle") {
     FloodedMerger attack;
-    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+    const auto small = to_shared({{{9, 0}, character(1, 1)}});
     for (std::uint32_t i = 0; i < world::WorldMerger::kMaxServers; ++i) {
         attack.open_session(1 + i, fmt::format("invented:{}", i));
         attack.send_snapshot(1 + i, 100, small);
@@ -462,7 +464,7 @@ TEST_CASE("views of servers beyond the limit are counted as dropped until one is
 }
 
 TEST_CASE("a removed server that returns gets a new map run") {
-    const auto small = to_snapshot({{{9, 0}, character(1, 1)}});
+    const auto small = to_shared({{{9, 0}, character(1, 1)}});
 
     struct WorldRunLog final : TypedRecordSink<WorldRunLog> {
         void on(const record::WorldRecord& world) { seen.push_back(world.run); }
@@ -476,7 +478,7 @@ TEST_CASE("a removed server that returns gets a new map run") {
                          .time = tick * kTick,
                          .session = session,
                          .tick = tick,
-                         .items = small.view()});
+                         .items = small});
     };
     for (std::uint32_t i = 0; i <= world::WorldMerger::kMaxServers; ++i) {
         const auto tick = static_cast<snapshot::Tick>(100 + i * 1000);

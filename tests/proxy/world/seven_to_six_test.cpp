@@ -7,6 +7,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -61,19 +62,17 @@ struct TranslatedView {
     }
 
     [[nodiscard]] Ints ints_of_item(ItemKey key) const {
-        const auto found = views[0].items.find(key);
-        REQUIRE(found);
-        const auto data = views[0].items[*found].data;
+        const auto found = views[0].items.find(key).value();
+        const auto data = views[0].items[found].data;
         return {data.begin(), data.end()};
     }
 
     /// Returns the indices of the ints whose value 0.7 does not contain.
     [[nodiscard]] std::set<std::size_t> missing_ints(ItemKey key) const {
-        const auto found = views[0].items.find(key);
-        REQUIRE(found);
+        const auto found = views[0].items.find(key).value();
         std::set<std::size_t> places;
         for (std::size_t i = 0; i < 32; ++i) {
-            if ((views[0].missing_ints[*found] >> i & 1U) != 0) {
+            if ((views[0].missing_ints[found] >> i & 1U) != 0) {
                 places.insert(i);
             }
         }
@@ -135,14 +134,15 @@ struct MixedServer {
 
     void send_snapshot(std::uint32_t session, snapshot::Tick tick, const Items& items,
                        Dialect dialect, const record::Roster* roster = nullptr) {
-        const auto snapshot = to_snapshot(items);
         merger.on_input({.kind = world::MergerInput::Kind::snapshot,
                          .time = tick * record::Timestamp{20'000'000},
                          .session = session,
                          .tick = tick,
-                         .items = snapshot.view(),
+                         .items = to_shared(items),
                          .dialect = dialect,
-                         .roster = roster});
+                         .roster = roster == nullptr
+                                       ? nullptr
+                                       : std::make_shared<const record::Roster>(*roster)});
     }
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -296,13 +297,13 @@ TEST_CASE("a tick has the time of its earliest view, and its best view comes fir
         const snapshot::Tick tick = earliest_first ? 100 : 101;
         record::Timestamp time = earliest_first ? 1000 : 1003;
         for (const Row& row : rows) {
-            const snapshot::Snapshot items = items_of(row);
-            const world::MergerInput input{.kind = world::MergerInput::Kind::snapshot,
-                                           .time = time,
-                                           .session = row.session,
-                                           .tick = tick,
-                                           .items = items.view(),
-                                           .client_version = row.version};
+            const world::MergerInput input{
+                .kind = world::MergerInput::Kind::snapshot,
+                .time = time,
+                .session = row.session,
+                .tick = tick,
+                .items = std::make_shared<const snapshot::Snapshot>(items_of(row)),
+                .client_version = row.version};
             collector.add_view(input);
             collector.add_view(input); // a repeated snapshot is ignored
             time += earliest_first ? 1 : -1;

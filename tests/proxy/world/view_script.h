@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <string>
 
 #include <fmt/format.h>
@@ -31,7 +32,7 @@ struct ViewScript {
                                                        world.is_complete ? "" : "!"));
                                    },
                                    0, delay};
-    snapshot::Snapshot items = to_snapshot({{{9, 0}, {1}}});
+    std::shared_ptr<const snapshot::Snapshot> items = to_shared({{{9, 0}, {1}}});
     record::Timestamp epoch = 1'000'000'000'000;
 
     void add_view(std::uint32_t session, snapshot::Tick tick, bool empty = false) {
@@ -39,7 +40,7 @@ struct ViewScript {
                             .time = epoch + tick * kScriptTick,
                             .session = session,
                             .tick = tick,
-                            .items = empty ? snapshot::SnapshotView{} : items.view(),
+                            .items = empty ? to_shared({}) : items,
                             .dialect = dialect});
     }
 
