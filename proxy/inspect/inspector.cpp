@@ -121,13 +121,7 @@ void DemoSession::accept_snapshot(record::SnapshotRecord& record,
 
 void DemoSession::read_players(const snapshot::SnapshotView& items) {
     roster_.clear();
-    const auto keys = items.keys();
-    const snapshot::ItemKey first{.type = kSevenClientInfo, .id = 0};
-    for (auto at = std::ranges::lower_bound(keys, first.packed()); at != keys.end(); ++at) {
-        const snapshot::ItemView item = items[static_cast<std::size_t>(at - keys.begin())];
-        if (item.key.type != first.type) {
-            return;
-        }
+    for_each_item_of_type(items, kSevenClientInfo, [this](const snapshot::ItemView& item) {
         constexpr std::size_t kTeam = 1;
         constexpr std::size_t kName = 2;
         record::Roster::Entry entry;
@@ -139,7 +133,7 @@ void DemoSession::read_players(const snapshot::SnapshotView& items) {
                 roster_.set_own_id(item.key.id);
             }
         }
-    }
+    });
 }
 
 void DemoSession::reject_snapshot(record::SnapshotRecord& record, record::FindingRecord finding) {

@@ -72,7 +72,7 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
       silence_detector_{options.server_activities == nullptr
                             ? std::make_shared<ServerActivity>()
                             : options.server_activities->find_or_add_server(reporter_.server())},
-      packet_acceptance_{options.sees_all_datagrams, silence_detector_.server_activity()},
+      acceptance_{options.sees_all_datagrams, silence_detector_.server_activity()},
       message_reporter_{options.messages, options.shown_commands, *options.observers},
       map_tracker_{maps}, snapshot_tracker_{*options.objects,
                                             *options.observers,
@@ -88,7 +88,7 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
 
 void Session::open_session(record::Timestamp time) {
     reporter_.set_head(time, std::nullopt);
-    reporter_.emit_session_event(record::SessionEvent::open, packet_acceptance_.protocol_name(), {},
+    reporter_.emit_session_event(record::SessionEvent::open, acceptance_.protocol_name(), {},
                                  pending_checkpoint_.has_value());
 }
 
@@ -96,20 +96,20 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
                           std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     reporter_.set_head(time, direction);
     if (!is_connless(bytes)) {
-        packet_acceptance_.store_activity(time, direction);
+        acceptance_.store_activity(time, direction);
         ++num_datagrams_;
     }
     if (sees_all_datagrams_) {
         check_server_silence(bytes, false);
-        read_datagram(time, direction, bytes, workspace);
+        read_datagram(bytes, workspace);
         return;
     }
-    packet_acceptance_.expire_closed_connection(time);
+    acceptance_.expire_closed_connection(time);
     apply_pending_checkpoint();
     const bool is_held = must_hold_datagram(bytes, workspace);
     check_server_silence(bytes, is_held);
     if (!is_held) {
-        read_datagram(time, direction, bytes, workspace);
+        read_datagram(bytes, workspace);
         if (num_datagrams_ >= DatagramsOfUnknownProtocol::kMaxDatagrams) {
             report_missing_side();
         }
@@ -130,8 +130,8 @@ void Session::check_server_silence(std::span<const std::byte> bytes, bool is_hel
         !may_begin_connection(bytes)) {
         return;
     }
-    const bool goes_on = is_held || packet_acceptance_.connection().is_established();
-    if (!goes_on || packet_acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
+    const bool goes_on = is_held || acceptance_.connection().is_established();
+    if (!goes_on || acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
         silence_detector_.on_datagram(reporter_);
     }
 }
@@ -141,15 +141,14 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
     bool is_held = false;
     // If only one side is recorded, no complete handshake is seen. So the first handshake packet
     // after a closed connection begins a new connection.
-    if (packet_acceptance_.connection().is_closed() && wire::is_six_handshake(bytes) &&
-        !packet_acceptance_.was_direction_ever_seen(wire::opposite(reporter_.direction()))) {
-        packet_acceptance_.forget_closed_connection();
+    if (acceptance_.connection().is_closed() && wire::is_six_handshake(bytes) &&
+        !acceptance_.was_direction_ever_seen(wire::opposite(reporter_.direction()))) {
+        acceptance_.forget_closed_connection();
     }
-    if (!packet_acceptance_.connection().is_established() &&
-        !packet_acceptance_.connection().is_closed()) {
+    if (!acceptance_.connection().is_established() && !acceptance_.connection().is_closed()) {
         const auto packet = wire::decode_packet(
-            bytes, packet_acceptance_.connection().expected_protocol(), workspace.packet_scratch,
-            packet_acceptance_.meaning_of_token_bit(bytes, reporter_.direction()));
+            bytes, acceptance_.connection().expected_protocol(), workspace.packet_scratch,
+            acceptance_.meaning_of_token_bit(bytes, reporter_.direction()));
         if (!packet || packet->kind == wire::PacketKind::connless) {
             return false;
         }
@@ -158,13 +157,11 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
             wire::decode_control(*packet, std::nullopt).kind == wire::ControlKind::keepalive;
         is_held = packet->kind == wire::PacketKind::chunks;
         if (is_held) {
-            const PacketChunks chunks{*packet, packet_acceptance_.has_ddnet_token(),
-                                      workspace.chunks};
-            change = packet_acceptance_.on_chunk_packet(*packet, chunks, reporter_);
+            const PacketChunks chunks{*packet, acceptance_.has_ddnet_token(), workspace.chunks};
+            change = acceptance_.on_chunk_packet(*packet, chunks, reporter_);
         }
         if (change == ConnectionChange::none) {
-            change =
-                packet_acceptance_.on_non_six_datagram(bytes, workspace.packet_scratch, reporter_);
+            change = acceptance_.on_non_six_datagram(bytes, workspace.packet_scratch, reporter_);
         }
         is_held = change == ConnectionChange::none &&
                   (is_held || wire::may_be_seven_chunks(bytes, workspace.packet_scratch));
@@ -174,7 +171,7 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
         }
     }
     if (change != ConnectionChange::none ||
-        (packet_acceptance_.connection().is_established() && !held_datagrams_.empty())) {
+        (acceptance_.connection().is_established() && !held_datagrams_.empty())) {
         read_held_datagrams(change, workspace);
         workspace.packet_scratch.begin_datagram(bytes, {});
     }
@@ -187,26 +184,25 @@ void Session::read_held_datagrams(ConnectionChange change, DecodeBuffers& worksp
     if (!held.empty()) {
         reporter_.set_head(held.front().time, held.front().direction);
     }
-    if (change != ConnectionChange::none) {
-        begin_connection(change);
-    }
+    begin_connection(change);
     for (const DatagramsOfUnknownProtocol::HeldDatagram& each : held) {
         workspace.packet_scratch.begin_datagram(each.bytes, {});
-        read_datagram(each.time, each.direction, each.bytes, workspace);
+        reporter_.set_head(each.time, each.direction);
+        read_datagram(each.bytes, workspace);
     }
     reporter_.set_head(now.time, now.direction);
 }
 
 void Session::stop_holding_datagrams(DecodeBuffers& workspace) {
     if (!held_datagrams_.empty()) {
-        read_held_datagrams(packet_acceptance_.infer_connection_from_client(), workspace);
+        read_held_datagrams(acceptance_.infer_connection_from_client(), workspace);
     }
 }
 
 void Session::report_missing_side() {
     for (const auto side : {wire::Direction::c2s, wire::Direction::s2c}) {
         if (is_connected_ && !is_missing_side_reported_ &&
-            !packet_acceptance_.was_direction_ever_seen(side)) {
+            !acceptance_.was_direction_ever_seen(side)) {
             is_missing_side_reported_ = true;
             reporter_.report_finding({.id = FindingId::session_one_direction,
                                       .name = side == wire::Direction::c2s ? "c2s" : "s2c"});
@@ -214,18 +210,16 @@ void Session::report_missing_side() {
     }
 }
 
-void Session::read_datagram(record::Timestamp time, wire::Direction direction,
-                            std::span<const std::byte> bytes, DecodeBuffers& workspace) {
-    reporter_.set_head(time, direction);
+void Session::read_datagram(std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     record::DirectionStats& stats = reporter_.direction_stats();
     ++stats.datagrams;
     stats.bytes += bytes.size();
     observers_->notify(&Observer::on_datagram, reporter_.head(), bytes);
-    packet_acceptance_.expire_closed_connection(time);
+    acceptance_.expire_closed_connection(reporter_.head().time);
     apply_pending_checkpoint();
     const auto packet = wire::decode_packet(
-        bytes, packet_acceptance_.connection().expected_protocol(), workspace.packet_scratch,
-        packet_acceptance_.meaning_of_token_bit(bytes, direction));
+        bytes, acceptance_.connection().expected_protocol(), workspace.packet_scratch,
+        acceptance_.meaning_of_token_bit(bytes, reporter_.direction()));
     if (!packet) {
         ++stats.malformed;
         reporter_.report_finding({.id = record::finding_of(packet.error().code),
@@ -235,7 +229,7 @@ void Session::read_datagram(record::Timestamp time, wire::Direction direction,
                                   .secrecy = secrecy_of_undecoded_bytes(bytes, wire::kHeaderSize)});
     } else if (packet->dialect == wire::Dialect::seven &&
                packet->kind == wire::PacketKind::control) {
-        const auto control = packet_acceptance_.read_as_six_control(bytes, reporter_);
+        const auto control = acceptance_.read_as_six_control(bytes, reporter_);
         on_packet(control ? *control : *packet, bytes, workspace);
     } else {
         on_packet(*packet, bytes, workspace);
@@ -257,9 +251,9 @@ void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> b
         ++stats.connless;
         message_reporter_.report_connless(packet, workspace.decoded_fields, reporter_);
         if (reporter_.direction() == wire::Direction::s2c &&
-            packet_acceptance_.server_program().is_version_unannounced()) {
+            acceptance_.server_program().is_version_unannounced()) {
             if (const auto version = wire::find_server_version(packet.payload, packet.dialect)) {
-                packet_acceptance_.server_program().on_server_info(*version);
+                acceptance_.server_program().on_server_info(*version);
             }
         }
         break;
@@ -271,54 +265,43 @@ void Session::on_packet(const wire::Packet& packet, std::span<const std::byte> b
         on_chunk_packet(packet, workspace);
         break;
     }
-    if (packet.kind != wire::PacketKind::connless &&
-        !packet_acceptance_.connection().is_established()) {
-        if (const ConnectionChange change =
-                packet_acceptance_.on_non_six_datagram(bytes, workspace.packet_scratch, reporter_);
-            change != ConnectionChange::none) {
-            begin_connection(change);
-        }
+    if (packet.kind != wire::PacketKind::connless && !acceptance_.connection().is_established()) {
+        begin_connection(
+            acceptance_.on_non_six_datagram(bytes, workspace.packet_scratch, reporter_));
     }
 }
 
 void Session::on_control(const wire::Packet& packet, DecodeBuffers& workspace) {
-    const wire::Control control =
-        wire::decode_control(packet, packet_acceptance_.connection().token());
+    const wire::Control control = wire::decode_control(packet, acceptance_.connection().token());
     const bool with_chunks = packet.num_chunks != 0;
     if (!with_chunks) {
         observers_->notify(&Observer::on_control, control);
     }
-    if (!packet_acceptance_.accept_control(packet, control, reporter_)) {
+    if (!acceptance_.accept_control(packet, control, reporter_)) {
         return;
     }
-    const ConnectionChange change = packet_acceptance_.on_control(packet, control, reporter_);
+    const ConnectionChange change = acceptance_.on_control(packet, control, reporter_);
     message_reporter_.report_control(packet, control, workspace.decoded_fields, reporter_);
-    if (change != ConnectionChange::none) {
-        begin_connection(change);
-    }
+    begin_connection(change);
     if (control.kind == wire::ControlKind::close && !is_close_reported_ &&
-        packet_acceptance_.is_effective_close(packet, reporter_)) {
+        acceptance_.is_effective_close(packet, reporter_)) {
         const bool client = reporter_.direction() == wire::Direction::c2s;
         end_connection(!control.reason.empty() ? control.reason
                        : client                ? "closed by the client"
                                                : "closed by the server");
-        packet_acceptance_.close(reporter_.head().time);
+        acceptance_.close(reporter_.head().time);
     } else if (with_chunks && change == ConnectionChange::none) {
-        const PacketChunks chunks{packet, packet_acceptance_.has_ddnet_token(), workspace.chunks};
-        if (packet_acceptance_.receiver_reads_control_chunks(packet, chunks, reporter_)) {
+        const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
+        if (acceptance_.receiver_reads_control_chunks(packet, chunks, reporter_)) {
             read_accepted_chunks(packet, chunks, workspace);
         }
     }
 }
 
 void Session::on_chunk_packet(const wire::Packet& packet, DecodeBuffers& workspace) {
-    const PacketChunks chunks{packet, packet_acceptance_.has_ddnet_token(), workspace.chunks};
-    if (const ConnectionChange change =
-            packet_acceptance_.on_chunk_packet(packet, chunks, reporter_);
-        change != ConnectionChange::none) {
-        begin_connection(change);
-    }
-    if (packet_acceptance_.accept_chunks(packet, chunks, reporter_)) {
+    const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
+    begin_connection(acceptance_.on_chunk_packet(packet, chunks, reporter_));
+    if (acceptance_.accept_chunks(packet, chunks, reporter_)) {
         read_accepted_chunks(packet, chunks, workspace);
     }
 }
@@ -326,10 +309,10 @@ void Session::on_chunk_packet(const wire::Packet& packet, DecodeBuffers& workspa
 void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunks& chunks,
                                    DecodeBuffers& workspace) {
     observers_->notify(&Observer::on_accepted_payload,
-                       AcceptedPayload{.ends_with_token = packet_acceptance_.has_ddnet_token(),
+                       AcceptedPayload{.ends_with_token = acceptance_.has_ddnet_token(),
                                        .is_last_chunk_truncated = chunks.error.has_value()});
-    const bool prelude = packet_acceptance_.is_anti_spoof_prelude(chunks, reporter_);
-    if (packet_acceptance_.take_missed_chunks_flag()) {
+    const bool prelude = acceptance_.is_anti_spoof_prelude(chunks, reporter_);
+    if (acceptance_.take_missed_chunks_flag()) {
         map_tracker_.on_missed_datagrams();
         snapshot_tracker_.on_missed_datagrams(reporter_);
     }
@@ -341,7 +324,7 @@ void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunk
         auto head =
             wire::decode_message_header(chunk.payload, packet.dialect, *described_messages_);
         const bool likely = head && clear_mistaken_message_spec(*head);
-        const wire::VitalClass taken = packet_acceptance_.classify_chunk(chunk, reporter_);
+        const wire::VitalClass taken = acceptance_.classify_chunk(chunk, reporter_);
         if (to_client && chunk.vital && taken == wire::VitalClass::next) {
             snapshot_tracker_.stall_detector().on_chunk(chunk.sequence, reporter_.head().time);
         }
@@ -375,7 +358,7 @@ bool Session::clear_mistaken_message_spec(wire::MessageHeader& head) {
         reporter_.direction() != wire::Direction::s2c) {
         return false;
     }
-    const IdInterpretation reading = packet_acceptance_.server_program().interpret_message_id(head);
+    const IdInterpretation reading = acceptance_.server_program().interpret_message_id(head);
     if (reading == IdInterpretation::mistaken) {
         head.spec = nullptr;
     }
@@ -402,9 +385,9 @@ void Session::on_message(AcceptedMessage& message, bool compressed, DecodeBuffer
         } else { // message_reporter_ has reported message.truncated
             observers_->notify(&Observer::on_message_fields, head.body.size());
         }
-        if (packet_acceptance_.server_program().wants_snapshot()) {
+        if (acceptance_.server_program().wants_snapshot()) {
             if (const auto newest = snapshot_tracker_.newest_snapshot()) {
-                packet_acceptance_.server_program().on_snapshot(*newest, snapshot_tracker_.types());
+                acceptance_.server_program().on_snapshot(*newest, snapshot_tracker_.types());
             }
         }
     } else if (message.is_expected && !message.is_in_prelude && message.is_accepted_by_receiver) {
@@ -415,16 +398,15 @@ void Session::on_message(AcceptedMessage& message, bool compressed, DecodeBuffer
 
 void Session::handle_server_message(const wire::MessageHeader& head) {
     if (head.uuid) {
-        packet_acceptance_.server_program().on_uuid_message(*head.spec);
+        acceptance_.server_program().on_uuid_message(*head.spec);
     }
     switch (head.spec->id) {
     case MessageId::map_change:
         if (const auto change = wire::decode_map_change(head.body, head.dialect)) {
-            packet_acceptance_.server_program().on_map_change();
+            acceptance_.server_program().on_map_change();
             ++reporter_.stats.map_changes;
             snapshot_tracker_.on_map_change(reporter_);
-            map_tracker_.on_map_change(*change, packet_acceptance_.is_translated_to_seven(),
-                                       reporter_);
+            map_tracker_.on_map_change(*change, acceptance_.is_translated_to_seven(), reporter_);
         }
         break;
     case MessageId::map_details:
@@ -443,9 +425,9 @@ void Session::handle_server_message(const wire::MessageHeader& head) {
         }
         break;
     case MessageId::sv_chat:
-        if (packet_acceptance_.server_program().is_version_unannounced()) {
+        if (acceptance_.server_program().is_version_unannounced()) {
             if (const auto line = wire::find_server_chat(head.body, head.dialect)) {
-                packet_acceptance_.server_program().on_server_chat(*line);
+                acceptance_.server_program().on_server_chat(*line);
             }
         }
         break;
@@ -470,7 +452,7 @@ void Session::handle_client_message(const wire::MessageHeader& head) {
         break;
     case MessageId::client_version:
         if (const auto version = wire::decode_client_version(head.body)) {
-            packet_acceptance_.on_client_version(version->ddnet_version);
+            acceptance_.on_client_version(version->ddnet_version);
             snapshot_tracker_.stall_detector().on_client_version(version->ddnet_version);
         }
         break;
@@ -485,10 +467,10 @@ void Session::apply_pending_checkpoint() {
     }
     if (is_connected_) {
         apply_checkpoint(*std::exchange(pending_checkpoint_, std::nullopt));
-    } else if (packet_acceptance_.connection().is_established()) {
+    } else if (acceptance_.connection().is_established()) {
         pending_checkpoint_.reset(); // the checkpoint's connection has been closed
     } else if (pending_checkpoint_->token_form != TokenForm::unknown) {
-        begin_connection(packet_acceptance_.continue_connection(*pending_checkpoint_));
+        begin_connection(acceptance_.continue_connection(*pending_checkpoint_));
     }
 }
 
@@ -507,10 +489,13 @@ void Session::apply_checkpoint(const SessionCheckpoint& checkpoint) {
         map_tracker_.set_announced_map(*checkpoint.map, reporter_);
     }
     snapshot_tracker_.restore_snapshots(checkpoint);
-    packet_acceptance_.restore_client_version(checkpoint);
+    acceptance_.restore_client_version(checkpoint);
 }
 
 void Session::begin_connection(ConnectionChange change) {
+    if (change == ConnectionChange::none) {
+        return;
+    }
     if (is_connected_) {
         end_connection(record::kReconnected);
     }
@@ -518,41 +503,34 @@ void Session::begin_connection(ConnectionChange change) {
         reporter_.forget_reported_findings();
         reporter_.report_finding({.id = FindingId::session_reconnected});
     }
-    const bool seven = packet_acceptance_.connection().protocol() == wire::Protocol::seven;
+    const bool seven = acceptance_.connection().protocol() == wire::Protocol::seven;
     snapshot_tracker_.begin_connection(seven ? wire::Dialect::seven : wire::Dialect::six,
                                        reporter_);
     map_tracker_.forget_map();
     message_reporter_.begin_connection();
-    packet_acceptance_.begin_connection();
+    acceptance_.begin_connection();
     is_connected_ = true;
     is_close_reported_ = false;
-    reporter_.emit_session_event(record::SessionEvent::established,
-                                 packet_acceptance_.protocol_name());
+    reporter_.emit_session_event(record::SessionEvent::established, acceptance_.protocol_name());
     const auto checkpoint = std::exchange(pending_checkpoint_, std::nullopt);
-    if (!checkpoint && !packet_acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
+    if (!checkpoint && !acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
         report_missing_side();
-        return;
-    }
-    if (change != ConnectionChange::joined_midway) {
-        return;
-    }
-    if (!checkpoint) {
+    } else if (change == ConnectionChange::joined_midway && checkpoint) {
+        apply_checkpoint(*checkpoint);
+    } else if (change == ConnectionChange::joined_midway) {
         reporter_.report_finding(
             {.id = FindingId::session_joined_midway,
              .detail =
                  seven ? "the names of players already in the game are unknown: 0.7 sends them once"
                        : ""});
-        return;
     }
-    apply_checkpoint(*checkpoint);
 }
 
 void Session::end_connection(std::string_view reason) {
     report_missing_side();
     // end_snapshot_sequence() counts the incomplete snapshots, so it must come before the summary.
     snapshot_tracker_.end_snapshot_sequence(reporter_);
-    reporter_.emit_session_event(record::SessionEvent::close, packet_acceptance_.protocol_name(),
-                                 reason);
+    reporter_.emit_session_event(record::SessionEvent::close, acceptance_.protocol_name(), reason);
     reporter_.emit_summary();
     // The summary of this connection is written, so later datagrams count for the next one.
     totals_of_ended_connections_.merge(std::exchange(reporter_.stats, {}));
@@ -583,7 +561,7 @@ void Session::on_missed_datagrams(record::Timestamp time, std::uint64_t lost,
     reporter_.report_finding({.id = FindingId::inspect_gap,
                               .lost = lost == 0 ? std::nullopt : std::optional{lost},
                               .name = reason});
-    packet_acceptance_.on_missed_datagrams();
+    acceptance_.on_missed_datagrams();
     map_tracker_.on_missed_datagrams();
     snapshot_tracker_.on_missed_datagrams(reporter_);
     silence_detector_.on_missed_datagrams();

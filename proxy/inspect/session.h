@@ -178,7 +178,7 @@ class Session {
         }
         SessionCheckpoint checkpoint{.map = map_tracker_.announced_map()};
         snapshot_tracker_.save_to(checkpoint);
-        packet_acceptance_.save_to(checkpoint);
+        acceptance_.save_to(checkpoint);
         return checkpoint;
     }
 
@@ -228,8 +228,7 @@ class Session {
     }
 
   private:
-    void read_datagram(record::Timestamp time, wire::Direction direction,
-                       std::span<const std::byte> bytes, DecodeBuffers& workspace);
+    void read_datagram(std::span<const std::byte> bytes, DecodeBuffers& workspace);
     /// Returns whether the datagram must wait, because its connection's protocol is not known yet.
     [[nodiscard]] bool must_hold_datagram(std::span<const std::byte> bytes,
                                           DecodeBuffers& workspace);
@@ -251,6 +250,7 @@ class Session {
     void on_message(AcceptedMessage& message, bool compressed, DecodeBuffers& workspace);
     void handle_server_message(const wire::MessageHeader& head);
     void handle_client_message(const wire::MessageHeader& head);
+    /// Begins a new connection unless `change` is `none`.
     void begin_connection(ConnectionChange change);
     void apply_pending_checkpoint();
     void apply_checkpoint(const SessionCheckpoint& checkpoint);
@@ -260,7 +260,7 @@ class Session {
     const wire::MessageSet* described_messages_; ///< messages that a mod's description adds
     Reporter reporter_;
     ServerSilenceDetector silence_detector_;
-    PacketAcceptance packet_acceptance_;
+    PacketAcceptance acceptance_;
     MessageReporter message_reporter_;
     MapTracker map_tracker_;
     SnapshotTracker snapshot_tracker_;

@@ -20,19 +20,18 @@ void AckWindow::on_chunk_sent(std::uint16_t sequence) {
     }
 }
 
-bool AckWindow::is_slightly_above_range(std::uint16_t ack) const {
-    constexpr unsigned kMissedCopies = 16;
+bool AckWindow::is_above_range(std::uint16_t ack) const {
     return newest_accepted_ack_ && newest_sent_chunk_ &&
            wire::sequence_distance(*newest_accepted_ack_, ack) >
-               wire::sequence_distance(*newest_accepted_ack_, *newest_sent_chunk_) &&
-           wire::sequence_distance(*newest_sent_chunk_, ack) <= kMissedCopies;
+               wire::sequence_distance(*newest_accepted_ack_, *newest_sent_chunk_);
 }
 
 bool AckWindow::accept_ack_above_range(std::uint16_t ack) {
     // The range moves forward after this many acknowledgements in a row that are slightly above it.
     // Forged packets never reach this number, because genuine packets come between them.
     constexpr int kEnoughAhead = 8;
-    if (!is_slightly_above_range(ack)) {
+    constexpr unsigned kMissedCopies = 16;
+    if (!is_above_range(ack) || wire::sequence_distance(*newest_sent_chunk_, ack) > kMissedCopies) {
         return false;
     }
     if (++num_acks_above_range_ == kEnoughAhead) {
@@ -43,9 +42,7 @@ bool AckWindow::accept_ack_above_range(std::uint16_t ack) {
 }
 
 bool AckWindow::accept_ack(std::uint16_t ack) {
-    if (newest_accepted_ack_ && newest_sent_chunk_ &&
-        wire::sequence_distance(*newest_accepted_ack_, ack) >
-            wire::sequence_distance(*newest_accepted_ack_, *newest_sent_chunk_)) {
+    if (is_above_range(ack)) {
         return false;
     }
     newest_accepted_ack_ = ack;
@@ -116,11 +113,8 @@ bool VitalChunkOrder::on_ack(std::uint16_t ack) {
 }
 
 void VitalChunkOrder::reset(ConnectionStart start) {
-    last_accepted_chunk_ = 0;
-    num_accepted_chunks_ = 0;
-    ack_before_first_chunk_.reset();
+    *this = {};
     is_position_known_ = start == ConnectionStart::seen;
-    has_gap_ = false;
 }
 
 PacketChunks::PacketChunks(const wire::Packet& packet, bool ends_with_token, ChunkBuffer& buffer) {

@@ -37,7 +37,7 @@ class AckWindow {
     [[nodiscard]] bool accept_ack_above_range(std::uint16_t ack);
 
   private:
-    [[nodiscard]] bool is_slightly_above_range(std::uint16_t ack) const;
+    [[nodiscard]] bool is_above_range(std::uint16_t ack) const;
 
     /// The newest accepted acknowledgement; nullopt if it is unknown, because the start of the
     /// connection was not seen.

@@ -50,12 +50,11 @@ bool looks_like_anti_spoof_prelude(std::span<const wire::Chunk> chunks) {
     if (chunks.empty() || !chunks.front().vital || chunks.front().sequence != 1) {
         return false;
     }
-    const bool all_vital = std::all_of(chunks.begin(), chunks.end(),
-                                       [](const wire::Chunk& chunk) { return chunk.vital; });
-    if (all_vital && chunks.size() == kVitalChunksInPrelude) {
+    if (chunks.size() == kVitalChunksInPrelude &&
+        std::ranges::all_of(chunks, &wire::Chunk::vital)) {
         return true;
     }
-    return std::any_of(chunks.begin(), chunks.end(), [](const wire::Chunk& chunk) {
+    return std::ranges::any_of(chunks, [](const wire::Chunk& chunk) {
         const auto head = wire::decode_message_header(chunk.payload, wire::Dialect::six);
         return head && head->spec != nullptr && head->spec->id == wire::MessageId::snap_empty;
     });

@@ -44,7 +44,6 @@ constexpr std::size_t kMaxMapNameBytes = 2048; ///< longest map name in bytes; a
 constexpr std::size_t kMaxSnapshots = snapshot::kHistoryTicks + 1;
 constexpr std::size_t kMaxOpenParts =
     snapshot::kMaxOpenTicks * static_cast<std::size_t>(snapshot::kMaxParts);
-constexpr std::size_t kSizedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
 constexpr std::size_t kMaxSnapshotInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32_t);
 
 /// Writes the values of a checkpoint one after the other, or reads and checks them. Each struct
@@ -286,7 +285,7 @@ void visit_roster(CheckpointArchive& archive, record::Roster& roster) {
 
 void visit_learned_size(CheckpointArchive& archive, LearnedSize& size) {
     constexpr std::size_t kMost = std::numeric_limits<std::int32_t>::max();
-    archive.visit_number(size.type, kSizedTypes - 1);
+    archive.visit_number(size.type, kNumberedTypes - 1);
     archive.visit_number(size.size, UINT8_MAX);
     archive.visit_flag(size.is_confirmed);
     archive.visit_number(size.num_items, kMost);
@@ -325,7 +324,7 @@ void visit_checkpoint(CheckpointArchive& archive, SessionCheckpoint& checkpoint)
     archive.visit_optional(checkpoint.map, [&](MapAnnouncement& map) { visit_map(archive, map); });
     visit_roster(archive, checkpoint.roster);
     if (version == kVersionWithSizes) {
-        archive.visit_list(checkpoint.learned_sizes, kSizedTypes,
+        archive.visit_list(checkpoint.learned_sizes, kNumberedTypes,
                            [&](LearnedSize& size) { visit_learned_size(archive, size); });
     }
     archive.visit_list(checkpoint.parts, kMaxOpenParts,

@@ -14,9 +14,6 @@ using snapshot::Tick;
 
 namespace {
 
-static_assert(std::tuple_size_v<AgreedSizes> <= UINT16_MAX);
-constexpr auto kTypes = static_cast<std::uint16_t>(std::tuple_size_v<AgreedSizes>);
-
 /// Whether to search for item sizes that explain a snapshot, after `misfits` unexplained snapshots
 /// in a row. The first kInARow snapshots are searched. Later, `misfits` must be a power of two,
 /// because searches without success cost time.
@@ -94,7 +91,7 @@ bool SizeLearner::drop_contradicted_explanations(const DeltaGetter& delta_of) {
 
 AgreedSizes SizeLearner::sizes_learned_by_others() const {
     AgreedSizes hinted = decoding_sizes();
-    for (std::uint16_t type = 0; shared_sizes_ != nullptr && type < kTypes; ++type) {
+    for (std::uint16_t type = 0; shared_sizes_ != nullptr && type < kNumberedTypes; ++type) {
         hinted[type] = shared_sizes_->find_size(types_->dialect(), type).value_or(hinted[type]);
     }
     return hinted;
@@ -108,7 +105,7 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
         // The delta fits the agreed sizes, so the learned sizes of its types are wrong, perhaps
         // from another server's checkpoint.
         AgreedSizes reverted = before;
-        for (std::uint16_t type = 0; type < kTypes; ++type) {
+        for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
             if (as_agreed->counts[type] != 0) {
                 reverted[type] = agreed_sizes_[type];
             }
@@ -169,11 +166,11 @@ void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const Agree
     explanations_.clear();
     for (const AgreedSizes& sizes : found) {
         Explanation& each = explanations_.emplace_back(Explanation{.sizes = sizes});
-        for (std::uint16_t type = 0; type < kTypes; ++type) {
+        for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
             each.evidence[type] = sizes[type] == before[type] ? known[type] : Evidence{};
         }
     }
-    for (std::uint16_t type = 0; type < kTypes; ++type) {
+    for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
         if (found.front()[type] != before[type]) {
             reported_types_.reset(type);
         }
@@ -204,7 +201,7 @@ void SizeLearner::on_verified_delta(const snapshot::Delta& delta, const Snapshot
     }
     const ItemTypeCounts seen = count_types_in(delta);
     Explanation& known = explanations_.front();
-    for (std::uint16_t type = 0; type < kTypes; ++type) {
+    for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
         if (known.sizes[type] != agreed_sizes_[type] &&
             (seen.counts[type] != 0 || find_first_id_of_type(made, type))) {
             known.evidence[type].add_snapshot(tick, seen.counts[type]);
@@ -279,7 +276,7 @@ void SizeLearner::add_undecided_snapshots_to(snapshot::History& history) {
 std::vector<LearnedSize> SizeLearner::learned_sizes() const {
     const AgreedSizes& known = decoding_sizes();
     std::vector<LearnedSize> learned;
-    for (std::uint16_t type = 0; type < kTypes; ++type) {
+    for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
         const auto elsewhere = shared_sizes_ == nullptr
                                    ? std::nullopt
                                    : shared_sizes_->find_size(types_->dialect(), type);
@@ -334,7 +331,7 @@ void SizeLearner::forget_undecided_snapshots() {
 NumberedTypeSet SizeLearner::unreported_types() const {
     NumberedTypeSet types;
     const AgreedSizes& sizes = explanations_.front().sizes;
-    for (std::uint16_t type = 0; type < kTypes; ++type) {
+    for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
         types[type] = sizes[type] != agreed_sizes_[type] && !reported_types_.test(type) &&
                       std::ranges::all_of(explanations_, [&](const Explanation& each) {
                           return each.sizes[type] == sizes[type];
@@ -346,7 +343,7 @@ NumberedTypeSet SizeLearner::unreported_types() const {
 void SizeLearner::count_delta_as_evidence(const DeltaGetter& delta_of, Tick tick) {
     for (Explanation& each : explanations_) {
         const auto seen = count_types_if_valid(delta_of(each), each.sizes);
-        for (std::uint16_t type = 0; seen && type < kTypes; ++type) {
+        for (std::uint16_t type = 0; seen && type < kNumberedTypes; ++type) {
             if (seen->counts[type] != 0) {
                 each.evidence[type].add_snapshot(tick, seen->counts[type]);
             }
@@ -359,7 +356,7 @@ void SizeLearner::report_learned_sizes(const ItemTypeCounts& seen, const Snapsho
     const AgreedSizes& sizes = explanations_.front().sizes;
     const EvidenceTable& known = explanations_.front().evidence;
     const NumberedTypeSet open = unreported_types();
-    for (std::uint16_t type = 0; type < kTypes; ++type) {
+    for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
         if (!open.test(type)) {
             continue;
         }

@@ -61,8 +61,7 @@ class LearnedSizes {
         friend class LearnedSizes;
 
         /// For each type, its size plus 1; 0 if the size is unknown.
-        using SizesPlusOne =
-            std::array<std::atomic<std::uint16_t>, std::tuple_size_v<snapshot::AgreedSizes>>;
+        using SizesPlusOne = std::array<std::atomic<std::uint16_t>, kNumberedTypes>;
 
         std::atomic<std::size_t> address_hash_{0}; ///< hash of the address; 0: free slot
         std::array<SizesPlusOne, snapshot::kDialects> sizes_plus_one_{};
@@ -187,7 +186,7 @@ class SizeLearner {
         }
     };
 
-    using EvidenceTable = std::array<Evidence, std::tuple_size_v<snapshot::AgreedSizes>>;
+    using EvidenceTable = std::array<Evidence, kNumberedTypes>;
 
     /// An explanation: sizes that fit all deltas so far, the evidence for these sizes, and the
     /// undecided snapshots decoded with these sizes.

@@ -32,8 +32,6 @@ constexpr std::uint16_t kUnusualIdBit = 0x8000;
 constexpr int kUnusualIdCost = 2;
 static_assert(kUnusualIdBit > snapshot::kMaxItemType);
 
-constexpr std::uint16_t kNumberedTypes = std::tuple_size_v<AgreedSizes>;
-
 /// The keys of the items read so far, in order. Keys can be removed from the end.
 class ReadKeys {
   public:

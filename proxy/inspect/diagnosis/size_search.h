@@ -63,15 +63,16 @@ struct DeltaOfUnknownSizes {
     std::int32_t crc = 0;        ///< the server's checksum of the resulting snapshot
 };
 
-/// A set of numbered types. Types with a UUID never have an agreed size.
-using NumberedTypeSet = std::bitset<std::tuple_size_v<snapshot::AgreedSizes>>;
+/// Types below this number may have an agreed size. Types with a UUID never have one.
+inline constexpr std::uint16_t kNumberedTypes = std::tuple_size_v<snapshot::AgreedSizes>;
+using NumberedTypeSet = std::bitset<kNumberedTypes>;
 
 /// The types of items found in a delta.
 struct ItemTypeCounts {
     /// The number of items read, by type.
-    std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> counts{};
+    std::array<std::uint16_t, kNumberedTypes> counts{};
     /// The id of the first item, by type.
-    std::array<std::uint16_t, std::tuple_size_v<snapshot::AgreedSizes>> first_ids{};
+    std::array<std::uint16_t, kNumberedTypes> first_ids{};
 
     void count_item(snapshot::ItemKey key) {
         if (key.type < counts.size() && counts[key.type]++ == 0) {

@@ -299,10 +299,10 @@ double probability_of_checksum_error(std::int32_t excess) {
 template <typename Use>
 void for_each_item_change(const SnapshotView& from, const SnapshotView& to, std::uint16_t type,
                           const Use& use) {
-    for (std::size_t i = to.lower_bound({type, 0}); i < to.size() && to[i].key.type == type; ++i) {
-        const auto old = from.find(to[i].key);
-        use(old ? from[*old].data : std::span<const std::int32_t>{}, to[i].data);
-    }
+    for_each_item_of_type(to, type, [&](const snapshot::ItemView& item) {
+        const auto old = from.find(item.key);
+        use(old ? from[*old].data : std::span<const std::int32_t>{}, item.data);
+    });
 }
 
 } // namespace
@@ -444,12 +444,12 @@ void SuspectValues::store_character_positions(const SnapshotView& right,
     constexpr std::size_t kMaxPositions = 64;
     const std::uint16_t type = snapshot::character_type(dialect);
     const snapshot::ObjectSpec* object = snapshot::find_object(type, dialect);
-    for_each_item_change(right, right, type, [&](auto /*old*/, auto data) {
+    for_each_item_of_type(right, type, [&](const snapshot::ItemView& item) {
         const auto position =
-            object == nullptr ? std::nullopt : snapshot::position_of(*object, data);
+            object == nullptr ? std::nullopt : snapshot::position_of(*object, item.data);
         if (position && character_coordinates_[0].size() < kMaxPositions) {
-            character_coordinates_[0].push_back(data[position->x]);
-            character_coordinates_[1].push_back(data[position->y]);
+            character_coordinates_[0].push_back(item.data[position->x]);
+            character_coordinates_[1].push_back(item.data[position->y]);
         }
     });
 }

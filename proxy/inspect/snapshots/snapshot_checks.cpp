@@ -3,6 +3,7 @@
 #include "proxy/inspect/diagnosis/diagnosis.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -115,7 +116,7 @@ void SnapshotLimitCheck::warn_of_approaching_limit(const Limit& limit,
             most = type;
         }
     }
-    constexpr std::int64_t kTicksASecond = 50;
+    constexpr std::int64_t kTicksASecond = record::kNanosecondsPerSecond / record::kTickDuration;
     const std::string detail = std::to_string(grown) + " more in " +
                                std::to_string(age / kTicksASecond) + " s: full in " +
                                std::to_string(left / kTicksASecond) + " s";
@@ -170,11 +171,6 @@ void SnapshotLimitCheck::report_exceeded_limit(const Limit& limit,
 }
 
 namespace {
-
-/// Returns the value from which on a limit counts as near: 90 % of the limit.
-constexpr std::int64_t near_limit_threshold(std::int64_t limit) {
-    return limit - limit / 10;
-}
 
 /// The lowest key that an item of a type with a UUID can have.
 constexpr std::uint32_t kFirstKeyOfUuidTypes = std::uint32_t{snapshot::kFirstUuidType} << 16U;
@@ -272,21 +268,17 @@ void SnapshotChecks::check_limits(const record::SnapshotRecord& record, Reporter
          "bytes"},
         {record.parts, snapshot::kMaxParts, "parts"},
     };
-    bool near = false;
-    for (const Limit& limit : limits) {
-        if (limit.value < near_limit_threshold(limit.limit)) {
-            continue;
-        }
-        if (!was_near_limit_ && !near) {
-            reporter.report_finding({.id = record::FindingId::snapshot_item_cap,
-                                     .tick = record.tick,
-                                     .value = limit.value,
-                                     .limit = limit.limit,
-                                     .name = limit.name});
-        }
-        near = true;
+    const Limit* const near = std::ranges::find_if(limits, [](const Limit& limit) {
+        return limit.value >= limit.limit - limit.limit / 10; // 90 %
+    });
+    if (near != std::end(limits) && !was_near_limit_) {
+        reporter.report_finding({.id = record::FindingId::snapshot_item_cap,
+                                 .tick = record.tick,
+                                 .value = near->value,
+                                 .limit = near->limit,
+                                 .name = near->name});
     }
-    was_near_limit_ = near;
+    was_near_limit_ = near != std::end(limits);
 }
 
 void SnapshotChecks::check_character_positions(const record::SnapshotRecord& record,
@@ -297,14 +289,11 @@ void SnapshotChecks::check_character_positions(const record::SnapshotRecord& rec
     const snapshot::Dialect dialect = record.types->dialect();
     const std::uint16_t type = snapshot::character_type(dialect);
     const snapshot::ObjectSpec* character = record.types->object(type);
-    const auto keys = record.items.keys();
-    const auto first = std::lower_bound(keys.begin(), keys.end(), std::uint32_t{type} << 16U);
-    for (auto at = first; at != keys.end() && *at >> 16U == type; ++at) {
-        const auto item = record.items[static_cast<std::size_t>(at - keys.begin())];
+    for_each_item_of_type(record.items, type, [&](const snapshot::ItemView& item) {
         const auto position =
             character == nullptr ? std::nullopt : snapshot::position_of(*character, item.data);
         if (item.key.id >= kMaxClients || !position) {
-            continue;
+            return;
         }
         const std::int32_t x = item.data[position->x];
         const std::int32_t y = item.data[position->y];
@@ -318,7 +307,7 @@ void SnapshotChecks::check_character_positions(const record::SnapshotRecord& rec
                                      .place = record.tile_map->tiles_at_misplaced_character(x, y)});
         }
         misplaced_characters_.set(item.key.id, where != record::PositionFault::none);
-    }
+    });
 }
 
 } // namespace tw::inspect

@@ -7,8 +7,8 @@ namespace tw::inspect {
 
 bool TickPlausibility::is_plausible_after(const SeenTick& before, snapshot::Tick tick,
                                           std::int64_t time) {
-    constexpr std::int64_t kTickNs = 20'000'000;
-    const std::int64_t passed = std::max<std::int64_t>(time - before.time, 0) / kTickNs;
+    const std::int64_t passed =
+        std::max<std::int64_t>(time - before.time, 0) / record::kTickDuration;
     const std::int64_t ahead = std::int64_t{tick} - before.tick;
     return ahead >= -kToleranceTicks && ahead - kToleranceTicks <= passed;
 }

@@ -12,7 +12,6 @@ using record::Timestamp;
 namespace {
 
 constexpr std::int64_t kReceiptMillisecond = 1'000'000;
-constexpr std::int64_t kTickDuration = 20 * kReceiptMillisecond;
 /// The longest time between two stored inputs: the ring buffer then covers ten seconds of silence,
 /// after which the first clients disconnect.
 constexpr Timestamp kMaxInputSpacing = 200 * kReceiptMillisecond;
@@ -72,8 +71,8 @@ void InputTimingTracker::on_answer(snapshot::Tick intended, std::int32_t time_le
         return;
     }
     input->is_answered = true;
-    const std::int64_t read_at =
-        std::int64_t{intended} * kTickDuration - std::int64_t{time_left} * kReceiptMillisecond;
+    const std::int64_t read_at = std::int64_t{intended} * record::kTickDuration -
+                                 std::int64_t{time_left} * kReceiptMillisecond;
     input->read_offset = read_at - input->sent_time;
     min_read_offset_.add_value(input->read_offset, now);
     min_round_trip_.add_value(now - input->sent_time, now);

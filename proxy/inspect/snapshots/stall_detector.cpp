@@ -7,7 +7,6 @@ namespace tw::inspect {
 
 namespace {
 
-constexpr std::int64_t kTickNs = 20'000'000;
 /// If the time between two messages is longer than this (ticks), it is a pause, not jitter.
 constexpr std::int64_t kMaxPauseTicks = 50;
 
@@ -27,7 +26,7 @@ std::optional<std::int64_t> ArrivalJitter::on_arrival(snapshot::Tick tick, std::
     if (ticks < 0 || ticks > kMaxPauseTicks || passed < 0) {
         return std::nullopt;
     }
-    const std::int64_t deviation = passed - ticks * kTickNs;
+    const std::int64_t deviation = passed - ticks * record::kTickDuration;
     return (deviation < 0 ? -deviation : deviation) / 1000;
 }
 
@@ -64,6 +63,7 @@ SnapshotArrival SnapshotCadence::on_arrival(snapshot::Tick tick, std::int64_t ti
 }
 
 using record::FindingId;
+using record::kTickDuration;
 using record::Timestamp;
 using snapshot::Tick;
 

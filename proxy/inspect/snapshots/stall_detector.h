@@ -251,7 +251,6 @@ class StallDetector {
         record::Timestamp duration = 0;
     };
 
-    static constexpr record::Timestamp kTickDuration = 20'000'000; ///< duration of a tick (ns)
     /// The number of rejected snapshots that are remembered, because the client may acknowledge one
     /// of them a round trip later.
     static constexpr std::size_t kStoredRejectedSnapshots = 16;
@@ -261,7 +260,7 @@ class StallDetector {
     /// Returns the time after which the next snapshot is overdue (ns): 1.5 times the usual distance
     /// between snapshots.
     [[nodiscard]] record::Timestamp overdue_delay() const {
-        return usual_interval_ * kTickDuration * 3 / 2;
+        return usual_interval_ * record::kTickDuration * 3 / 2;
     }
 
     /// Returns how many of the server's chunks and snapshot parts were lost at least once.
