@@ -55,11 +55,15 @@ inspect::MapSearchResult MapFolders::find_stored_map(const inspect::MapAnnouncem
     return known == nullptr ? inspect::MapSearchResult{} : *known;
 }
 
+template <typename Matches>
+const inspect::MapSearchResult* MapFolders::find_known(const Matches& matches) const {
+    const auto known = std::ranges::find_if(found_maps_, matches);
+    return known == found_maps_.end() ? nullptr : &known->second;
+}
+
 const inspect::MapSearchResult*
 MapFolders::find_earlier_result(const inspect::MapAnnouncement& announcement) const {
-    const auto known = std::ranges::find_if(
-        found_maps_, [&](const auto& entry) { return entry.first == announcement; });
-    return known == found_maps_.end() ? nullptr : &known->second;
+    return find_known([&](const auto& entry) { return entry.first == announcement; });
 }
 
 inspect::MapSearchResult MapFolders::store_map(const inspect::MapAnnouncement& announcement,
@@ -75,19 +79,11 @@ inspect::MapSearchResult MapFolders::store_map(const inspect::MapAnnouncement& a
                                       map::to_hex(identity.crc), map::to_hex(identity.sha256))};
     }
     const std::lock_guard lock{mutex_};
-    inspect::MapSearchResult found{.status = inspect::MapStatus::found,
-                                   .physics = find_loaded_map_locked(identity.sha256).physics,
-                                   .sha256 = identity.sha256};
-    if (found.physics == nullptr) {
-        const auto map = map::Map::parse(std::vector<std::byte>{bytes});
-        found = load_map(map, "the map on the wire");
-    }
-    if (found.file_bytes == nullptr) {
-        add_file_bytes(found, bytes);
-    }
+    const auto map = map::Map::parse(std::move(bytes));
+    inspect::MapSearchResult found = load_map(map, "the map on the wire");
     found.is_from_download = true;
     if (found.status == inspect::MapStatus::found) {
-        found.detail = store_in_cache(announcement, identity, bytes);
+        found.detail = store_in_cache(announcement, identity, map->datafile().bytes());
         store_result(announcement, found);
         count_stored_map(); // before the unlock, because readers of the new count look up the map
     }
@@ -116,18 +112,12 @@ std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcem
                  : std::string{};
 }
 
-inspect::MapSearchResult MapFolders::find_loaded_map_locked(const map::Sha256& sha256) const {
-    const auto known = std::ranges::find_if(
-        found_maps_, [&](const auto& entry) { return entry.second.sha256 == sha256; });
-    return known == found_maps_.end() ? inspect::MapSearchResult{} : known->second;
-}
-
 inspect::MapSearchResult MapFolders::find_loaded_map(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
-    const auto known = std::ranges::find_if(found_maps_, [&](const auto& entry) {
+    const inspect::MapSearchResult* known = find_known([&](const auto& entry) {
         return entry.second.sha256 == sha256 || entry.first.sha256 == sha256;
     });
-    return known == found_maps_.end() ? inspect::MapSearchResult{} : known->second;
+    return known == nullptr ? inspect::MapSearchResult{} : *known;
 }
 
 void MapFolders::free_unused_maps() {
@@ -146,21 +136,6 @@ void MapFolders::free_unused_maps() {
     });
 }
 
-void MapFolders::add_file_bytes(inspect::MapSearchResult& found,
-                                std::span<const std::byte> bytes) const {
-    if (!options_.includes_file_bytes || found.status != inspect::MapStatus::found) {
-        return;
-    }
-    const auto known = std::ranges::find_if(found_maps_, [&](const auto& entry) {
-        return entry.second.sha256 == found.sha256 && entry.second.file_bytes != nullptr;
-    });
-    found.file_bytes = known != found_maps_.end()
-                           ? known->second.file_bytes
-                           : inspect::make_shared_in_budget(
-                                 options_.memory,
-                                 std::vector<std::byte>{bytes.begin(), bytes.end()}, bytes.size());
-}
-
 inspect::MapSearchResult MapFolders::load_map(const map::Result<map::Map>& file,
                                               const std::string& what) {
     const auto unreadable_map = [&](const map::MapError& error) {
@@ -172,18 +147,25 @@ inspect::MapSearchResult MapFolders::load_map(const map::Result<map::Map>& file,
     if (!file) {
         return unreadable_map(file.error());
     }
+    const std::span<const std::byte> bytes = file->datafile().bytes();
     inspect::MapSearchResult found{.status = inspect::MapStatus::found,
-                                   .sha256 = map::sha256_of(file->datafile().bytes())};
-    found.physics = find_loaded_map_locked(*found.sha256).physics;
-    if (found.physics == nullptr) {
-        auto physics = file->physics();
-        if (!physics) {
-            return unreadable_map(physics.error());
-        }
-        const std::size_t bytes = physics->memory_bytes();
-        found.physics = inspect::make_shared_in_budget(options_.memory, *std::move(physics), bytes);
+                                   .sha256 = map::sha256_of(bytes)};
+    if (const inspect::MapSearchResult* known =
+            find_known([&](const auto& entry) { return entry.second.sha256 == found.sha256; })) {
+        found.physics = known->physics;
+        found.file_bytes = known->file_bytes;
+        return found;
     }
-    add_file_bytes(found, file->datafile().bytes());
+    auto physics = file->physics();
+    if (!physics) {
+        return unreadable_map(physics.error());
+    }
+    const std::size_t memory = physics->memory_bytes();
+    found.physics = inspect::make_shared_in_budget(options_.memory, *std::move(physics), memory);
+    if (options_.includes_file_bytes) {
+        found.file_bytes = inspect::make_shared_in_budget(
+            options_.memory, std::vector<std::byte>{bytes.begin(), bytes.end()}, bytes.size());
+    }
     return found;
 }
 

@@ -61,12 +61,10 @@ class MapFolders final : public inspect::MapSource {
     /// error messages. Precondition: mutex_ is held.
     [[nodiscard]] inspect::MapSearchResult load_map(const map::Result<map::Map>& file,
                                                     const std::string& what);
-    /// Adds the map file's bytes to the result if Options::includes_file_bytes is set.
+    /// Returns the first result whose entry in found_maps_ matches; null if there is none.
     /// Precondition: mutex_ is held.
-    void add_file_bytes(inspect::MapSearchResult& found, std::span<const std::byte> bytes) const;
-    /// Returns the loaded map whose file has this checksum; an empty result if no such map is
-    /// loaded. Precondition: mutex_ is held.
-    [[nodiscard]] inspect::MapSearchResult find_loaded_map_locked(const map::Sha256& sha256) const;
+    template <typename Matches>
+    [[nodiscard]] const inspect::MapSearchResult* find_known(const Matches& matches) const;
     /// Returns the earlier result for this announcement; null if there is none. Precondition:
     /// mutex_ is held.
     [[nodiscard]] const inspect::MapSearchResult*
