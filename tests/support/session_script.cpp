@@ -89,6 +89,11 @@ void SessionScript::send_datagram(wire::Direction direction, std::span<const std
     session_->on_datagram(time_, direction, datagram, *workspace_);
 }
 
+void SessionScript::send_packet(wire::Direction direction, wire::PacketSpec spec) {
+    spec.token = token_;
+    send_datagram(direction, wire::encode_packet(spec));
+}
+
 void SessionScript::lose_copies(std::uint64_t lost) {
     session_->on_missed_datagrams(time_, lost, "ring_full");
 }
@@ -255,9 +260,14 @@ void SessionScript::snap_body(snapshot::Tick tick, snapshot::Tick base, std::int
     }
 }
 
-SessionScript playing_session() {
+SessionScript joined_session() {
     SessionScript script;
     script.join_ddnet();
+    return script;
+}
+
+SessionScript playing_session() {
+    SessionScript script = joined_session();
     script.enter_game();
     script.log().clear();
     return script;

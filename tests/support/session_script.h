@@ -95,6 +95,8 @@ class SessionScript {
 
     /// Sends a datagram as it is.
     void send_datagram(wire::Direction direction, std::span<const std::byte> datagram);
+    /// Sends a packet as it is, except that it gets the connection's token.
+    void send_packet(wire::Direction direction, wire::PacketSpec spec);
 
     /// Advances the time by this many nanoseconds.
     void pause(record::Timestamp time) { time_ += time; }
@@ -198,6 +200,8 @@ class SessionScript {
     std::map<snapshot::Tick, Items> sent_snapshots_;
 };
 
+/// Returns a session behind the handshake with a DDNet server.
+[[nodiscard]] SessionScript joined_session();
 /// Returns a session that plays on a DDNet server, with an empty log.
 [[nodiscard]] SessionScript playing_session();
 

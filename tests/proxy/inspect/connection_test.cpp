@@ -231,10 +231,8 @@ ConnectionChange pass_packet(SevenHandshake& handshake, const HandshakeStep& ste
     const auto datagram =
         wire::encode_control({.kind = step.kind, .token = step.own, .seven_token = step.to});
     wire::PacketScratch scratch;
-    const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch);
-    REQUIRE(packet);
-    return handshake.on_control(step.direction, *packet,
-                                wire::decode_control(*packet, std::nullopt));
+    const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch).value();
+    return handshake.on_control(step.direction, packet, wire::decode_control(packet, std::nullopt));
 }
 
 wire::Packet packet_with_token(const Token& token) {

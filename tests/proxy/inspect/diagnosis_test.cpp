@@ -246,9 +246,7 @@ TEST_CASE("a closed session reports a suspected value only if a verified snapsho
     Items damaged = second;
     damaged[{4, 1}][0] = 13;
     for (const bool right_one : {false, true}) {
-        SessionScript script;
-        script.join_ddnet();
-        script.enter_game();
+        SessionScript script = playing_session();
         script.snap(10, kNoBase, first);
         script.snap_body(12, 10, checksum_of(second), delta_body(first, damaged));
         if (right_one) {

@@ -522,8 +522,7 @@ TEST_CASE("possible remote console messages are never shown as other messages") 
 }
 
 TEST_CASE("after a wrong password, a client may connect again from the same socket") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     script.send(kC2s, message("info").string("0.6 626fce9a778df4d4").string("wrong"));
     script.control(
         kS2c,

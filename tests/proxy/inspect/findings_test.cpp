@@ -126,12 +126,7 @@ std::vector<FindingRow> packet_rows() {
              s.send_datagram(kS2c, datagram);
          },
          kVanilla},
-        {packet_not_accepted,
-         [](auto& s) {
-             s.send_datagram(kC2s,
-                             tw::wire::encode_packet(
-                                 {.ack = 300, .resend = true, .token = SessionScript::kToken}));
-         }},
+        {packet_not_accepted, [](auto& s) { s.send_packet(kC2s, {.ack = 300, .resend = true}); }},
         {packet_seven,
          [](auto& s) {
              s.send_datagram(kC2s, bytes(4, 0, 0, 0xff, 0xff, 0xff, 0xff, 5, 1, 2, 3, 4));
@@ -139,9 +134,7 @@ std::vector<FindingRow> packet_rows() {
         {chunk_truncated,
          [](auto& s) {
              const Bytes chunks = bytes(0x3f, 0x0f, 1, 2, 3);
-             s.send_datagram(
-                 kS2c, tw::wire::encode_packet(
-                           {.num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
+             s.send_packet(kS2c, {.num_chunks = 1, .chunks = chunks});
          }},
         {chunk_empty, [](auto& s) { s.send(kS2c, {non_vital(Bytes{})}); }},
         {chunk_vital_gap,
@@ -360,8 +353,7 @@ std::vector<FindingRow> other_rows() {
 } // namespace
 
 TEST_CASE("a map that another session downloaded is used at once") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     script.maps().answer = {.status = MapStatus::not_found};
     script.enter_game();
     script.snap(10, kNoBase, kPickupAndPlayer);
@@ -413,9 +405,7 @@ TEST_CASE("every finding is reported when its condition occurs") {
 }
 
 TEST_CASE("an unknown item type is reported once per session and counted each time") {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
+    SessionScript script = playing_session();
     const Items items{{{45, 0}, {1}}, {{45, 1}, {2}}, {{16000, 3}, {1}}};
     script.snap(12, kNoBase, items);
     script.snap(14, 12, items);
@@ -435,8 +425,7 @@ TEST_CASE("the server's version decides the meaning of a removed message's id") 
     const FindingRow rows[] = {{"0.6.4, 12.9.2", true}, {"0.6.4, 16.4", false}, {"", true}};
     for (const FindingRow& row : rows) {
         CAPTURE(row.version);
-        SessionScript script;
-        script.join_ddnet();
+        SessionScript script = joined_session();
         if (!row.version.empty()) {
             send_connless(script, connless_message("inf3").string("7").string(row.version));
         }
@@ -449,8 +438,7 @@ TEST_CASE("the server's version decides the meaning of a removed message's id") 
 }
 
 TEST_CASE("a correct connless packet is no finding, known or not") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     for (const MessageBuilder& packet :
          {connless_message("gie3").byte(7),
           connless_message("iex+").string("7").string("1").string(""),
@@ -461,8 +449,7 @@ TEST_CASE("a correct connless packet is no finding, known or not") {
 }
 
 TEST_CASE("a character at a possible position is no finding") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     send_character_at(script, 100, 100);
     CHECK(script.log().findings().empty());
     CHECK(script.log().lines({"map"}) == Lines{"map dm1 folder"});

@@ -333,8 +333,7 @@ TEST_CASE("held datagrams are read once the server shows the protocol") {
 }
 
 TEST_CASE("held datagrams take limited memory, and many show a capture of one direction") {
-    SessionScript peers;
-    peers.join_ddnet();
+    SessionScript peers = test::joined_session();
     SessionScript script{kPartial};
     for (std::size_t i = 0; i < 3 * inspect::DatagramsOfUnknownProtocol::kMaxDatagrams; ++i) {
         script.send_datagram(kC2s, client_chat_packet(peers));
@@ -345,8 +344,7 @@ TEST_CASE("held datagrams take limited memory, and many show a capture of one di
 }
 
 TEST_CASE("a single packet of one direction is no connection") {
-    SessionScript peers;
-    peers.join_ddnet();
+    SessionScript peers = test::joined_session();
     SessionScript script{kPartial};
     script.send_datagram(kC2s, client_chat_packet(peers));
     script.close("end of capture");

@@ -126,10 +126,7 @@ TEST_CASE("a packet with an unacceptable acknowledgement has no effect") {
         tw::wire::append_chunk(chunks, true, 900, false,
                                message("cl_say").number(0).string("x").bytes(),
                                tw::wire::Dialect::six);
-        script.send_datagram(
-            kC2s,
-            tw::wire::encode_packet(
-                {.ack = ack, .num_chunks = 1, .chunks = chunks, .token = SessionScript::kToken}));
+        script.send_packet(kC2s, {.ack = ack, .num_chunks = 1, .chunks = chunks});
     }
     CHECK(script.log().lines({"message", "finding"}) ==
           Lines{"finding packet.not_accepted ack_window"});
@@ -163,8 +160,7 @@ TEST_CASE("unknown, malformed and repeated messages are ignored") {
 }
 
 TEST_CASE("an early READY and late acknowledgements of a bot are no finding") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     script.send(kC2s, message("ready"));
     script.enter_game();
     script.log().clear();
@@ -227,8 +223,7 @@ TEST_CASE("the first snapshot that uses a type may lack its descriptor") {
 }
 
 TEST_CASE("a dummy may send its whole join without waiting for answers") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     script.send(kC2s, {vital(message("info").string("0.6 626fce9a778df4d4").string("")),
                        vital(message("ready")), vital(message("enter_game"))});
     script.send(kS2c, map_change("dm1"));
@@ -243,13 +238,11 @@ TEST_CASE("a dummy may send its whole join without waiting for answers") {
 // Tests datagrams that reached the peers, but that twscope did not see.
 
 TEST_CASE("a gap of only twscope ends when the receiver acknowledges later chunks") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     static_cast<void>(script.pack(kS2c, {vital(rcon_line("seen by the client only"))}));
     script.send(kS2c, rcon_line("behind the gap"));
     CHECK(script.stats(kS2c).gaps == 1);
-    script.send_datagram(
-        kC2s, tw::wire::encode_packet({.ack = 2, .resend = true, .token = SessionScript::kToken}));
+    script.send_packet(kC2s, {.ack = 2, .resend = true});
     CHECK(script.log().findings() ==
           Lines{"finding chunk.vital_gap", "finding inspect.gap missed_chunks"});
     script.send(kS2c, rcon_line("goes on"));
@@ -257,30 +250,24 @@ TEST_CASE("a gap of only twscope ends when the receiver acknowledges later chunk
 }
 
 TEST_CASE("a chunk missed only by twscope affects only the packets in flight") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     static_cast<void>(script.pack(kS2c, {vital(rcon_line("seen by the client only"))}));
     // Each acknowledgement is one behind, because chunks are sent faster than acknowledged.
     for (std::uint16_t sequence = 2; sequence < 20; ++sequence) {
         script.send(kS2c, rcon_line("goes on"));
-        script.send_datagram(
-            kC2s, tw::wire::encode_packet({.ack = static_cast<std::uint16_t>(sequence - 1),
-                                           .token = SessionScript::kToken}));
+        script.send_packet(kC2s, {.ack = static_cast<std::uint16_t>(sequence - 1)});
     }
     CHECK(script.stats(kS2c).gaps == 1);
     CHECK(script.stats(kS2c).vital == 17);
 }
 
 TEST_CASE("ticks restarted by an unseen map change are verified at once") {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
+    SessionScript script = playing_session();
     script.snap(100'000, kNoBase, kPickupAndEvent);
     static_cast<void>(script.pack(kS2c, {vital(rcon_line("passes unseen"))}));
     script.send(kS2c, rcon_line("behind the gap"));
     const auto behind = static_cast<std::uint16_t>(script.next_sequence(kS2c) - 1);
-    script.send_datagram(kC2s,
-                         tw::wire::encode_packet({.ack = behind, .token = SessionScript::kToken}));
+    script.send_packet(kC2s, {.ack = behind});
     script.snap(10, kNoBase, kPickupAndEvent);
     script.snap(12, 10, kPickupAndEvent);
     CHECK(script.log().lines({"snapshot"}) ==
@@ -288,11 +275,8 @@ TEST_CASE("ticks restarted by an unseen map change are verified at once") {
 }
 
 TEST_CASE("a reconnect with an unseen ACCEPT begins with the first vital chunk") {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
-    SessionScript other;
-    other.join_ddnet();
+    SessionScript script = playing_session();
+    SessionScript other = joined_session();
     const Bytes begins = other.pack(kC2s, {vital(message("ready"))});
     script.log().clear();
     script.send_datagram(kC2s,
@@ -321,8 +305,7 @@ TEST_CASE("a reconnect with an unseen handshake is recognised by its token") {
 }
 
 TEST_CASE("the session continues after lost copies") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     script.send(kS2c, rcon_line("first"));
     static_cast<void>(script.pack(kS2c, {vital(rcon_line("not seen"))}));
     script.lose_copies(17);
@@ -431,8 +414,7 @@ TEST_CASE("a repeated prelude counts once, and a later sequence 1 is no prelude"
 }
 
 TEST_CASE("with a DDNet token or in the middle of a session, nothing is taken for a prelude") {
-    SessionScript token;
-    token.join_ddnet();
+    SessionScript token = joined_session();
     token.send(kS2c, ddnet_prelude_chunks());
     CHECK(token.log().count_of("session.antispoof") == 0);
 

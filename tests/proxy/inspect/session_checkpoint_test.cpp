@@ -113,9 +113,8 @@ Bytes checkpoint_with_snapshots(std::vector<std::int32_t> snapshots) {
 TEST_CASE("a checkpoint is decoded as it was encoded") {
     for (const SessionCheckpoint& checkpoint :
          {SessionCheckpoint{}, full_checkpoint(), seven_checkpoint()}) {
-        const auto read = decode_checkpoint(encode_checkpoint(checkpoint));
-        REQUIRE(read);
-        check_same_checkpoint(*read, checkpoint);
+        const auto read = decode_checkpoint(encode_checkpoint(checkpoint)).value();
+        check_same_checkpoint(read, checkpoint);
     }
 }
 
@@ -241,12 +240,11 @@ TEST_CASE("the oldest snapshots are left out of a checkpoint that is too large")
     }
     const Bytes bytes = encode_checkpoint(checkpoint);
     CHECK(bytes.size() <= inspect::kMaxEncodedCheckpoint);
-    const auto read = decode_checkpoint(bytes);
-    REQUIRE(read);
-    CHECK(read->snapshots.size() > 40);
-    CHECK(read->snapshots.size() < 250);
-    CHECK(read->snapshots.back().block == checkpoint.snapshots.back().block);
-    CHECK(read->snapshots.back().tick == 249);
+    const auto read = decode_checkpoint(bytes).value();
+    CHECK(read.snapshots.size() > 40);
+    CHECK(read.snapshots.size() < 250);
+    CHECK(read.snapshots.back().block == checkpoint.snapshots.back().block);
+    CHECK(read.snapshots.back().tick == 249);
 }
 
 namespace {
@@ -287,12 +285,11 @@ TakeoverResult take_over_capture(const std::vector<test::TrafficDatagram>& traff
     }
     TakeoverResult relief;
     for (const std::uint64_t session : open) {
-        const auto checkpoint = first.make_checkpoint(session);
-        REQUIRE(checkpoint);
-        const auto bytes = inspect::encode_checkpoint(*checkpoint);
+        const auto checkpoint = first.make_checkpoint(session).value();
+        const auto bytes = inspect::encode_checkpoint(checkpoint);
         relief.most_bytes = std::max(relief.most_bytes, bytes.size());
-        relief.open_parts += checkpoint->parts.size();
-        for (const SessionCheckpoint::Snapshot& each : checkpoint->snapshots) {
+        relief.open_parts += checkpoint.parts.size();
+        for (const SessionCheckpoint::Snapshot& each : checkpoint.snapshots) {
             for (const std::uint32_t key : each.view().keys()) {
                 ++relief.held[snapshot::ItemKey::from_packed(key).type];
             }

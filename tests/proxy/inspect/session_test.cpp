@@ -108,8 +108,7 @@ TEST_CASE("a session joined midway is reported and verified from its first full 
 }
 
 TEST_CASE("a reconnect with the same addresses resets all state") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     check_session_plays(script);
     script.log().clear();
     script.join_ddnet();
@@ -137,12 +136,10 @@ TEST_CASE("a reconnect without a token begins with the new connection's first vi
 }
 
 TEST_CASE("chunks after a lost vital chunk are dropped, and the resent ones count once") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     const Bytes lost = script.pack(kS2c, {vital(rcon_line("first"))});
     script.send(kS2c, rcon_line("second"));
-    script.send_datagram(kC2s,
-                         tw::wire::encode_packet({.resend = true, .token = SessionScript::kToken}));
+    script.send_packet(kC2s, {.resend = true});
     script.send(kS2c, {resend_piece(vital(rcon_line("first")), 1),
                        resend_piece(vital(rcon_line("second")), 2)});
     script.send_datagram(kS2c, lost);
@@ -158,9 +155,7 @@ TEST_CASE("chunks after a lost vital chunk are dropped, and the resent ones coun
 }
 
 TEST_CASE("ticks restart with the map, and late snapshots of the old map are ignored") {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
+    SessionScript script = playing_session();
     script.snap(1000, kNoBase, kPickupAndEvent);
     const Bytes late = script.snap_datagram(1002, 1000, kPickupAndEvent);
     script.log().clear();
@@ -239,8 +234,7 @@ TEST_CASE("CLOSE ends a session with its reason, once") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        SessionScript script;
-        script.join_ddnet();
+        SessionScript script = joined_session();
         script.control(row.direction, row.close);
         script.control(row.direction, row.close);
         script.close("idle");
@@ -252,8 +246,7 @@ TEST_CASE("CLOSE ends a session with its reason, once") {
 }
 
 TEST_CASE("connless packets pass through a session without touching it") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     const Bytes get_info =
         MessageBuilder{}.number(0).bytes(); // content does not matter to the session
     script.send_datagram(kC2s, tw::wire::encode_connless(MessageBuilder{}
@@ -269,8 +262,7 @@ TEST_CASE("connless packets pass through a session without touching it") {
 }
 
 TEST_CASE("a malformed number in a connless packet is left out of its record") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     script.log().clear();
     script.send_datagram(kS2c, tw::wire::encode_connless(MessageBuilder{}
                                                              .text("\xff\xff\xff\xff"
@@ -287,8 +279,7 @@ TEST_CASE("a malformed number in a connless packet is left out of its record") {
 
 TEST_CASE("a CLOSE that the receiver rejects has no effect") {
     for (const tw::wire::Direction direction : {kC2s, kS2c}) {
-        SessionScript script;
-        script.join_ddnet();
+        SessionScript script = joined_session();
         script.log().clear();
         script.control(direction, {.kind = ControlKind::close, .reason = "banned"});
         script.control(direction, {.kind = ControlKind::close, .token = kOtherToken});
@@ -300,8 +291,7 @@ TEST_CASE("a CLOSE that the receiver rejects has no effect") {
 }
 
 TEST_CASE("packets in flight at a connection's close belong to it and are not recorded") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     check_session_plays(script);
     const Bytes late = script.snap_datagram(14, 12, kPickupAndEvent);
     script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
@@ -317,8 +307,7 @@ TEST_CASE("packets in flight at a connection's close belong to it and are not re
 TEST_CASE("the summaries of a session add up to its totals") {
     for (const bool late_at_the_end : {true, false}) {
         CAPTURE(late_at_the_end);
-        SessionScript script;
-        script.join_ddnet();
+        SessionScript script = joined_session();
         check_session_plays(script);
         const auto close_and_more = [&](bool more) {
             const Bytes late = script.snap_datagram(14, 12, kPickupAndEvent);
@@ -350,8 +339,7 @@ TEST_CASE("the summaries of a session add up to its totals") {
 }
 
 TEST_CASE("after a close, a missing answer is no silence until a new handshake") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     script.control(kS2c, {.kind = ControlKind::close, .token = SessionScript::kToken});
     const auto seconds_of = [&](const auto& send) {
         for (int i = 0; i < 5; ++i) {
@@ -372,8 +360,7 @@ TEST_CASE("after a close, a missing answer is no silence until a new handshake")
 }
 
 TEST_CASE("0.6 and 0.7 connections may alternate between the same addresses") {
-    SessionScript script;
-    script.join_ddnet();
+    SessionScript script = joined_session();
     check_session_plays(script);
     script.control(kC2s, {.kind = ControlKind::close, .token = SessionScript::kToken});
     script.log().clear();
@@ -439,8 +426,7 @@ TEST_CASE("a DDNet server's token counts, whatever else the server answers") {
 
 TEST_CASE("an idle session is reported, a shutdown is not") {
     for (const bool idle : {true, false}) {
-        SessionScript script;
-        script.join_ddnet();
+        SessionScript script = joined_session();
         script.close(idle ? "idle" : "shutdown");
         CHECK(script.log().count_of("session.closed_silently") == (idle ? 1 : 0));
     }
@@ -450,9 +436,7 @@ TEST_CASE("an idle session is reported, a shutdown is not") {
 }
 
 TEST_CASE("implausibly early inputs are not counted") {
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
+    SessionScript script = playing_session();
     for (const std::int32_t early : {20, -294'815'948, 10'001, -10'000, INT32_MIN}) {
         script.send(kS2c, {non_vital(message("input_timing").number(100).number(early))});
     }

@@ -252,9 +252,7 @@ TEST_CASE("several changed sizes are reported within three full snapshots") {
 TEST_CASE("without learn_sizes, a changed size is only reported") {
     std::mt19937 random{23};
     ModServer server{random, {9}};
-    SessionScript script;
-    script.join_ddnet();
-    script.enter_game();
+    SessionScript script = playing_session();
     for (snapshot::Tick tick = 10; tick <= 50; tick += 10) {
         server.send_delta(script, tick, kNoBase, {}, server.next_snapshot());
     }

@@ -36,12 +36,11 @@ TEST_CASE("one line declares a counter for JSON, filters, stats and merging") {
     CHECK(
         test::contains(sink::json_line(&summary), R"("verified":0,"scratched":7,"mismatched":0)"));
 
-    const auto key = filter::find_key(filter::KeyScope::record, "snapshots.scratched");
-    REQUIRE(key);
-    CHECK(key->kind == filter::KeyKind::number);
+    const auto key = filter::find_key(filter::KeyScope::record, "snapshots.scratched").value();
+    CHECK(key.kind == filter::KeyKind::number);
     filter::FormatBuffer buffer;
     NumberCollector taken;
-    REQUIRE(filter::visit_record(*key, &summary, {buffer, false}, taken));
+    REQUIRE(filter::visit_record(key, &summary, {buffer, false}, taken));
     CHECK(taken.number == decltype(taken.number){std::int64_t{7}});
 
     const record::ByteLedger ledger;

@@ -121,11 +121,10 @@ SnapshotRecord snapshot_record_of(const snapshot::Snapshot& snapshot) {
 
 TEST_CASE("the local player is found by the player info") {
     const snapshot::Snapshot snapshot = game_snapshot(true, true);
-    const auto player = local_player(snapshot_record_of(snapshot));
-    REQUIRE(player.has_value());
-    CHECK(player->name == "Ann");
-    CHECK(player->place == "x=1616 y=1040");
-    CHECK(player->score == 7);
+    const auto player = local_player(snapshot_record_of(snapshot)).value();
+    CHECK(player.name == "Ann");
+    CHECK(player.place == "x=1616 y=1040");
+    CHECK(player.score == 7);
 }
 
 TEST_CASE("a score is a time if the snapshot of a 0.7 session has the data of a race") {
@@ -148,10 +147,9 @@ TEST_CASE("a score is a time if the snapshot of a 0.7 session has the data of a 
 
 TEST_CASE("a player without a name or a tee is shown") {
     const snapshot::Snapshot snapshot = game_snapshot(false, false);
-    const auto player = local_player(snapshot_record_of(snapshot));
-    REQUIRE(player.has_value());
-    CHECK(player->name == "client 2");
-    CHECK(player->place == "not in the game");
+    const auto player = local_player(snapshot_record_of(snapshot)).value();
+    CHECK(player.name == "client 2");
+    CHECK(player.place == "not in the game");
 }
 
 TEST_CASE("a snapshot without local player info, or not rebuilt, has no local player") {
