@@ -212,13 +212,11 @@ DatagramJudgement judge_client_datagram(ClientTrustState& state,
 /// it plays.
 enum class SlotEvidence : std::uint8_t { none, keeps_slot, plays };
 
-/// Returns what a 0.7 server's datagram proves about the client; nullopt if the datagram has no
-/// valid 0.7 header.
-std::optional<SlotEvidence> evidence_of_seven(ClientTrustState& state,
-                                              std::span<const std::byte> datagram) {
+/// Returns what a 0.7 server's datagram proves about the client.
+SlotEvidence evidence_of_seven(ClientTrustState& state, std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
-        return std::nullopt;
+        return SlotEvidence::none;
     }
     if (packet->kind == PacketKind::control) {
         const Control control = decode_seven_control(*packet);
@@ -247,7 +245,7 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     // 0.7 chunk packets look like those of 0.6, but a 0.7 token from the server shows that the
     // client uses 0.7.
     if (has_seven_bit(datagram) || is_token_known(state.seven_token)) {
-        return evidence_of_seven(state, datagram).value_or(SlotEvidence::none);
+        return evidence_of_seven(state, datagram);
     }
     constexpr std::uint32_t kControlBit = 0x10;
     const bool control = (byte_at(datagram, 0) & kControlBit) != 0;

@@ -43,31 +43,29 @@ constexpr std::size_t kItems = kDataSizes + 2 * 4;
 TEST_CASE("a datafile of either version reads back as it was written") {
     for (const int version : {3, 4}) {
         CAPTURE(version);
-        const auto file = Datafile::parse(make_sample(version));
-        REQUIRE(file.has_value());
-        CHECK(file->header().version == version);
-        CHECK(file->warnings().list().empty());
-        REQUIRE(file->item_count() == 3);
-        const ItemView item = file->item(1);
+        const auto file = Datafile::parse(make_sample(version)).value();
+        CHECK(file.header().version == version);
+        CHECK(file.warnings().list().empty());
+        REQUIRE(file.item_count() == 3);
+        const ItemView item = file.item(1);
         CHECK(item.type == 5);
         CHECK(item.id == 0);
         CHECK(std::vector(item.ints.begin(), item.ints.end()) ==
               std::vector<std::int32_t>{1, -2, 3});
-        CHECK(file->item(2).ints.empty());
-        CHECK(file->find_item(5, 1)->id == 1);
-        CHECK_FALSE(file->find_item(5, 2).has_value());
-        CHECK_FALSE(file->find_item(5, -1).has_value());
-        CHECK_FALSE(file->find_item(4, 0).has_value());
-        CHECK(file->find_item_by_id(5, 1)->ints.empty());
-        CHECK_FALSE(file->find_item_by_id(5, 2).has_value());
-        CHECK_FALSE(file->find_item_by_id(4, 0).has_value());
-        REQUIRE(file->block_count() == 2);
-        const auto block = file->block(0);
-        REQUIRE(block.has_value());
-        CHECK(block->size() == 1000);
-        CHECK(block->bytes()[999] == std::byte{7});
-        CHECK(file->block(2).error().code == MapErrc::block_index_out_of_range);
-        CHECK(file->block(-1).error().code == MapErrc::block_index_out_of_range);
+        CHECK(file.item(2).ints.empty());
+        CHECK(file.find_item(5, 1)->id == 1);
+        CHECK_FALSE(file.find_item(5, 2).has_value());
+        CHECK_FALSE(file.find_item(5, -1).has_value());
+        CHECK_FALSE(file.find_item(4, 0).has_value());
+        CHECK(file.find_item_by_id(5, 1)->ints.empty());
+        CHECK_FALSE(file.find_item_by_id(5, 2).has_value());
+        CHECK_FALSE(file.find_item_by_id(4, 0).has_value());
+        REQUIRE(file.block_count() == 2);
+        const auto block = file.block(0).value();
+        CHECK(block.size() == 1000);
+        CHECK(block.bytes()[999] == std::byte{7});
+        CHECK(file.block(2).error().code == MapErrc::block_index_out_of_range);
+        CHECK(file.block(-1).error().code == MapErrc::block_index_out_of_range);
     }
 }
 
@@ -185,15 +183,14 @@ TEST_CASE("an unusual datafile is read with warnings") {
         CAPTURE(row.name);
         Bytes bytes = make_sample();
         row.change(bytes);
-        const auto file = Datafile::parse(bytes);
-        REQUIRE(file.has_value());
-        if (file->header().reversed_magic) {
-            CHECK(file->warnings().list().empty());
-            CHECK(file->item(1).ints[1] == -2);
+        const auto file = Datafile::parse(bytes).value();
+        if (file.header().reversed_magic) {
+            CHECK(file.warnings().list().empty());
+            CHECK(file.item(1).ints[1] == -2);
             continue;
         }
-        CHECK(file->warnings().contains(row.id));
-        CHECK(file->warnings().first_warning_rejected_by_ddnet().has_value() == row.strict);
+        CHECK(file.warnings().contains(row.id));
+        CHECK(file.warnings().first_warning_rejected_by_ddnet().has_value() == row.strict);
     }
 }
 
@@ -215,10 +212,9 @@ TEST_CASE("an empty block gives block_empty, compressed or not") {
         test::DatafileWriter writer{version};
         writer.add_block({});
         writer.add_block(Bytes(4));
-        const auto file = Datafile::parse(writer.finish());
-        REQUIRE(file.has_value());
-        CHECK(file->block(0).error().code == MapErrc::block_empty);
-        CHECK(file->block(1)->size() == 4);
+        const auto file = Datafile::parse(writer.finish()).value();
+        CHECK(file.block(0).error().code == MapErrc::block_empty);
+        CHECK(file.block(1)->size() == 4);
     }
 }
 
@@ -240,32 +236,29 @@ TEST_CASE("a block with a wrong size is unusable, and other blocks remain usable
         CAPTURE(row.name);
         Bytes bytes = make_sample();
         overwrite_int(bytes, kDataSizes, row.size);
-        const auto file = Datafile::parse(bytes);
-        REQUIRE(file.has_value());
-        const auto block = file->block(0);
+        const auto file = Datafile::parse(bytes).value();
+        const auto block = file.block(0);
         REQUIRE_FALSE(block.has_value());
         CHECK(error_info(block.error().code).name == error_info(row.code).name);
         CHECK(block.error().block == 0);
-        CHECK(file->block(1).has_value());
+        CHECK(file.block(1).has_value());
     }
 }
 
 TEST_CASE("a damaged zlib stream is an error or gives the right bytes") {
     const Bytes whole = make_sample();
-    const auto good = Datafile::parse(whole);
-    REQUIRE(good.has_value());
-    const BlockInfo info = good->block_info(0);
+    const auto good = Datafile::parse(whole).value();
+    const BlockInfo info = good.block_info(0);
     for (std::uint64_t i = 0; i < info.stored; ++i) {
         CAPTURE(i);
         Bytes bytes = whole;
         bytes[static_cast<std::size_t>(info.offset + i)] ^= std::byte{0x55};
-        const auto file = Datafile::parse(bytes);
-        REQUIRE(file.has_value());
+        const auto file = Datafile::parse(bytes).value();
         // Some bits do not matter, for example those that fill up the last byte of a code.
-        const auto block = file->block(0);
+        const auto block = file.block(0);
         CHECK((!block || std::equal(block->bytes().begin(), block->bytes().end(),
-                                    good->block(0)->bytes().begin())));
-        CHECK(file->block(1).has_value());
+                                    good.block(0)->bytes().begin())));
+        CHECK(file.block(1).has_value());
     }
 }
 
@@ -275,10 +268,9 @@ TEST_CASE("limits hold for files and blocks") {
     CHECK(Datafile::parse(make_sample(), limits).error().code == MapErrc::file_too_large);
     limits = {};
     limits.max_block_bytes = 999;
-    const auto file = Datafile::parse(make_sample(), limits);
-    REQUIRE(file.has_value());
-    CHECK(file->block(0).error().code == MapErrc::block_too_large);
-    CHECK(file->block(1).has_value());
+    const auto file = Datafile::parse(make_sample(), limits).value();
+    CHECK(file.block(0).error().code == MapErrc::block_too_large);
+    CHECK(file.block(1).has_value());
 }
 
 TEST_CASE("a path that is not a file cannot be opened") {

@@ -18,15 +18,11 @@ namespace {
 namespace json = boost::json;
 
 Map open_map(const test::KnownMap& known) {
-    auto map = Map::open(known.path);
-    REQUIRE(map.has_value());
-    return std::move(*map);
+    return Map::open(known.path).value();
 }
 
 PhysicsLayers load_physics(const Map& map) {
-    auto physics = map.physics();
-    REQUIRE(physics.has_value());
-    return std::move(*physics);
+    return map.physics().value();
 }
 
 std::map<std::string, std::int64_t> count_indices(const PhysicsLayers& physics, Layer layer) {

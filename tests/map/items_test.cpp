@@ -46,14 +46,13 @@ TEST_CASE("the author of a map is read, truncated, and absent if it is not a tex
     const std::int32_t version = add_text(writer, "a version that is too long\0"sv);
     const std::int32_t credits = add_text(writer, "\xff\0"sv);
     writer.add_item(kItemTypeInfo, 0, Ints{1, author, version, credits, -1});
-    const auto info = read_info(parse_map(writer));
-    REQUIRE(info.has_value());
-    CHECK(info->num_item_ints == 5);
-    CHECK(info->author == "Ann");
-    CHECK(info->map_version == "a version that ");
-    CHECK_FALSE(info->credits.has_value());
-    CHECK_FALSE(info->license.has_value());
-    CHECK_FALSE(info->settings.has_value());
+    const auto info = read_info(parse_map(writer)).value();
+    CHECK(info.num_item_ints == 5);
+    CHECK(info.author == "Ann");
+    CHECK(info.map_version == "a version that ");
+    CHECK_FALSE(info.credits.has_value());
+    CHECK_FALSE(info.license.has_value());
+    CHECK_FALSE(info.settings.has_value());
 
     test::DatafileWriter cut = test::MapBuilder{2, 2}.writer();
     cut.add_item(kItemTypeInfo, 0, Ints{1, -1, -1, -1});
@@ -77,12 +76,11 @@ TEST_CASE("images and their pixels are read as far as possible") {
     CHECK_FALSE(read_image(map, 4)->format.has_value()); // the item is too short for its version
     CHECK_FALSE(read_image(map, 5).has_value());
 
-    const auto grass = read_image(map, 0);
-    REQUIRE(grass.has_value());
-    CHECK(grass->name == "grass");
-    CHECK_FALSE(grass->external);
-    CHECK_FALSE(grass->format.has_value());
-    CHECK(read_pixels(map, *grass)->size() == 24);
+    const auto grass = read_image(map, 0).value();
+    CHECK(grass.name == "grass");
+    CHECK_FALSE(grass.external);
+    CHECK_FALSE(grass.format.has_value());
+    CHECK(read_pixels(map, grass)->size() == 24);
 
     Image rgb = *read_image(map, 1);
     CHECK(rgb.external);
@@ -102,13 +100,12 @@ TEST_CASE("an envelope is read if its item has the ints up to the number of poin
     const Map map = parse_map(writer);
     CHECK_FALSE(read_envelope(map, 0).has_value());
     CHECK_FALSE(read_envelope(map, 2).has_value());
-    const auto envelope = read_envelope(map, 1);
-    REQUIRE(envelope.has_value());
-    CHECK(envelope->num_item_ints == 4);
-    CHECK(envelope->version == 2);
-    CHECK(envelope->channels == 4);
-    CHECK(envelope->first_point == 5);
-    CHECK(envelope->num_points == 6);
+    const auto envelope = read_envelope(map, 1).value();
+    CHECK(envelope.num_item_ints == 4);
+    CHECK(envelope.version == 2);
+    CHECK(envelope.channels == 4);
+    CHECK(envelope.first_point == 5);
+    CHECK(envelope.num_points == 6);
 }
 
 TEST_CASE("a UUID is written in five groups of hex digits") {
@@ -124,11 +121,10 @@ TEST_CASE("the first definition of a UUID type counts") {
                     Ints{0x00010203, 0x04050607, 0x08090a0b, 0x0c0d0e0f});
     writer.add_item(kItemTypeUuidIndex, 0x8002, Ints{1, 2, 3}); // too short for a UUID
     writer.add_item(kItemTypeUuidIndex, 0x8001, Ints{1, 2, 3, 4});
-    const auto file = Datafile::parse(writer.finish());
-    REQUIRE(file.has_value());
+    const auto file = Datafile::parse(writer.finish()).value();
     Uuid uuid{};
     std::iota(uuid.begin(), uuid.end(), std::uint8_t{0});
-    CHECK(uuid_types(*file) == std::vector<UuidType>{{0x8001, uuid}});
+    CHECK(uuid_types(file) == std::vector<UuidType>{{0x8001, uuid}});
 }
 
 } // namespace tw::map

@@ -30,11 +30,8 @@ MapBuilder make_walled_map() {
 }
 
 PhysicsLayers load_physics_from(const Bytes& file, Warnings* warnings = nullptr) {
-    const auto map = Map::parse(file);
-    REQUIRE(map.has_value());
-    auto physics = map->physics(warnings);
-    REQUIRE(physics.has_value());
-    return std::move(*physics);
+    const auto map = Map::parse(file).value();
+    return map.physics(warnings).value();
 }
 
 MapAcceptance acceptance_of_map(const Map& map) {
@@ -153,10 +150,9 @@ TEST_CASE("packed tiles are unpacked if their entries fill the layer") {
             data.push_back(std::byte{byte});
         }
         const auto map =
-            Map::parse(map_with_layers({tile_layer(4, 3, 2, kLayerFlagGame, 0)}, data));
-        REQUIRE(map.has_value());
-        CHECK(acceptance_of_map(*map).strict == row.strict);
-        const auto physics = map->physics();
+            Map::parse(map_with_layers({tile_layer(4, 3, 2, kLayerFlagGame, 0)}, data)).value();
+        CHECK(acceptance_of_map(map).strict == row.strict);
+        const auto physics = map.physics();
         REQUIRE(physics.has_value() == (row.code == MapErrc::none));
         if (physics) {
             CHECK(physics->at({0, 1}).game == 1);
@@ -196,12 +192,11 @@ TEST_CASE("a map without a usable game layer has no physics, with the reason") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        const auto map = Map::parse(map_with_layers({row.layer}, Bytes(36)));
-        REQUIRE(map.has_value());
-        const auto physics = map->physics();
+        const auto map = Map::parse(map_with_layers({row.layer}, Bytes(36))).value();
+        const auto physics = map.physics();
         REQUIRE_FALSE(physics.has_value());
         CHECK(error_info(physics.error().code).name == error_info(row.code).name);
-        CHECK(acceptance_of_map(*map).lenient.substr(0, 8) == "rejects:");
+        CHECK(acceptance_of_map(map).lenient.substr(0, 8) == "rejects:");
     }
 }
 
@@ -212,14 +207,12 @@ TEST_CASE("a physics layer is indexed with the game layer's width, and ignored i
     Warnings warnings;
     const PhysicsLayers shifted = load_physics_from(larger.build(), &warnings);
     CHECK(shifted.locate(WorldPos{0, 32}).tele == TeleTile{7, 26});
-    const auto map = Map::parse(larger.build());
-    REQUIRE(map.has_value());
-    CHECK(map->warnings().contains(WarningId::physics_layer_differs));
+    const auto map = Map::parse(larger.build()).value();
+    CHECK(map.warnings().contains(WarningId::physics_layer_differs));
 
-    const auto smaller = Map::parse(make_walled_map().add_layer(Layer::tele, 3, 3).build());
-    REQUIRE(smaller.has_value());
-    CHECK(acceptance_of_map(*smaller).strict == "rejects:physics_layer_too_small");
-    CHECK_FALSE(smaller->physics()->has(Layer::tele));
+    const auto smaller = Map::parse(make_walled_map().add_layer(Layer::tele, 3, 3).build()).value();
+    CHECK(acceptance_of_map(smaller).strict == "rejects:physics_layer_too_small");
+    CHECK_FALSE(smaller.physics()->has(Layer::tele));
 }
 
 TEST_CASE("the last physics layer of a kind counts") {
@@ -227,11 +220,10 @@ TEST_CASE("the last physics layer of a kind counts") {
         make_walled_map().add_layer(Layer::front, 4, 3).add_layer(Layer::front, 4, 3);
     const std::uint8_t record[] = {9};
     builder.set_record(Layer::front, 0, 0, record); // set_record() writes to the first front layer
-    const auto map = Map::parse(builder.build());
-    REQUIRE(map.has_value());
-    CHECK(map->warnings().contains(WarningId::physics_layer_twice));
-    CHECK(map->physics_layer(Layer::front) == LayerPlace{0, 2});
-    CHECK(map->physics()->locate(WorldPos{0, 0}).front == 0);
+    const auto map = Map::parse(builder.build()).value();
+    CHECK(map.warnings().contains(WarningId::physics_layer_twice));
+    CHECK(map.physics_layer(Layer::front) == LayerPlace{0, 2});
+    CHECK(map.physics()->locate(WorldPos{0, 0}).front == 0);
 }
 
 TEST_CASE("text in ints is bytes plus 128 and ends at its NUL") {
@@ -261,11 +253,9 @@ TEST_CASE("settings are lines, with or without the last NUL") {
         {"\0"sv, {""}},
     };
     for (const auto& row : rows) {
-        const auto map = Map::parse(make_walled_map().set_settings(row.block).build());
-        REQUIRE(map.has_value());
-        const auto info = read_info(*map);
-        REQUIRE(info.has_value());
-        CHECK(info->settings == row.lines);
+        const auto map = Map::parse(make_walled_map().set_settings(row.block).build()).value();
+        const auto info = read_info(map).value();
+        CHECK(info.settings == row.lines);
     }
 }
 
@@ -293,20 +283,19 @@ TEST_CASE("unusable parts of a map are absent, and other parts are read") {
         {"without a head", {0, 2}, false, false}};
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        const auto map = Map::parse(
-            map_with_layers({tile_layer(2, 3, 3, kLayerFlagGame, 0), row.layer}, Bytes(36), 2));
-        REQUIRE(map.has_value());
+        const auto map =
+            Map::parse(
+                map_with_layers({tile_layer(2, 3, 3, kLayerFlagGame, 0), row.layer}, Bytes(36), 2))
+                .value();
         Warnings warnings;
-        const auto physics = map->physics(&warnings);
-        REQUIRE(physics.has_value());
-        CHECK(physics->has(Layer::tele) == row.there);
+        const auto physics = map.physics(&warnings).value();
+        CHECK(physics.has(Layer::tele) == row.there);
         CHECK(warnings.contains(WarningId::physics_layer_packed) == row.packed);
     }
     CHECK(Map::open("/not there/dm1.map").error().code == MapErrc::file_unreadable);
-    const auto map = Map::parse(make_walled_map().build());
-    REQUIRE(map.has_value());
-    CHECK_FALSE(map->group(1).has_value());
-    CHECK_FALSE(map->layer(1).has_value());
+    const auto map = Map::parse(make_walled_map().build()).value();
+    CHECK_FALSE(map.group(1).has_value());
+    CHECK_FALSE(map.layer(1).has_value());
 }
 
 TEST_CASE("the last group with a layer of a kind determines the layer that counts") {
@@ -335,9 +324,8 @@ TEST_CASE("the last group with a layer of a kind determines the layer that count
             writer.add_item(kItemTypeLayer, i, tile_layer(2, 3, 3, row.flags, i));
             writer.add_block(Bytes(36));
         }
-        const auto map = Map::parse(writer.finish());
-        REQUIRE(map.has_value());
-        CHECK(map->physics_layer(Layer::game) == LayerPlace{1, row.counts});
+        const auto map = Map::parse(writer.finish()).value();
+        CHECK(map.physics_layer(Layer::game) == LayerPlace{1, row.counts});
     }
 }
 
@@ -411,10 +399,9 @@ TEST_CASE("maps that DDNet rejects are read with a warning") {
     };
     for (const auto& row : rows) {
         CAPTURE(row.name);
-        const auto map = Map::parse(map_with_layers(row.layers, Bytes(36), 2));
-        REQUIRE(map.has_value());
-        CHECK(acceptance_of_map(*map).strict == row.strict);
-        CHECK(acceptance_of_map(*map).lenient == "accepts");
+        const auto map = Map::parse(map_with_layers(row.layers, Bytes(36), 2)).value();
+        CHECK(acceptance_of_map(map).strict == row.strict);
+        CHECK(acceptance_of_map(map).lenient == "accepts");
     }
 }
 
@@ -455,10 +442,9 @@ TEST_CASE("groups with shared or missing layers are read with a warning") {
             writer.add_item(kItemTypeGroup, static_cast<std::uint16_t>(i), group);
         }
         writer.add_block(Bytes(36));
-        const auto map = Map::parse(writer.finish());
-        REQUIRE(map.has_value());
-        CHECK(acceptance_of_map(*map).strict == row.strict);
-        CHECK(acceptance_of_map(*map).lenient == row.lenient);
+        const auto map = Map::parse(writer.finish()).value();
+        CHECK(acceptance_of_map(map).strict == row.strict);
+        CHECK(acceptance_of_map(map).lenient == row.lenient);
     }
 }
 
@@ -474,9 +460,8 @@ TEST_CASE("many groups that include all layers are read in linear time") {
         writer.add_item(kItemTypeLayer, static_cast<std::uint16_t>(i), layer);
     }
     writer.add_block(Bytes(36));
-    const auto map = Map::parse(writer.finish());
-    REQUIRE(map.has_value());
-    CHECK(map->physics_layer(Layer::game) == LayerPlace{kMany - 1, kMany - 1});
+    const auto map = Map::parse(writer.finish()).value();
+    CHECK(map.physics_layer(Layer::game) == LayerPlace{kMany - 1, kMany - 1});
 }
 
 TEST_CASE("a map without version item is read only if its items look like a map's") {
@@ -485,10 +470,9 @@ TEST_CASE("a map without version item is read only if its items look like a map'
     stripped.add_item(kItemTypeGroup, 0, group);
     stripped.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
     stripped.add_block(Bytes(36));
-    const auto map = Map::parse(stripped.finish());
-    REQUIRE(map.has_value());
-    CHECK(acceptance_of_map(*map).strict == "rejects:version_item_missing");
-    CHECK(acceptance_of_map(*map).lenient == "accepts");
+    const auto map = Map::parse(stripped.finish()).value();
+    CHECK(acceptance_of_map(map).strict == "rejects:version_item_missing");
+    CHECK(acceptance_of_map(map).lenient == "accepts");
 
     CHECK(Map::parse(test::DatafileWriter{}.finish()).error().code == MapErrc::no_version_item);
     test::DatafileWriter wrong;
@@ -498,10 +482,9 @@ TEST_CASE("a map without version item is read only if its items look like a map'
     wrong.add_item(kItemTypeGroup, 0, group);
     wrong.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
     wrong.add_block(Bytes(36));
-    const auto sane = Map::parse(wrong.finish());
-    REQUIRE(sane.has_value());
-    CHECK(acceptance_of_map(*sane).strict == "rejects:version_item_unknown");
-    CHECK(acceptance_of_map(*sane).lenient == "accepts");
+    const auto sane = Map::parse(wrong.finish()).value();
+    CHECK(acceptance_of_map(sane).strict == "rejects:version_item_unknown");
+    CHECK(acceptance_of_map(sane).lenient == "accepts");
 }
 
 TEST_CASE("a layer without a group is not checked") {
@@ -513,9 +496,8 @@ TEST_CASE("a layer without a group is not checked") {
     writer.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
     writer.add_item(kItemTypeLayer, 1, tile_layer(9, 0, 0, 63, 0));
     writer.add_block(Bytes(36));
-    const auto map = Map::parse(writer.finish());
-    REQUIRE(map.has_value());
-    CHECK(acceptance_of_map(*map).strict == "accepts");
+    const auto map = Map::parse(writer.finish()).value();
+    CHECK(acceptance_of_map(map).strict == "accepts");
 }
 
 TEST_CASE("a colour has four parts of a byte each") {
@@ -526,10 +508,11 @@ TEST_CASE("a colour has four parts of a byte each") {
             CAPTURE(value);
             Ints plain = tile_layer(2, 3, 3, 0, 1);
             plain.at(kColorAt + part) = value;
-            const auto map = Map::parse(
-                map_with_layers({tile_layer(2, 3, 3, kLayerFlagGame, 0), plain}, Bytes(36), 2));
-            REQUIRE(map.has_value());
-            CHECK(map->warnings().contains(WarningId::layer_color) == (value < 0 || value > 255));
+            const auto map =
+                Map::parse(
+                    map_with_layers({tile_layer(2, 3, 3, kLayerFlagGame, 0), plain}, Bytes(36), 2))
+                    .value();
+            CHECK(map.warnings().contains(WarningId::layer_color) == (value < 0 || value > 255));
         }
     }
 }
@@ -541,13 +524,12 @@ TEST_CASE("a group item that is too short gives a warning and has no layers") {
     writer.add_item(kItemTypeGroup, 1, Ints{1, 0, 0, 100, 100, 0, 1});
     writer.add_item(kItemTypeLayer, 0, tile_layer(2, 3, 3, kLayerFlagGame, 0));
     writer.add_block(Bytes(36));
-    const auto map = Map::parse(writer.finish());
-    REQUIRE(map.has_value());
-    CHECK(map->warnings().contains(WarningId::group_item_short));
-    CHECK(layers_of(*map, 0).first == layers_of(*map, 0).end);
-    CHECK(layers_of(*map, 1).end == 1);
-    CHECK(layers_of(*map, 2).end == 0);
-    CHECK(map->physics_layer(Layer::game) == LayerPlace{1, 0});
+    const auto map = Map::parse(writer.finish()).value();
+    CHECK(map.warnings().contains(WarningId::group_item_short));
+    CHECK(layers_of(map, 0).first == layers_of(map, 0).end);
+    CHECK(layers_of(map, 1).end == 1);
+    CHECK(layers_of(map, 2).end == 0);
+    CHECK(map.physics_layer(Layer::game) == LayerPlace{1, 0});
 }
 
 TEST_CASE("without a known version item, a file with an invalid group or layer is not a map") {

@@ -33,9 +33,7 @@ Map small_map() {
     builder.set_game(1, 2, kTileSolid)
         .set_game(2, 2, kTileDeath)
         .set_record(Layer::tele, 0, 0, tele);
-    auto map = Map::parse(builder.build());
-    REQUIRE(map.has_value());
-    return std::move(*map);
+    return Map::parse(builder.build()).value();
 }
 
 } // namespace
@@ -48,17 +46,16 @@ TEST_CASE("each tile has the colour of its index at any scale") {
         PictureOptions options;
         options.scale = scale;
         options.legend = false;
-        const auto picture = draw(*physics, options);
-        REQUIRE(picture.has_value());
-        CHECK(picture->width == 4 * scale);
-        CHECK(picture->height == 3 * scale);
+        const auto picture = draw(*physics, options).value();
+        CHECK(picture.width == 4 * scale);
+        CHECK(picture.height == 3 * scale);
         const auto tile = [&](int x, int y) {
-            return color_at(*picture, x * scale + scale - 1, y * scale + scale - 1);
+            return color_at(picture, x * scale + scale - 1, y * scale + scale - 1);
         };
         CHECK(tile(1, 2) != tile(2, 2));
         CHECK(tile(1, 2) != tile(3, 2));
         CHECK(tile(3, 2) == tile(3, 0));
-        CHECK(color_at(*picture, 0, 0) != tile(3, 0)); // the tele layer marks the tile
+        CHECK(color_at(picture, 0, 0) != tile(3, 0)); // the tele layer marks the tile
     }
 }
 
@@ -69,11 +66,10 @@ TEST_CASE("layers that are not wanted are not drawn, and a legend needs room") {
     options.scale = 2;
     options.legend = false;
     options.layers = 1U << static_cast<unsigned>(Layer::game);
-    const auto plain = draw(*physics, options);
-    REQUIRE(plain.has_value());
-    CHECK(color_at(*plain, 0, 0) == color_at(*plain, 7, 0));
+    const auto plain = draw(*physics, options).value();
+    CHECK(color_at(plain, 0, 0) == color_at(plain, 7, 0));
     options.legend = true;
-    CHECK(draw(*physics, options)->height > plain->height);
+    CHECK(draw(*physics, options)->height > plain.height);
 }
 
 TEST_CASE("paths and crosses may be far outside the map") {
@@ -102,24 +98,22 @@ TEST_CASE("paths and crosses may be far outside the map") {
 }
 
 TEST_CASE("a picture that would be too large is refused") {
-    const auto map = Map::parse(test::MapBuilder{400, 400}.set_game(0, 0, 1).build());
-    REQUIRE(map.has_value());
+    const auto map = Map::parse(test::MapBuilder{400, 400}.set_game(0, 0, 1).build()).value();
     PictureOptions options;
     options.scale = 64;
-    CHECK(draw(*map->physics(), options).error().code == MapErrc::picture_too_large);
+    CHECK(draw(*map.physics(), options).error().code == MapErrc::picture_too_large);
     CHECK(largest_scale({.width = 400, .height = 400}) == 20);
     options.scale = 20;
-    CHECK(draw(*map->physics(), options).has_value());
+    CHECK(draw(*map.physics(), options).has_value());
     options.scale = 21;
-    CHECK_FALSE(draw(*map->physics(), options).has_value());
+    CHECK_FALSE(draw(*map.physics(), options).has_value());
 }
 
 TEST_CASE("the bytes of a drawn map are a PNG") {
-    const auto bytes = draw_png(small_map(), {});
-    REQUIRE(bytes.has_value());
+    const auto bytes = draw_png(small_map(), {}).value();
     constexpr std::array<unsigned, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
     for (std::size_t i = 0; i < kSignature.size(); ++i) {
-        CHECK(std::to_integer<unsigned>(bytes->at(i)) == kSignature.at(i));
+        CHECK(std::to_integer<unsigned>(bytes.at(i)) == kSignature.at(i));
     }
 }
 
@@ -128,16 +122,14 @@ TEST_CASE("a front tile fills air, and the middle of other tiles if there is roo
     const std::uint8_t freeze[] = {9};
     builder.set_game(1, 1, kTileSolid).set_game(2, 2, kTileSolid);
     builder.set_record(Layer::front, 0, 0, freeze).set_record(Layer::front, 1, 1, freeze);
-    const auto map = Map::parse(builder.build());
-    REQUIRE(map.has_value());
-    const auto physics = map->physics();
+    const auto map = Map::parse(builder.build()).value();
+    const auto physics = map.physics();
     for (const int scale : {1, 2, 4, 8}) {
         CAPTURE(scale);
-        const auto picture = draw(*physics, {.scale = scale, .legend = false});
-        REQUIRE(picture.has_value());
-        const auto corner = [&](int x, int y) { return color_at(*picture, x * scale, y * scale); };
+        const auto picture = draw(*physics, {.scale = scale, .legend = false}).value();
+        const auto corner = [&](int x, int y) { return color_at(picture, x * scale, y * scale); };
         const auto centre = [&](int x, int y) {
-            return color_at(*picture, x * scale + scale / 2, y * scale + scale / 2);
+            return color_at(picture, x * scale + scale / 2, y * scale + scale / 2);
         };
         CHECK(centre(0, 0) == corner(0, 0));
         CHECK(corner(1, 1) == corner(2, 2));
@@ -161,9 +153,9 @@ TEST_CASE("a path is two pixels thick where tiles are large") {
                           .crosses = {}};
     for (const int scale : {4, 8}) {
         CAPTURE(scale);
-        const auto picture = draw(*physics, {.scale = scale, .legend = false, .overlay = &overlay});
-        REQUIRE(picture.has_value());
-        const auto at = [&](int y) { return color_at(*picture, 3 * scale, y); };
+        const auto picture =
+            draw(*physics, {.scale = scale, .legend = false, .overlay = &overlay}).value();
+        const auto at = [&](int y) { return color_at(picture, 3 * scale, y); };
         CHECK(at(scale) != at(scale - 1));
         CHECK((at(scale + 1) == at(scale)) == (scale == 8));
     }
@@ -212,9 +204,8 @@ TEST_CASE("the legend names the overlay, its colours, and no colour without a na
     const Map map = small_map();
     const auto physics = map.physics();
     const auto rows = [&](const Overlay& overlay) {
-        const auto picture = draw(*physics, {.scale = 1, .overlay = &overlay});
-        REQUIRE(picture.has_value());
-        return (picture->height - 3 - 8) / 20;
+        const auto picture = draw(*physics, {.scale = 1, .overlay = &overlay}).value();
+        return (picture.height - 3 - 8) / 20;
     };
     const auto of_colors = [](std::size_t count, std::string_view label) {
         return Overlay{.title = "all of them",
@@ -232,9 +223,9 @@ TEST_CASE("the legend names the overlay, its colours, and no colour without a na
 }
 
 TEST_CASE("the area of an overlay contains its shapes with a margin, within the map") {
-    const auto map = Map::parse(test::MapBuilder{300, 100}.set_game(0, 0, kTileSolid).build());
-    REQUIRE(map.has_value());
-    const auto physics = map->physics();
+    const auto map =
+        Map::parse(test::MapBuilder{300, 100}.set_game(0, 0, kTileSolid).build()).value();
+    const auto physics = map.physics();
     const auto area = [&](std::vector<WorldPos> points, std::vector<Cross> crosses = {},
                           std::vector<ColoredTile> tiles = {}) {
         return area_of(Overlay{.title = {},
@@ -287,11 +278,10 @@ TEST_CASE("a wide picture has a larger legend, as it is shown smaller") {
 
     for (const Row row : {Row{80, 1}, Row{90, 2}, Row{225, 4}, Row{450, 8}, Row{1000, 16}}) {
         CAPTURE(row.width);
-        const auto map = Map::parse(test::MapBuilder{row.width, 3}.set_game(0, 0, 1).build());
-        REQUIRE(map.has_value());
-        const auto picture = draw(*map->physics(), {.scale = 16});
-        REQUIRE(picture.has_value());
-        CHECK(picture->height - 3 * 16 == (20 + 8) * row.zoom);
+        const auto map =
+            Map::parse(test::MapBuilder{row.width, 3}.set_game(0, 0, 1).build()).value();
+        const auto picture = draw(*map.physics(), {.scale = 16}).value();
+        CHECK(picture.height - 3 * 16 == (20 + 8) * row.zoom);
     }
 }
 
@@ -301,9 +291,8 @@ TEST_CASE("a label with two ranges of tiles is once in the legend") {
     test::MapBuilder two = one;
     two.set_game(1, 0, 5);
     const auto height = [](const test::MapBuilder& builder) {
-        const auto map = Map::parse(builder.build());
-        REQUIRE(map.has_value());
-        return draw(*map->physics(), {.scale = 1})->height;
+        const auto map = Map::parse(builder.build()).value();
+        return draw(*map.physics(), {.scale = 1})->height;
     };
     CHECK(height(one) == height(two));
     test::MapBuilder three = two;
@@ -322,22 +311,19 @@ TEST_CASE("the automatic scale and the legend respect the limits of pixels") {
                           Row{5000, 4000, 1}, Row{2, 200000, 0}}) {
         CAPTURE(row.width);
         const auto map =
-            Map::parse(test::MapBuilder{row.width, row.height}.set_game(0, 0, 1).build());
-        REQUIRE(map.has_value());
-        const auto physics = map->physics();
-        REQUIRE(physics.has_value());
-        const auto picture = draw(*physics, {.legend = row.scale == 0});
+            Map::parse(test::MapBuilder{row.width, row.height}.set_game(0, 0, 1).build()).value();
+        const auto physics = map.physics().value();
+        const auto picture = draw(physics, {.legend = row.scale == 0});
         REQUIRE(picture.has_value() == (row.scale != 0));
         if (picture) {
             CHECK(picture->width == row.width * row.scale);
         } else {
             CHECK(picture.error().code == MapErrc::picture_too_large);
-            CHECK(draw_png(*map, {}).error().code == MapErrc::picture_too_large);
+            CHECK(draw_png(map, {}).error().code == MapErrc::picture_too_large);
         }
     }
-    const auto none = Map::parse(test::map_with_layers({}, {}));
-    REQUIRE(none.has_value());
-    CHECK(draw_png(*none, {}).error().code == MapErrc::no_game_layer);
+    const auto none = Map::parse(test::map_with_layers({}, {})).value();
+    CHECK(draw_png(none, {}).error().code == MapErrc::no_game_layer);
 }
 
 namespace {

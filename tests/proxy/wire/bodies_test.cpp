@@ -176,26 +176,25 @@ TEST_CASE("typed bodies have the values of the table's fields") {
         CAPTURE(spec.name);
         for (int round = 0; round < 50; ++round) {
             const Bytes body = random_body(spec, random);
-            const auto flat = flatten_typed_body(message, body);
-            REQUIRE(flat);
+            const auto flat = flatten_typed_body(message, body).value();
             wire::decode_fields(spec, body, fields);
             std::size_t number = 0;
             std::size_t text = 0;
             for (const wire::FieldValue& value : fields.values) {
                 using Kind = wire::FieldValue::Kind;
                 if ((value.kind == Kind::integer || value.kind == Kind::boolean) &&
-                    number < flat->numbers.size()) {
-                    CHECK(value.integer == flat->numbers[number++]);
+                    number < flat.numbers.size()) {
+                    CHECK(value.integer == flat.numbers[number++]);
                 } else if ((value.kind == Kind::string || value.kind == Kind::raw ||
                             value.kind == Kind::uuid) &&
-                           text < flat->texts.size()) {
-                    const auto got = flat->texts[text++];
+                           text < flat.texts.size()) {
+                    const auto got = flat.texts[text++];
                     CHECK(
                         std::equal(got.begin(), got.end(), value.bytes.begin(), value.bytes.end()));
                 }
             }
-            CHECK(number == flat->numbers.size());
-            CHECK(text == flat->texts.size());
+            CHECK(number == flat.numbers.size());
+            CHECK(text == flat.texts.size());
         }
     }
 }
@@ -227,10 +226,9 @@ TEST_CASE("a truncated body gives no typed body") {
 
 TEST_CASE("the map data of 0.7 is the whole body") {
     const Bytes chunk(1384, std::byte{1});
-    const auto data = wire::decode_map_data(chunk, Dialect::seven);
-    REQUIRE(data);
-    CHECK_FALSE(data->numbered);
-    CHECK(data->data.size() == 1384);
+    const auto data = wire::decode_map_data(chunk, Dialect::seven).value();
+    CHECK_FALSE(data.numbered);
+    CHECK(data.data.size() == 1384);
 }
 
 TEST_CASE("chat of client -1 to all is the server's own") {

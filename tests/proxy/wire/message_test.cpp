@@ -103,15 +103,14 @@ TEST_CASE("messages decode as the reference encoded them") {
             const auto wire = hex_at(row, "bytes");
             const std::string name{row.at("name").as_string()};
             CAPTURE(name);
-            const auto head = decode_message_header(wire, dialect);
-            REQUIRE(head);
-            REQUIRE(head->spec != nullptr);
-            CHECK(head->spec->name == name);
-            CHECK(head->system == head->spec->system);
-            decode_fields(*head->spec, head->body, fields);
+            const auto head = decode_message_header(wire, dialect).value();
+            REQUIRE(head.spec != nullptr);
+            CHECK(head.spec->name == name);
+            CHECK(head.system == head.spec->system);
+            decode_fields(*head.spec, head.body, fields);
             CAPTURE(to_text(fields));
-            CHECK((is_certainly_valid(*head->spec, head->body) || dialect == Dialect::seven ||
-                   !has_plain_fields(*head->spec)));
+            CHECK((is_certainly_valid(*head.spec, head.body) || dialect == Dialect::seven ||
+                   !has_plain_fields(*head.spec)));
             CHECK(is_decoded_cleanly(fields));
             CHECK(is_balanced(fields));
             json::object got = json_fields_of(fields);
@@ -152,14 +151,13 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
              dialect == Dialect::six ? vectors("messages") : seven_vectors("messages")) {
             const auto wire = hex_at(row, "bytes");
             CAPTURE(row.at("name").as_string());
-            const auto full = decode_message_header(wire, dialect);
-            REQUIRE(full);
-            decode_fields(*full->spec, full->body, whole);
+            const auto full = decode_message_header(wire, dialect).value();
+            decode_fields(*full.spec, full.body, whole);
             for (std::size_t size = 0; size < wire.size(); ++size) {
                 CAPTURE(size);
                 const auto cut = prefix(wire, size);
                 const auto head = decode_message_header(cut, dialect);
-                CHECK(head.has_value() == (size >= full->header_size));
+                CHECK(head.has_value() == (size >= full.header_size));
                 if (!head) {
                     CHECK(head.error().code == WireErrc::message_id_invalid);
                     continue;
@@ -174,7 +172,7 @@ TEST_CASE("a message cut at any byte is an error inside it, never more values th
                 } else if (dialect == Dialect::six) {
                     // Only optional fields may be missing without an error. The last field may have
                     // a default.
-                    const auto& declared = full->spec->fields;
+                    const auto& declared = full.spec->fields;
                     REQUIRE_FALSE(declared.empty());
                     CHECK(declared[std::min(fields.values.size(), declared.size() - 1)].optional);
                 }
@@ -595,15 +593,13 @@ TEST_CASE("a mod's message is decoded as it was described") {
     REQUIRE(set.add(make_tile_message()));
     const auto bytes =
         begin_message(make_tile_message()).number(7).number(1).number(1).string("so").bytes();
-    const auto unknown = decode_message_header(bytes, snapshot::Dialect::six);
-    REQUIRE(unknown.has_value());
-    CHECK(unknown->spec == nullptr);
+    const auto unknown = decode_message_header(bytes, snapshot::Dialect::six).value();
+    CHECK(unknown.spec == nullptr);
     for (const auto dialect : {snapshot::Dialect::six, snapshot::Dialect::seven}) {
-        const auto head = decode_message_header(bytes, dialect, set);
-        REQUIRE(head.has_value());
-        REQUIRE(head->spec == set.custom().data());
+        const auto head = decode_message_header(bytes, dialect, set).value();
+        REQUIRE(head.spec == set.custom().data());
         DecodedFields fields;
-        decode_fields(*head->spec, head->body, fields);
+        decode_fields(*head.spec, head.body, fields);
         REQUIRE(fields.values.size() == 4);
         CHECK(fields.values[0].name == "x");
         CHECK(fields.values[0].integer == 7);
@@ -611,8 +607,8 @@ TEST_CASE("a mod's message is decoded as it was described") {
         CHECK(fields.values[2].names->find(1) == "angry");
         CHECK(fields.values[3].secrecy == Secrecy::secret);
         CHECK_FALSE(fields.error.has_value());
-        CHECK(is_processed_by_receivers(*head->spec, false, Direction::s2c, false));
-        CHECK_FALSE(is_processed_by_receivers(*head->spec, false, Direction::c2s, false));
+        CHECK(is_processed_by_receivers(*head.spec, false, Direction::s2c, false));
+        CHECK_FALSE(is_processed_by_receivers(*head.spec, false, Direction::c2s, false));
     }
     const auto odd = begin_message(make_tile_message()).number(7).number(2).number(1).bytes();
     CHECK_FALSE(is_certainly_valid(set.custom()[0],
@@ -642,9 +638,9 @@ TEST_CASE("a mod may reuse a message number unless twscope interprets that messa
         message.dialect = row.dialect;
         CHECK(set.add(message) == row.taken);
         CHECK_FALSE(set.add(message)); // the same message cannot be added twice
-        const auto head = decode_message_header(begin_message(message).bytes(), row.dialect, set);
-        REQUIRE(head.has_value());
-        CHECK((head->spec != nullptr && head->spec->name == "own") == row.taken);
+        const auto head =
+            decode_message_header(begin_message(message).bytes(), row.dialect, set).value();
+        CHECK((head.spec != nullptr && head.spec->name == "own") == row.taken);
     }
 }
 
@@ -692,13 +688,12 @@ TEST_CASE("encoding a message reverses decoding it") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const auto head = wire::decode_message_header(row.bytes, row.dialect);
-        REQUIRE(head);
-        REQUIRE(head->spec != nullptr);
+        const auto head = wire::decode_message_header(row.bytes, row.dialect).value();
+        REQUIRE(head.spec != nullptr);
         wire::DecodedFields fields;
-        wire::decode_fields(*head->spec, head->body, fields);
+        wire::decode_fields(*head.spec, head.body, fields);
         CHECK_FALSE(fields.error);
-        CHECK(wire::encode_message(*head->spec, fields.values) == row.bytes);
+        CHECK(wire::encode_message(*head.spec, fields.values) == row.bytes);
     }
 }
 

@@ -29,9 +29,7 @@ Bytes make_bytes(T... values) {
 /// Decodes a datagram, which must be valid. `datagram` and `scratch` must outlive the result.
 Packet decode_valid_packet(const Bytes& datagram, PacketScratch& scratch,
                            Protocol known = Protocol::six) {
-    const auto packet = decode_packet(datagram, known, scratch);
-    REQUIRE(packet);
-    return *packet;
+    return decode_packet(datagram, known, scratch).value();
 }
 
 std::string token_hex(const std::optional<Token>& token) {
@@ -57,19 +55,17 @@ void check_chunks(const Packet& packet, const boost::json::object& row) {
     REQUIRE(packet.kind == PacketKind::chunks);
     ChunkReader reader{packet.payload, packet.num_chunks, packet.dialect};
     for (const auto& wanted : row.at("chunks").as_array()) {
-        const auto chunk = reader.next();
-        REQUIRE(chunk);
-        CHECK(chunk->vital == wanted.at("vital").as_bool());
-        CHECK(chunk->resend == wanted.at("resend").as_bool());
-        CHECK(chunk->sequence == (chunk->vital ? wanted.at("seq").to_number<int>() : 0));
+        const auto chunk = reader.next().value();
+        CHECK(chunk.vital == wanted.at("vital").as_bool());
+        CHECK(chunk.resend == wanted.at("resend").as_bool());
+        CHECK(chunk.sequence == (chunk.vital ? wanted.at("seq").to_number<int>() : 0));
         if (packet.dialect == Dialect::six) {
-            CHECK(test::to_hex(chunk->payload) == wanted.at("data").as_string());
+            CHECK(test::to_hex(chunk.payload) == wanted.at("data").as_string());
         } else {
-            CHECK(chunk->payload.size() == wanted.at("size").to_number<std::size_t>());
-            const auto head = decode_message_header(chunk->payload, Dialect::seven);
-            REQUIRE(head);
-            REQUIRE(head->spec != nullptr);
-            CHECK(head->spec->name == std::string_view{wanted.at("name").as_string()});
+            CHECK(chunk.payload.size() == wanted.at("size").to_number<std::size_t>());
+            const auto head = decode_message_header(chunk.payload, Dialect::seven).value();
+            REQUIRE(head.spec != nullptr);
+            CHECK(head.spec->name == std::string_view{wanted.at("name").as_string()});
         }
     }
     CHECK_FALSE(reader.next());
@@ -226,15 +222,14 @@ TEST_CASE("0.6 and 0.7 packets are distinguished by the session's protocol") {
 TEST_CASE("the header's token bit can be ignored") {
     PacketScratch scratch;
     const Bytes datagram = make_bytes(0x08, 7, 1, 0x00, 0x01, 0x2d, 0xa1, 0xb2, 0xc3, 0xd4);
-    const auto with_token = decode_packet(datagram, Protocol::six, scratch);
-    REQUIRE(with_token);
-    CHECK(with_token->header_token);
-    CHECK(with_token->payload.size() == 3);
-    const auto without = decode_packet(datagram, Protocol::six, scratch, HeaderTokenBit::ignored);
-    REQUIRE(without);
-    CHECK_FALSE(without->header_token);
-    CHECK(without->payload.size() == 7);
-    CHECK(without->num_chunks == 1);
+    const auto with_token = decode_packet(datagram, Protocol::six, scratch).value();
+    CHECK(with_token.header_token);
+    CHECK(with_token.payload.size() == 3);
+    const auto without =
+        decode_packet(datagram, Protocol::six, scratch, HeaderTokenBit::ignored).value();
+    CHECK_FALSE(without.header_token);
+    CHECK(without.payload.size() == 7);
+    CHECK(without.num_chunks == 1);
     CHECK(has_ambiguous_bits(datagram));
     CHECK_FALSE(has_ambiguous_bits(make_bytes(0x10, 0, 0)));
     CHECK_FALSE(has_ambiguous_bits(make_bytes(0xff, 0xff)));
@@ -243,15 +238,14 @@ TEST_CASE("the header's token bit can be ignored") {
 TEST_CASE("a control packet under 0.7's header is read by its seven bytes") {
     // In 0.7, resend and compression have other bits. The acknowledgement is stored as in 0.6.
     const Bytes datagram = make_bytes(0x04 | 0x08 | 0x10 | 2, 7, 1, 9, 9, 9, 9, 0x04, 0x55);
-    const auto packet = decode_control_with_seven_header(datagram);
-    REQUIRE(packet);
-    CHECK(packet->kind == PacketKind::control);
-    CHECK(packet->seven_header);
-    CHECK(packet->resend);
-    CHECK(packet->compressed);
-    CHECK(packet->ack == 0x207);
-    CHECK(packet->num_chunks == 1);
-    CHECK(packet->payload.size() == 2);
+    const auto packet = decode_control_with_seven_header(datagram).value();
+    CHECK(packet.kind == PacketKind::control);
+    CHECK(packet.seven_header);
+    CHECK(packet.resend);
+    CHECK(packet.compressed);
+    CHECK(packet.ack == 0x207);
+    CHECK(packet.num_chunks == 1);
+    CHECK(packet.payload.size() == 2);
     const Bytes none[] = {make_bytes(0x04, 0, 0, 9, 9, 9, 9), // no byte with the kind
                           make_bytes(0x00, 0, 0, 9, 9, 9, 9, 4),
                           make_bytes(0x24, 0, 0, 9, 9, 9, 9, 4),
@@ -512,12 +506,10 @@ TEST_CASE("a payload that was decompressed in advance belongs to its datagram") 
         const bool last = i + 1 == datagrams.size();
         scratch.begin_datagram(datagrams[i],
                                last ? std::span<const std::byte>{} : std::span{datagrams[i + 1]});
-        const auto packet = decode_packet(datagrams[i], Protocol::six, scratch);
-        REQUIRE(packet);
-        CHECK(payload_of(*packet) == plain[i]);
-        const auto again = decode_packet(datagrams[i], Protocol::six, scratch);
-        REQUIRE(again);
-        CHECK(payload_of(*again) == plain[i]);
+        const auto packet = decode_packet(datagrams[i], Protocol::six, scratch).value();
+        CHECK(payload_of(packet) == plain[i]);
+        const auto again = decode_packet(datagrams[i], Protocol::six, scratch).value();
+        CHECK(payload_of(again) == plain[i]);
     }
 }
 
@@ -530,21 +522,18 @@ TEST_CASE("a wrongly announced datagram has no effect") {
     REQUIRE(decode_packet(first, Protocol::six, scratch));
     SUBCASE("another one comes, then other bytes at its place") {
         scratch.begin_datagram(other, {});
-        const auto packet = decode_packet(other, Protocol::six, scratch);
-        REQUIRE(packet);
-        CHECK(payload_of(*packet) == compressible_bytes(500, 3));
+        const auto packet = decode_packet(other, Protocol::six, scratch).value();
+        CHECK(payload_of(packet) == compressible_bytes(500, 3));
         place = compressed_packet(kSix, kHeaderSize, compressible_bytes(500, 4));
         scratch.begin_datagram(place, {});
-        const auto late = decode_packet(place, Protocol::six, scratch);
-        REQUIRE(late);
-        CHECK(payload_of(*late) == compressible_bytes(500, 4));
+        const auto late = decode_packet(place, Protocol::six, scratch).value();
+        CHECK(payload_of(late) == compressible_bytes(500, 4));
     }
     SUBCASE("nobody decodes it, and the one behind it has one ahead, too") {
         scratch.begin_datagram(place, other);
         scratch.begin_datagram(other, first);
-        const auto packet = decode_packet(other, Protocol::six, scratch);
-        REQUIRE(packet);
-        CHECK(payload_of(*packet) == compressible_bytes(500, 3));
+        const auto packet = decode_packet(other, Protocol::six, scratch).value();
+        CHECK(payload_of(packet) == compressible_bytes(500, 3));
     }
 }
 

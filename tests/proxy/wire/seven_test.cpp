@@ -98,9 +98,8 @@ TEST_CASE("TKEN in place of a token is not a token") {
                                           "01"
                                           "544b454e");
     PacketScratch scratch;
-    const auto packet = decode_packet(repeated, Protocol::unknown, scratch);
-    REQUIRE(packet);
-    const Control control = decode_control(*packet, std::nullopt);
+    const auto packet = decode_packet(repeated, Protocol::unknown, scratch).value();
+    const Control control = decode_control(packet, std::nullopt);
     CHECK(control.kind == ControlKind::connect);
     CHECK(control.has_token_magic);
     CHECK_FALSE(control.token);
@@ -111,11 +110,10 @@ TEST_CASE("a 0.7 header is decoded without the payload") {
     for (std::size_t size = 0; size < whole.size(); ++size) {
         CHECK_FALSE(decode_seven_header(test::prefix(whole, size)));
     }
-    const auto packet = decode_seven_header(whole);
-    REQUIRE(packet);
-    CHECK(packet->kind == PacketKind::control);
-    CHECK(packet->payload.empty());
-    CHECK(decode_seven_control(*packet).kind == ControlKind::unknown);
+    const auto packet = decode_seven_header(whole).value();
+    CHECK(packet.kind == PacketKind::control);
+    CHECK(packet.payload.empty());
+    CHECK(decode_seven_control(packet).kind == ControlKind::unknown);
     CHECK_FALSE(decode_seven_header(test::from_hex("210102030405060708")));
 }
 
@@ -136,16 +134,14 @@ TEST_CASE("encoded 0.7 packets are decoded as 0.7") {
         const Bytes datagram = encode_packet(spec);
         PacketScratch scratch;
         CHECK(may_be_seven_chunks(datagram, scratch));
-        const auto packet = decode_packet(datagram, Protocol::seven, scratch);
-        REQUIRE(packet);
-        CHECK(packet->ack == spec.ack);
-        CHECK(packet->resend == spec.resend);
-        CHECK(packet->header_token == spec.header_token);
-        ChunkReader reader{packet->payload, packet->num_chunks, Dialect::seven};
-        const auto chunk = reader.next();
-        REQUIRE(chunk);
-        CHECK(chunk->sequence == sequence);
-        CHECK(test::to_hex(chunk->payload) == test::to_hex(body));
+        const auto packet = decode_packet(datagram, Protocol::seven, scratch).value();
+        CHECK(packet.ack == spec.ack);
+        CHECK(packet.resend == spec.resend);
+        CHECK(packet.header_token == spec.header_token);
+        ChunkReader reader{packet.payload, packet.num_chunks, Dialect::seven};
+        const auto chunk = reader.next().value();
+        CHECK(chunk.sequence == sequence);
+        CHECK(test::to_hex(chunk.payload) == test::to_hex(body));
     }
     const Bytes close = encode_control(
         {.kind = ControlKind::close, .ack = 5, .reason = "bye", .seven_token = Token{1, 2, 3, 4}});
@@ -223,19 +219,18 @@ TEST_CASE("chunk headers read as the reference reads them") {
             const std::size_t header_size = wire.size();
             wire.resize(wire.size() + size, std::byte{0x2A});
             ChunkReader reader{wire, 1, dialect};
-            const auto chunk = reader.next();
-            REQUIRE(chunk);
-            CHECK(chunk->vital == row.at("vital").as_bool());
-            CHECK(chunk->resend == row.at("resend").as_bool());
-            CHECK(chunk->header_size == header_size);
-            CHECK(chunk->payload.size() == size);
-            CHECK(chunk->sequence == (chunk->vital ? row.at("seq").to_number<int>() : 0));
+            const auto chunk = reader.next().value();
+            CHECK(chunk.vital == row.at("vital").as_bool());
+            CHECK(chunk.resend == row.at("resend").as_bool());
+            CHECK(chunk.header_size == header_size);
+            CHECK(chunk.payload.size() == size);
+            CHECK(chunk.sequence == (chunk.vital ? row.at("seq").to_number<int>() : 0));
             CHECK(reader.rest().empty());
             CHECK_FALSE(reader.next());
             CHECK_FALSE(reader.error());
             if (!row.as_object().contains(six ? "noncanonical" : "note")) {
                 Bytes again;
-                append_chunk(again, chunk->vital, chunk->sequence, chunk->resend, chunk->payload,
+                append_chunk(again, chunk.vital, chunk.sequence, chunk.resend, chunk.payload,
                              dialect);
                 CHECK(again == wire);
             }
@@ -291,12 +286,11 @@ TEST_CASE("random chunks are decoded, and the bytes after them are the rest") {
         wire.resize(wire.size() + rest, std::byte{0x77});
         ChunkReader reader{wire, static_cast<std::uint8_t>(sent.size()), Dialect::six};
         for (const Sent& wanted : sent) {
-            const auto got = reader.next();
-            REQUIRE(got);
-            REQUIRE(got->vital == wanted.vital);
-            REQUIRE(got->resend == wanted.resend);
-            REQUIRE(got->sequence == wanted.sequence);
-            REQUIRE(Bytes(got->payload.begin(), got->payload.end()) == wanted.payload);
+            const auto got = reader.next().value();
+            REQUIRE(got.vital == wanted.vital);
+            REQUIRE(got.resend == wanted.resend);
+            REQUIRE(got.sequence == wanted.sequence);
+            REQUIRE(Bytes(got.payload.begin(), got.payload.end()) == wanted.payload);
         }
         REQUIRE_FALSE(reader.next());
         REQUIRE_FALSE(reader.error());
