@@ -80,8 +80,6 @@ std::string name_of(const SnapshotRecord& record, std::uint16_t client) {
     return {text.data(), snapshot::decode_int_string(name->ints, text)};
 }
 
-/// Returns the client id of the client that receives the snapshot. The player_info of this client
-/// is the one in which `local` is set.
 std::string place_of(const record::SnapshotRecord& record, std::uint16_t client) {
     const snapshot::Dialect dialect = dialect_of(record);
     const std::uint16_t type = snapshot::character_type(dialect);
@@ -121,7 +119,7 @@ std::optional<std::int32_t> score_of(const record::SnapshotRecord& record, std::
 } // namespace
 
 std::optional<std::uint16_t> find_own_client(const snapshot::SnapshotView& items) {
-    std::optional<std::uint16_t> own;
+    std::optional<std::uint16_t> own; // the player whose player_info has `local` set
     for_each_item_of_type(items, snapshot::kPlayerInfoType, [&](const snapshot::ItemView& info) {
         if (!own && !info.data.empty() && info.data.front() != 0) {
             own = info.key.id;
