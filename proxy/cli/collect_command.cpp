@@ -16,14 +16,7 @@
 #include "proxy/wire/message.h"
 
 #include <csignal>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 
 namespace tw::cli {
 
@@ -31,10 +24,9 @@ namespace {
 
 struct CollectFlags {
     BusAccessFlags access;
-    std::string consumer = "collect";
+    bus::CollectOptions collector{.consumer = "collect"};
     RecordFlags records; ///< collect has only some of these flags
     double duration = 0;
-    bool stops_at_end = false;
     std::string log_level = "info";
     HttpFlags http;    ///< for the page that shows all servers
     std::string state; ///< state folder; empty for the default of state_folder()
@@ -44,7 +36,6 @@ struct CollectFlags {
     void check() const;
 };
 
-/// Returns the URLs of the servers' own pages. Errors: UsageError.
 process::ServerPageUrls parse_server_pages(const std::vector<std::string>& server_pages) {
     const auto is_address = [](std::string_view text) {
         return text.starts_with("http://") || text.starts_with("https://");
@@ -103,8 +94,8 @@ constexpr const char* kAboutCollect =
 
 void CollectFlags::add_to(Command& command) {
     access.add_to(command, "Bus to collect records from");
-    command.add("--nats-consumer", &consumer, "NAME", {}).replacement = "--bus-consumer";
-    command.add("--bus-consumer", &consumer, "NAME",
+    command.add("--nats-consumer", &collector.consumer, "NAME", {}).replacement = "--bus-consumer";
+    command.add("--bus-consumer", &collector.consumer, "NAME",
                 "Name under which the bus remembers the position; a new name starts at the "
                 "oldest record");
     command.add("-o,--output", &records.output, "FILE",
@@ -116,7 +107,7 @@ void CollectFlags::add_to(Command& command) {
     add_objects_flag(command, records.maps_and_objects.objects_file,
                      ", whose fields filters can name");
     records.add_check_flags(command);
-    command.add_switch("--until-end", stops_at_end,
+    command.add_switch("--until-end", collector.stops_at_end,
                        "Exit once all available records have been handled");
     add_duration_flag(command, duration);
     http.add_access_flags(
@@ -139,7 +130,7 @@ void CollectFlags::check() const {
         throw UsageError{
             "collect needs the bus: --bus URL, for example --bus nats://127.0.0.1:4222"};
     }
-    check_bus_name("--bus-consumer", consumer);
+    check_bus_name("--bus-consumer", collector.consumer);
     if (records.output.empty() && records.expect.empty() && records.fail_on.empty() &&
         !http.is_enabled()) {
         throw UsageError{
@@ -166,12 +157,13 @@ std::unique_ptr<process::FleetPage> open_page(const CollectFlags& flags, const s
 
 int run_collect(const CollectFlags& flags) {
     flags.check();
-    const bus::BusAccess access = flags.access.bus_access();
-    const std::string stream = flags.access.stream_name();
+    bus::CollectOptions options = flags.collector;
+    options.access = flags.access.bus_access();
+    options.stream = flags.access.stream_name();
     open_log(flags.log_level);
     const RecordFlags& records = flags.records;
     const auto mod = records.maps_and_objects.read_mod_description();
-    RecordLineChecks checks{records.parse_expectations(*mod)};
+    RecordLineChecks checks{records.parse_expectations(records.expect, *mod)};
     const analyze::FindingsToFailOn fail_on = records.findings_to_fail_on();
     auto filter = records.parse_filter("--filter", records.filter, *mod);
     check_distinct_files({records.maps_and_objects.objects_file},
@@ -179,12 +171,8 @@ int run_collect(const CollectFlags& flags) {
     check_replaceable("--summary", records.summary, FileType::summary);
     const auto summary = open_output_file("--summary", records.summary);
     PageRecordOutput output{records.output, std::move(filter), checks};
-    output.page = open_page(flags, stream, *mod);
-    bus::Collector collector{{.access = access,
-                              .stream = stream,
-                              .consumer = flags.consumer,
-                              .stops_at_end = flags.stops_at_end},
-                             output};
+    output.page = open_page(flags, options.stream, *mod);
+    bus::Collector collector{options, output};
     for (const int signal : {SIGINT, SIGTERM}) {
         std::signal(signal, [](int) { stop_wanted = 1; });
     }
@@ -206,13 +194,13 @@ int run_collect(const CollectFlags& flags) {
                 ? fmt::format(
                       "the bus has no stream {}: publish first, or name the stream in --bus "
                       "URL/STREAM",
-                      stream)
+                      options.stream)
                 : "the bus could not be reached");
         return kExitNotYet;
     }
     const bool written = output.finish_stream();
-    const bool has_stopped_early = flags.stops_at_end && !collector.has_reached_end();
-    const std::uint64_t missed = flags.stops_at_end ? collector.missed_record_count() : 0;
+    const bool has_stopped_early = options.stops_at_end && !collector.has_reached_end();
+    const std::uint64_t missed = options.stops_at_end ? collector.missed_record_count() : 0;
     if (has_stopped_early) {
         sink::print_error("--until-end: stopped before all records were handled");
     }

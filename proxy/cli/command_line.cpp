@@ -10,23 +10,15 @@
 #include "proxy/sink/output.h"
 #include "proxy/web/page_files.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <iterator>
-#include <memory>
 #include <set>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <tuple>
-#include <vector>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -125,16 +117,6 @@ std::unique_ptr<Command> make_command(const CommandInfo& info) {
     return command;
 }
 
-} // namespace
-
-CommandList make_commands() {
-    CommandList commands;
-    std::ranges::transform(kCommands, std::back_inserter(commands), make_command);
-    return commands;
-}
-
-namespace {
-
 std::string program_help() {
     constexpr const char* kCommandHelp =
         "Exit codes: 0 success; each command's --help says what the others mean.\n";
@@ -191,31 +173,6 @@ void rename_output(std::string& argument, std::string_view new_name) {
         argument = std::string{new_name} + (value.empty() ? "" : "=") + value;
     }
 }
-
-} // namespace
-
-std::string replace_old_command(std::vector<std::string>& arguments) {
-    constexpr std::size_t kCommand = 1;
-    if (arguments.size() <= kCommand) {
-        return {};
-    }
-    const auto* const old = std::ranges::find(kOldCommands, arguments[kCommand], &OldCommand::name);
-    if (old == kOldCommands.end()) {
-        return {};
-    }
-    arguments[kCommand] = old->command;
-    if (!old->output.empty()) {
-        std::for_each(arguments.begin() + kCommand + 1, arguments.end(),
-                      [old](std::string& argument) { rename_output(argument, old->output); });
-    }
-    if (!old->flag.empty()) {
-        arguments.insert(arguments.begin() + kCommand + 1, std::string{old->flag});
-    }
-    return fmt::format("'{}' is now '{}{}{}'", old->name, old->command,
-                       old->flag.empty() ? "" : " ", old->flag);
-}
-
-namespace {
 
 /// Wireshark starts twscope without the name of a command. Its first argument begins with this.
 constexpr std::string_view kExtcapPrefix = "--extcap-";
@@ -356,6 +313,33 @@ int exit_code_after_output(int code, int error) {
 }
 
 } // namespace
+
+CommandList make_commands() {
+    CommandList commands;
+    std::ranges::transform(kCommands, std::back_inserter(commands), make_command);
+    return commands;
+}
+
+std::string replace_old_command(std::vector<std::string>& arguments) {
+    constexpr std::size_t kCommand = 1;
+    if (arguments.size() <= kCommand) {
+        return {};
+    }
+    const auto* const old = std::ranges::find(kOldCommands, arguments[kCommand], &OldCommand::name);
+    if (old == kOldCommands.end()) {
+        return {};
+    }
+    arguments[kCommand] = old->command;
+    if (!old->output.empty()) {
+        std::for_each(arguments.begin() + kCommand + 1, arguments.end(),
+                      [old](std::string& argument) { rename_output(argument, old->output); });
+    }
+    if (!old->flag.empty()) {
+        arguments.insert(arguments.begin() + kCommand + 1, std::string{old->flag});
+    }
+    return fmt::format("'{}' is now '{}{}{}'", old->name, old->command,
+                       old->flag.empty() ? "" : " ", old->flag);
+}
 
 int run_program(int argc, char** argv) {
     occupy_closed_streams();

@@ -20,7 +20,6 @@ inline constexpr int kExitNotYet = 4;  ///< could not start yet; a later try may
 /// number follows.
 inline constexpr const char* kObserverArgument = "--observer=";
 
-/// How the program was started.
 struct Invocation {
     /// The arguments as given, starting with the program's name.
     std::vector<std::string> arguments;
@@ -50,7 +49,6 @@ void add_completion_command(Command& command);
 
 using CommandList = std::vector<std::unique_ptr<Command>>;
 
-/// Returns all commands with their flags and actions.
 [[nodiscard]] CommandList make_commands();
 
 /// Returns a script with which bash completes commands, flags and flag values.

@@ -19,18 +19,8 @@
 #include "proxy/sink/output.h"
 #include "proxy/world/server_worlds.h"
 
-#include <atomic>
 #include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
-#include <system_error>
 #include <tuple>
-#include <utility>
-
-#include <fmt/format.h>
 
 namespace tw::cli {
 
@@ -71,7 +61,6 @@ class DecodeCommand {
     /// Opens inputs and outputs. Errors: UsageError, CaptureError.
     explicit DecodeCommand(const DecodeFlags& flags);
 
-    /// Decodes everything. Returns the exit code.
     int run();
 
   private:
@@ -226,7 +215,6 @@ bool DecodeCommand::all_readers_left() const {
            records.expect.empty() && records.fail_on.empty();
 }
 
-/// Prints the reports. Returns the exit code.
 int DecodeCommand::print_reports() {
     const bool is_taken = flags_->records.output == "-" || flags_->objects == "-";
     std::FILE* const people = is_taken ? stderr : stdout;

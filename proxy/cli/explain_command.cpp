@@ -17,27 +17,10 @@
 #include "proxy/sink/json_lines.h"
 #include "proxy/sink/output.h"
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <filesystem>
 #include <future>
 #include <iterator>
-#include <limits>
-#include <map>
-#include <mutex>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <boost/json.hpp>
-#include <fmt/format.h>
 
 namespace tw::cli {
 
@@ -45,7 +28,6 @@ namespace {
 
 constexpr const char* kJsonHelp = "Print one JSON object instead of text";
 
-/// Prints what findings mean. Returns the exit code.
 int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as_json) {
     namespace json = boost::json;
     json::array findings;
@@ -77,7 +59,6 @@ struct ExplainFlags {
 
 constexpr std::int64_t kMaxTick = std::numeric_limits<std::int32_t>::max();
 
-/// Inspects captures. Errors: UsageError, CaptureError.
 void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod,
                       capture::CaptureRun& captures, record::RecordSink& sink, bool learn_sizes,
                       const inspect::Observers& observers) {
@@ -240,7 +221,6 @@ void add_causing_sizes(const ExplainFlags& flags, analyze::Explanation& explanat
     sizes.add_sizes_to(explanation);
 }
 
-/// Appends the explained files to a command.
 std::string command_with_files(std::string command, const ExplainFlags& flags) {
     for (const std::string& path : flags.captures.paths) {
         command += ' ' + quote_for_shell(path);
@@ -314,27 +294,6 @@ int run_explain(const ExplainFlags& flags) {
     return whole ? 0 : kExitFailed;
 }
 
-} // namespace
-
-void add_explain_command(Command& command) {
-    command.about = "Explain one finding about snapshots, from captures or records; or what "
-                    "findings mean: those named, or all";
-    ExplainFlags& flags = add_settings_and_action(command, run_explain);
-    command.add("captures", &flags.captures.paths, "FILE|ID...",
-                "Captures, demos, recordings or folders of segments; or names of findings, "
-                "such as snapshot.crc_mismatch; nothing lists all findings");
-    flags.captures.add_source_flags(command);
-    command.add_number("--session", &flags.session, 1, kMaxSessionNumber,
-                       "Session of the finding (by default, that of the first error, preferring "
-                       "one that names the cause of others, or of the first warning)");
-    command.add_number("--tick", &flags.tick, 0, kMaxTick, "Tick of the snapshot", "TICK");
-    flags.maps_and_objects.add_to(command, ", to name the tiles");
-    add_learn_sizes_flag(command, flags.learn_sizes);
-    command.add_switch("--json", flags.json, kJsonHelp);
-}
-
-namespace {
-
 struct CompareFlags {
     std::array<std::string, 2> files;
     CaptureFlags captures; ///< --server and --memory
@@ -389,7 +348,6 @@ class ComparedInput {
     /// True if the whole input could be read.
     [[nodiscard]] bool is_complete() const { return is_complete_; }
 
-    /// Passes on all snapshots. Errors: as read_record_lines().
     template <typename Use>
     void read_snapshots(const Use& use) const {
         analyze::MapVisitReader visits;
@@ -490,6 +448,23 @@ int run_compare(const CompareFlags& flags) {
 }
 
 } // namespace
+
+void add_explain_command(Command& command) {
+    command.about = "Explain one finding about snapshots, from captures or records; or what "
+                    "findings mean: those named, or all";
+    ExplainFlags& flags = add_settings_and_action(command, run_explain);
+    command.add("captures", &flags.captures.paths, "FILE|ID...",
+                "Captures, demos, recordings or folders of segments; or names of findings, "
+                "such as snapshot.crc_mismatch; nothing lists all findings");
+    flags.captures.add_source_flags(command);
+    command.add_number("--session", &flags.session, 1, kMaxSessionNumber,
+                       "Session of the finding (by default, that of the first error, preferring "
+                       "one that names the cause of others, or of the first warning)");
+    command.add_number("--tick", &flags.tick, 0, kMaxTick, "Tick of the snapshot", "TICK");
+    flags.maps_and_objects.add_to(command, ", to name the tiles");
+    add_learn_sizes_flag(command, flags.learn_sizes);
+    command.add_switch("--json", flags.json, kJsonHelp);
+}
 
 void add_compare_command(Command& command) {
     command.about = "Compare two captures, demos or recordings of the same game";

@@ -3,7 +3,6 @@
 #include "proxy/base/numbers.h"
 #include "proxy/filter/keys.h"
 
-#include <array>
 #include <type_traits>
 
 #include <boost/algorithm/string/classification.hpp>
@@ -35,7 +34,6 @@ std::optional<double> parse_seconds(std::string_view text) {
     return count ? std::optional{*count * unit->second} : std::nullopt;
 }
 
-/// Parses the value of a switch.
 bool parse_switch(const std::string& title, const std::string& text) {
     const auto is_one_of = [&](std::initializer_list<std::string_view> words) {
         return std::ranges::any_of(
@@ -325,7 +323,6 @@ void Command::parse_argument(Texts::const_iterator& at, Texts::const_iterator en
     }
 }
 
-/// Sets the arguments without dashes to `others`.
 void Command::set_arguments(Texts others) {
     for (Flag& flag : flags) {
         if (flag.is_argument) {

@@ -126,7 +126,6 @@ struct Command {
     /// Errors in variables, in the configuration file and, with --check-config, in arguments.
     Texts problems{};
 
-    /// Adds a flag whose value is a text.
     Flag& add(const std::string& names, std::string* variable, const std::string& value,
               const std::string& help);
     /// Adds a repeatable flag, or an argument that takes several values.
@@ -136,7 +135,6 @@ struct Command {
     Flag& add_number(const std::string& names, NumberVariable variable, std::int64_t least,
                      std::int64_t most, const std::string& help,
                      const std::string& value = "NUMBER");
-    /// Adds a flag with a decimal number from `least` to `most`.
     Flag& add_decimal(const std::string& names, double& variable, double least, double most,
                       const std::string& help);
     /// Adds a flag with a time from `least` to `most` seconds. It is given in seconds, or with a

@@ -3,13 +3,7 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/console.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -140,7 +134,6 @@ std::string heading_of(const Command& command, const Flag& flag) {
     return std::string{kAdvancedHeading};
 }
 
-/// Returns the headings of a command's help, in their order.
 std::vector<std::string> headings_of(const Command& command) {
     if (command.traffic_heading.empty()) {
         return {"Options"};

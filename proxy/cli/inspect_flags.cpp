@@ -3,13 +3,10 @@
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
-#include "proxy/filter/filter.h"
 #include "proxy/sink/split_lines.h"
 #include "proxy/store/retention.h"
 
 #include <set>
-#include <string>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -38,7 +35,6 @@ void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json
     json.raw = json.raw || is_raw;
 }
 
-/// Adds the flags about which records are written, and where.
 void add_record_flags(Command& command, RecordFlags& flags) {
     flags.maps_and_objects.add_to(
         command, ": NAME.map, NAME_CRC.map or NAME_SHA256.map, there or in its maps/ or "
@@ -80,7 +76,6 @@ void add_record_flags(Command& command, RecordFlags& flags) {
         "every command (repeatable)");
 }
 
-/// Adds the flags about the inspection of traffic.
 void add_inspection_flags(Command& command, RecordFlags& flags) {
     command.add("--filter", &flags.filter, "EXPRESSION",
                 "Write only matching records, for example 'snapshot and tick > 500' "
@@ -94,6 +89,17 @@ void add_inspection_flags(Command& command, RecordFlags& flags) {
     command.dependent_flags.push_back({.flags = {"--items", "--filter"},
                                        .one_of = {"--output", "--bus", "--nats"},
                                        .is_error = false});
+}
+
+template <typename Condition>
+Condition parse_condition(const std::string& flag, const std::string& text, bool show_secrets,
+                          const wire::ModDescription& mod) {
+    auto parsed = Condition::parse(
+        text, {.show_secrets = show_secrets, .described = filter::described_types(mod)});
+    if (!parsed) {
+        throw usage_error("{} '{}': {}", flag, text, parsed.error().message);
+    }
+    return *std::move(parsed);
 }
 
 } // namespace
@@ -173,7 +179,11 @@ void MapAndObjectFlags::add_to(Command& command, const std::string& maps_help) {
 }
 
 std::vector<std::filesystem::path> MapAndObjectFlags::map_folders() const {
-    return existing_folders("--maps", maps);
+    std::vector<std::filesystem::path> folders;
+    for (const std::string& name : maps) {
+        folders.push_back(existing_folder("--maps", name));
+    }
+    return folders;
 }
 
 std::unique_ptr<wire::ModDescription> MapAndObjectFlags::read_mod_description() const {
@@ -203,15 +213,9 @@ void RecordFlags::add_check_flags(Command& command) {
 std::optional<filter::Filter> RecordFlags::parse_filter(const std::string& flag,
                                                         const std::string& text,
                                                         const wire::ModDescription& mod) const {
-    if (text.empty()) {
-        return std::nullopt;
-    }
-    auto parsed = filter::Filter::parse(text, {.show_secrets = config.json.show_secrets,
-                                               .described = filter::described_types(mod)});
-    if (!parsed) {
-        throw usage_error("{} '{}': {}", flag, text, parsed.error().message);
-    }
-    return *std::move(parsed);
+    return text.empty() ? std::nullopt
+                        : std::optional{parse_condition<filter::Filter>(
+                              flag, text, config.json.show_secrets, mod)};
 }
 
 std::optional<filter::Filter>
@@ -225,22 +229,13 @@ RecordFlags::parse_output_filter(const wire::ModDescription& mod) const {
     return parsed;
 }
 
-filter::Expectation RecordFlags::parse_expectation(const std::string& text,
-                                                   const wire::ModDescription& mod) const {
-    auto expectation =
-        filter::Expectation::parse(text, {.show_secrets = config.json.show_secrets,
-                                          .described = filter::described_types(mod)});
-    if (!expectation) {
-        throw usage_error("--expect '{}': {}", text, expectation.error().message);
-    }
-    return *std::move(expectation);
-}
-
 std::vector<filter::Expectation>
-RecordFlags::parse_expectations(const wire::ModDescription& mod) const {
+RecordFlags::parse_expectations(const std::vector<std::string>& texts,
+                                const wire::ModDescription& mod) const {
     std::vector<filter::Expectation> expectations;
-    for (const std::string& text : expect) {
-        expectations.push_back(parse_expectation(text, mod));
+    for (const std::string& text : texts) {
+        expectations.push_back(
+            parse_condition<filter::Expectation>("--expect", text, config.json.show_secrets, mod));
     }
     return expectations;
 }
@@ -252,7 +247,7 @@ pipeline::Config RecordFlags::make_config(const wire::ModDescription& mod,
     completed.json.objects = &mod.objects;
     completed.filter = parse_output_filter(mod);
     completed.console_filter = parse_filter("--console-filter", console_filter, mod);
-    completed.expectations = parse_expectations(mod);
+    completed.expectations = parse_expectations(expect, mod);
     completed.demos = demo_options();
     completed.capture_filter = parse_filter("--write-filter", capture_filter, mod);
     completed.inspect.messages = ((!output.empty() || has_other_output) && config.json.messages) ||
@@ -263,7 +258,7 @@ pipeline::Config RecordFlags::make_config(const wire::ModDescription& mod,
 std::vector<std::filesystem::path> RecordFlags::map_folders() const {
     auto folders = maps_and_objects.map_folders();
     if (!map_cache.empty()) {
-        folders.push_back(existing_folders("--map-cache", {map_cache}).front());
+        folders.push_back(existing_folder("--map-cache", map_cache));
     }
     return folders;
 }

@@ -36,7 +36,6 @@ struct CaptureFlags {
     /// Adds --server and --memory. `verb`: the start of the help of --server.
     void add_source_flags(Command& command, const std::string& verb = "Inspect");
 
-    /// Returns list_capture_files() of `paths`.
     [[nodiscard]] std::vector<std::string> files() const { return list_capture_files(paths); }
 
     [[nodiscard]] capture::ServerDetector server_detector() const;
@@ -54,17 +53,15 @@ void add_learn_sizes_flag(Command& command, bool& learn_sizes);
 [[nodiscard]] analyze::FindingsToFailOn parse_findings(const char* flag,
                                                        const std::vector<std::string>& words);
 
-/// The flags --maps and --objects.
 struct MapAndObjectFlags {
     std::vector<std::string> maps;
     std::string objects_file;
 
     /// `maps_help`: the end of the help of --maps.
     void add_to(Command& command, const std::string& maps_help);
-    /// Returns the folders of --maps. Errors: UsageError for a folder that does not exist.
+    /// Errors: UsageError for a folder that does not exist.
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
     /// Returns the objects and messages of the game, and those of `objects_file`.
-    /// Errors: UsageError.
     [[nodiscard]] std::unique_ptr<wire::ModDescription> read_mod_description() const;
 };
 
@@ -84,9 +81,7 @@ struct RecordFlags {
     std::string capture;        ///< file or folder; empty if there is no capture
     std::string capture_filter; ///< empty if all datagrams are written
 
-    /// Adds the flags about records and checks.
     void add_to(Command& command);
-    /// Adds the flags about checks, which decide the exit code.
     void add_check_flags(Command& command);
     void add_demo_and_capture_flags(Command& command);
     /// Returns the folders with maps, --map-cache included.
@@ -97,24 +92,22 @@ struct RecordFlags {
         return parse_findings("--fail-on", fail_on);
     }
 
-    /// Parses the filter of a flag. Returns nullopt if `text` is empty. Errors: UsageError.
+    /// Parses the filter of a flag. Returns nullopt if `text` is empty.
     [[nodiscard]] std::optional<filter::Filter> parse_filter(const std::string& flag,
                                                              const std::string& text,
                                                              const wire::ModDescription& mod) const;
     /// Parses the filter of --filter.
-    /// Errors: UsageError, also if --no-messages is given and only messages can match the filter.
+    /// Errors: UsageError also if --no-messages is given and only messages can match the filter.
     [[nodiscard]] std::optional<filter::Filter>
     parse_output_filter(const wire::ModDescription& mod) const;
-    /// Parses a value of --expect. Errors: UsageError.
-    [[nodiscard]] filter::Expectation parse_expectation(const std::string& text,
-                                                        const wire::ModDescription& mod) const;
     [[nodiscard]] std::vector<filter::Expectation>
-    parse_expectations(const wire::ModDescription& mod) const;
+    parse_expectations(const std::vector<std::string>& texts,
+                       const wire::ModDescription& mod) const;
 
     /// Returns the options for demos; nullopt if no demos are written. Errors: UsageError for a
     /// folder that cannot be written to.
     [[nodiscard]] std::optional<demo::DemoOptions> demo_options() const;
-    /// Checks --write, which needs --show-secrets. Errors: UsageError.
+    /// Checks --write, which needs --show-secrets.
     void check_capture_flags() const;
     /// Returns the configuration that all these flags make. `mod` must outlive it.
     /// `has_other_output`: whether an output other than -o needs messages.

@@ -5,19 +5,12 @@
 #include "proxy/process/server_probe.h"
 #include "proxy/sink/output.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -51,23 +44,6 @@ int run_health(const HealthFlags& flags) {
     fmt::print("healthy: a server answered a request for its info at {}\n", flags.address);
     return 0;
 }
-
-} // namespace
-
-void add_health_command(Command& command) {
-    command.about = "Request server info through a running proxy; exit with 0 if an answer arrives";
-    auto flags = std::make_shared<HealthFlags>();
-    // The proxy's own variable: in a container, both commands use the same address.
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
-    if (const char* const listen = std::getenv("TWSCOPE_LISTEN")) {
-        flags->address = listen;
-    }
-    command.add("address", &flags->address, "ADDR:PORT", "Address the proxy listens on");
-    command.add_time("--timeout", flags->timeout, 0.01, 60, "Seconds to wait for an answer");
-    command.action = [flags](const Invocation& /*invocation*/) { return run_health(*flags); };
-}
-
-namespace {
 
 constexpr const char* kExtcapInterface = "twscope";
 
@@ -153,7 +129,38 @@ int run_extcap(const ExtcapFlags& flags) {
     return 0;
 }
 
+/// Returns what a shell completes the value of a flag with: its words, or what it calls the names
+/// of folders or files.
+std::string value_completion(const Flag& flag, const std::string& words, std::string_view folders,
+                             std::string_view files, std::string_view nothing) {
+    return std::string{!flag.allowed_words.empty() ? words
+                       : flag.value_name == "DIR"  ? folders
+                       : flag.value_name == "FILE" ? files
+                                                   : nothing};
+}
+
+struct ShellCompletion {
+    const char* name;
+    std::string (*completion)(const CommandList& commands);
+};
+
+constexpr std::array<ShellCompletion, 3> kShellCompletions{
+    {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
+
 } // namespace
+
+void add_health_command(Command& command) {
+    command.about = "Request server info through a running proxy; exit with 0 if an answer arrives";
+    auto flags = std::make_shared<HealthFlags>();
+    // The proxy's own variable: in a container, both commands use the same address.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
+    if (const char* const listen = std::getenv("TWSCOPE_LISTEN")) {
+        flags->address = listen;
+    }
+    command.add("address", &flags->address, "ADDR:PORT", "Address the proxy listens on");
+    command.add_time("--timeout", flags->timeout, 0.01, 60, "Seconds to wait for an answer");
+    command.action = [flags](const Invocation& /*invocation*/) { return run_health(*flags); };
+}
 
 void add_extcap_command(Command& command) {
     command.about = "Capture in Wireshark, which lists twscope as an interface once it is in its "
@@ -181,20 +188,6 @@ void add_extcap_command(Command& command) {
     command.add("--debug-file", &flags->unused, "FILE", "The same");
     command.action = [flags](const Invocation& /*invocation*/) { return run_extcap(*flags); };
 }
-
-namespace {
-
-/// Returns what a shell completes the value of a flag with: its words, or what it calls the names
-/// of folders or files.
-std::string value_completion(const Flag& flag, const std::string& words, std::string_view folders,
-                             std::string_view files, std::string_view nothing) {
-    return std::string{!flag.allowed_words.empty() ? words
-                       : flag.value_name == "DIR"  ? folders
-                       : flag.value_name == "FILE" ? files
-                                                   : nothing};
-}
-
-} // namespace
 
 std::string bash_completion(const CommandList& commands) {
     std::vector<std::string> names;
@@ -272,18 +265,6 @@ std::string fish_completion(const CommandList& commands) {
     }
     return text;
 }
-
-namespace {
-
-struct ShellCompletion {
-    const char* name;
-    std::string (*completion)(const CommandList& commands);
-};
-
-constexpr std::array<ShellCompletion, 3> kShellCompletions{
-    {{"bash", bash_completion}, {"zsh", zsh_completion}, {"fish", fish_completion}}};
-
-} // namespace
 
 void add_completion_command(Command& command) {
     command.about = "Print what lets a shell complete commands and flags";

@@ -26,23 +26,6 @@
 #include "proxy/sink/output.h"
 #include "proxy/store/file_output.h"
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <csignal>
-#include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -50,7 +33,6 @@ namespace tw::cli {
 
 namespace {
 
-/// Logs what is recorded, and to where.
 void log_recording(const RunFlags& flags) {
     log::info("{}", flags.describe_recording());
     for (const std::string& warning : flags.recording.disk_space_warnings(flags.recordings())) {
@@ -225,11 +207,22 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     }
 }
 
+/// Returns the exit code of `run`, which is kExitFailed after an exception.
+template <typename Run>
+int failed_after_exception(const Run& run) {
+    try {
+        return run();
+    } catch (const std::exception& error) {
+        log::error("{}", error.what());
+        return kExitFailed;
+    }
+}
+
 /// Runs the observer until the relay has ended. Returns the exit code.
 int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
                  sink::BoundedWaitStream& console, const store::OutputFile* file,
                  store::OutputFile* summary) {
-    try {
+    return failed_after_exception([&] {
         const process::ObserverResult result = run.inspect_until_stopped();
         if (!result.inspected) {
             return 0;
@@ -246,10 +239,7 @@ int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_lo
                                              .ledger = &result.worker_result.ledger}));
         }
         return report_run(flags, result, after_loss, summary);
-    } catch (const std::exception& error) {
-        log::error("{}", error.what());
-        return kExitFailed;
-    }
+    });
 }
 
 /// Sets the actions of signals that may arrive before their handlers exist, in both processes of a
@@ -484,8 +474,7 @@ std::filesystem::path takeover_file(const ProxyFlags& flags,
 
 int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocation& invocation,
               const std::function<void()>& started) {
-    flags.check_flags(
-        settings); // also checks the observer's flags, so that errors are printed once
+    flags.check_flags(settings); // also the observer's flags, so that errors are printed once
     process::RelayRunOptions options = relay_run_options(flags);
     options.supervision = make_supervisor_options(flags, settings, invocation);
     options.on_forwarding = [&started] {
@@ -530,12 +519,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     } else {
         run->log_routes(addresses);
     }
-    try {
-        return exit_code(run->forward_until_stopped());
-    } catch (const std::exception& error) {
-        log::error("{}", error.what());
-        return kExitFailed;
-    }
+    return failed_after_exception([&] { return exit_code(run->forward_until_stopped()); });
 }
 
 int print_routes(const ProxyFlags& flags, const Settings& settings) {
@@ -570,15 +554,6 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
     }
 }
 
-} // namespace
-
-void add_proxy_command(Command& command) {
-    command.about = "Forward traffic between clients and a server, and record what happens";
-    add_live_command<ProxyFlags>(command, "Forward", start_relay);
-}
-
-namespace {
-
 constexpr const char* kAboutTap =
     "A tap only observes, at no cost to the game. It needs CAP_NET_RAW to open the interface and "
     "drops it afterwards. It cannot change traffic: --resync, --impair and other flags that affect "
@@ -602,8 +577,7 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
 
 int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& invocation,
             const std::function<void()>& started) {
-    flags.check_flags(
-        settings); // also checks the observer's flags, so that errors are printed once
+    flags.check_flags(settings); // also the observer's flags, so that errors are printed once
     process::TapRunOptions options = tap_run_options(flags);
     options.supervision = make_supervisor_options(flags, settings, invocation);
     std::optional<process::TapRun> tap;
@@ -623,16 +597,18 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     }
     process::notify_service_ready();
     started();
-    try {
+    return failed_after_exception([&] {
         const int code = exit_code(tap->capture_until_stopped());
         return code == 0 && tap->is_interface_gone() ? kExitFailed : code;
-    } catch (const std::exception& error) {
-        log::error("{}", error.what());
-        return kExitFailed;
-    }
+    });
 }
 
 } // namespace
+
+void add_proxy_command(Command& command) {
+    command.about = "Forward traffic between clients and a server, and record what happens";
+    add_live_command<ProxyFlags>(command, "Forward", start_relay);
+}
 
 void add_tap_command(Command& command) {
     command.about = "Observe traffic on an interface and record what happens, without forwarding";

@@ -7,13 +7,11 @@
 #include <memory>
 #include <system_error>
 #include <tuple>
-#include <utility>
 
 #include <fcntl.h>
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace tw::cli {
 

@@ -6,6 +6,7 @@
 #include "proxy/analyze/map_report.h"
 #include "proxy/analyze/recorded_paths.h"
 #include "proxy/base/files.h"
+#include "proxy/base/numbers.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/records_files.h"
@@ -14,25 +15,9 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
-#include <cstddef>
-#include <cstdio>
-#include <filesystem>
-#include <optional>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
-#include <boost/json.hpp>
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -62,15 +47,11 @@ struct MapFlags {
 };
 
 analyze::MapPoint parse_point(const std::string& text) {
-    analyze::MapPoint point;
-    const char* const end = text.data() + text.size();
-    const auto x = std::from_chars(text.data(), end, point.x);
-    if (x.ec == std::errc{} && x.ptr != end && *x.ptr == ',') {
-        const auto y = std::from_chars(x.ptr + 1, end, point.y);
-        if (y.ec == std::errc{} && y.ptr == end && std::isfinite(point.x) &&
-            std::isfinite(point.y)) {
-            return point;
-        }
+    const std::size_t comma = std::min(text.find(','), text.size() - 1);
+    const auto x = base::parse_number<double>(text.substr(0, comma));
+    const auto y = base::parse_number<double>(text.substr(comma + 1));
+    if (x && y && std::isfinite(*x) && std::isfinite(*y)) {
+        return {*x, *y};
     }
     throw usage_error("--at {}: expected X,Y in world units (32 to a tile), for example "
                       "--at 1616,1040",
@@ -92,7 +73,6 @@ unsigned parse_layers(const std::vector<std::string>& names) {
     return layers;
 }
 
-/// Returns why a map file cannot be read.
 std::string reason_unreadable(const std::string& file) {
     std::error_code error;
     const auto status = std::filesystem::status(file, error);
@@ -139,7 +119,6 @@ struct DrawnRecording {
     bool is_complete = true; ///< false if some records could not be read, which was printed
 };
 
-/// Reads the paths to draw.
 DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
     const std::string& file = flags.recording();
     RecordsFiles{{file}}.check_are_recordings();
@@ -263,7 +242,6 @@ bool draw_picture(const map::Map& file, const MapFlags& flags) {
     return drawn.is_complete;
 }
 
-/// Checks the flags of the picture. Errors: UsageError.
 void check_picture(const MapFlags& flags) {
     if (!flags.path.empty() && !flags.heat.empty()) {
         throw UsageError{"--heat and --path draw different pictures; give one of them"};

@@ -4,16 +4,9 @@
 #include "proxy/base/numbers.h"
 #include "proxy/cli/settings.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <initializer_list>
-#include <optional>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include <boost/json.hpp>
 #include <boost/uuid/name_generator_md5.hpp>

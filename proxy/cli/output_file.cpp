@@ -14,18 +14,9 @@
 #include "proxy/store/retention.h"
 #include "proxy/store/zstd_frames.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <string_view>
-#include <system_error>
-#include <utility>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -134,7 +125,6 @@ const FileMark* find_file_mark(std::string_view begin) {
     return kind == kFileMarks.end() ? nullptr : kind;
 }
 
-/// Returns whether a file with these first bytes has the type.
 bool is_of_type(std::string_view begin, FileType type) {
     if (type == FileType::table) {
         return analyze::begins_with_table_header(begin);
@@ -155,6 +145,36 @@ bool is_undecodable(const std::string& path) {
     return source.read(byte) == 0 && source.stop_reason() != store::ReadStopReason::file_end &&
            source.stop_reason() !=
                store::ReadStopReason::within_frame; // a recording that a crash cut off
+}
+
+namespace fs = std::filesystem;
+
+bool is_same_file(const std::string& a, const std::string& b) {
+    if (a.empty() || b.empty() || a == "-" || b == "-" || a.back() == '/' || b.back() == '/') {
+        return false;
+    }
+    std::error_code ignored;
+    const fs::file_status state = fs::status(a, ignored);
+    if (fs::exists(state)) {
+        return fs::is_regular_file(state) && fs::equivalent(a, b, ignored);
+    }
+    return full_path(a) == full_path(b);
+}
+
+/// Checks that a file can be written. Errors: UsageError for a file that cannot be created or
+/// written.
+void check_writable(const NamedOutput& output) {
+    if (output.path.empty() || output.path == "-") {
+        return;
+    }
+    std::error_code ignored;
+    const bool there = fs::exists(output.path, ignored);
+    const fs::path folder = fs::path{output.path}.parent_path();
+    const std::string needed = there ? output.path : folder.empty() ? "." : folder.string();
+    if (::access(needed.c_str(), W_OK) != 0) {
+        throw make_open_error(std::string{output.flag}, output.path,
+                              std::system_error{errno, std::generic_category()});
+    }
 }
 
 } // namespace
@@ -193,40 +213,6 @@ bool finish_output(const std::string& flag, store::OutputFile& file, std::string
     }
     return false;
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-bool is_same_file(const std::string& a, const std::string& b) {
-    if (a.empty() || b.empty() || a == "-" || b == "-" || a.back() == '/' || b.back() == '/') {
-        return false;
-    }
-    std::error_code ignored;
-    const fs::file_status state = fs::status(a, ignored);
-    if (fs::exists(state)) {
-        return fs::is_regular_file(state) && fs::equivalent(a, b, ignored);
-    }
-    return full_path(a) == full_path(b);
-}
-
-/// Checks that a file can be written. Errors: UsageError for a file that cannot be created or
-/// written.
-void check_writable(const NamedOutput& output) {
-    if (output.path.empty() || output.path == "-") {
-        return;
-    }
-    std::error_code ignored;
-    const bool there = fs::exists(output.path, ignored);
-    const fs::path folder = fs::path{output.path}.parent_path();
-    const std::string needed = there ? output.path : folder.empty() ? "." : folder.string();
-    if (::access(needed.c_str(), W_OK) != 0) {
-        throw make_open_error(std::string{output.flag}, output.path,
-                              std::system_error{errno, std::generic_category()});
-    }
-}
-
-} // namespace
 
 void check_distinct_files(const std::vector<std::string>& read,
                           const std::vector<NamedOutput>& written) {

@@ -19,7 +19,6 @@
 
 namespace tw::cli {
 
-/// The end of the name of a compressed file.
 inline constexpr std::string_view kCompressedSuffix = ".zst";
 
 /// True if a file of this name is written compressed.
@@ -52,7 +51,6 @@ void check_replaceable(const std::string& flag, const std::string& path,
 [[nodiscard]] UsageError make_open_error(const std::string& flag, const std::string& path,
                                          const std::system_error& error);
 
-/// An output file: the flag that names it, and its path.
 struct NamedOutput {
     std::string_view flag;
     const std::string& path; ///< empty if the flag was not given

@@ -10,14 +10,10 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/relay/listen_socket.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <iterator>
-#include <span>
 #include <tuple>
 
-#include <boost/asio/ip/udp.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -34,61 +30,6 @@ constexpr int kRoutingTable = 8303;
 /// The largest seed. Records contain numbers of 63 bits.
 constexpr std::int64_t kMaxSeed = std::int64_t{1} << 62U;
 
-} // namespace
-
-ProxyFlags::ProxyFlags() {
-    forwarding.client_address = ClientAddressMode::automatic;
-    forwarding.allow_shared_address = false;
-}
-
-void ProxyFlags::add_relay_flags(Command& command) {
-    command.add_choice<ClientAddressMode>(
-        "--client-address", forwarding.client_address, "MODE",
-        {{"auto", ClientAddressMode::automatic},
-         {"shared", ClientAddressMode::shared},
-         {"loopback", ClientAddressMode::loopback},
-         {"transparent", ClientAddressMode::transparent}},
-        "Client addresses that the server sees: a 127.x.y.z for each client address (loopback: "
-        "the server is on this host's loopback), the client's real one (transparent: needs "
-        "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
-        "see --insecure-shared). auto: loopback, where possible");
-    command.add_switch(
-        "--insecure-shared", forwarding.allow_shared_address,
-        "Let a server on another host see all clients with the proxy's address: they share bans, "
-        "limits and one anti-spoofing token, so a stranger can kick players or speak as them");
-    add_state_flag(command, state,
-                   "the key from which clients' addresses at the server are derived");
-    command.add_switch("--print-routes", print_routes,
-                       "Print the routing commands that --client-address transparent needs for "
-                       "this server, and exit");
-    command.add_number("--max-per-address", &forwarding.new_client_limits.max_per_address, 0, 60000,
-                       "Maximum sessions per IPv4 address or IPv6 /64, except this host's "
-                       "loopback; 0 means unlimited");
-    command.add_switch("--no-admission", no_admission,
-                       "Admit every sender at once, limiting only their number: for traffic that "
-                       "is not the game's");
-    command.add_switch("--no-info-cache", no_info_cache,
-                       "Never answer a request for server info from the server's last answer. "
-                       "Otherwise, of more than 32 requests per second, the others get the last "
-                       "answer, if it is less than a second old");
-    command.add_switch(
-        "--resync", resync,
-        "Ask the server for a full snapshot, at most every 5 seconds per session, where snapshots "
-        "cannot be verified because the start of the session was not seen: the client's inputs "
-        "acknowledge -1 until the server sends one, and that one until the client has received it. "
-        "No other datagram is changed; each request is recorded (session.resync)");
-    command.add("--impair", &impair, "NAME=VALUE,...",
-                "Impair the network, separately for each client (repeatable), for example "
-                "'s2c:delay=40ms,loss=2%': delay=40ms, jitter=10ms, loss=2%, burst=3, dup=1%, "
-                "reorder=1%, rate=1mbit; c2s: applies to traffic from clients to the server, s2c: "
-                "to the way back, neither to both");
-    command.add_number(
-        "--impair-seed", &forwarding.impairment.seed, 0, kMaxSeed,
-        "Seed of the impairment; the same seed and traffic give the same impairment");
-}
-
-namespace {
-
 relay::Impairment parse_impairment(const std::string& text, std::uint64_t seed) {
     const auto parsed = relay::parse_impairment(text, seed);
     if (!parsed) {
@@ -96,73 +37,6 @@ relay::Impairment parse_impairment(const std::string& text, std::uint64_t seed) 
     }
     return *parsed;
 }
-
-} // namespace
-
-relay::Impairment ProxyFlags::impairment() const {
-    for (const std::string& each : impair) { // so that an error names only the wrong value
-        std::ignore = parse_impairment(each, 0);
-    }
-    return parse_impairment(impair.empty() ? "none" : fmt::format("{}", fmt::join(impair, ";")),
-                            forwarding.impairment.seed);
-}
-
-std::string describe_client_address_mode(ClientAddressMode wanted, ClientAddressMode chosen) {
-    const bool asked = wanted != ClientAddressMode::automatic;
-    switch (chosen) {
-    case ClientAddressMode::loopback:
-        return fmt::format("the server sees each client as its own 127.x.y.z ({})",
-                           asked ? "as --client-address says" : "it is on loopback");
-    case ClientAddressMode::transparent:
-        return "the server sees each client's real address (as --client-address says; its answers "
-               "need the routes of --print-routes)";
-    default:
-        return fmt::format(
-            "the server sees all clients with the proxy's address (as {} says): they share bans, "
-            "limits and one anti-spoofing token, and a stranger can kick players or speak as them",
-            asked ? "--client-address" : "--insecure-shared");
-    }
-}
-
-std::string transparent_routing_script(const boost::asio::ip::udp::endpoint& server,
-                                       bool server_is_local,
-                                       const std::vector<boost::asio::ip::udp::endpoint>& listen) {
-    const bool same_port = std::any_of(
-        listen.begin(), listen.end(), [&](const auto& own) { return own.port() == server.port(); });
-    if (server_is_local && same_port) {
-        throw usage_error("--print-routes: the server is on this host and also uses port {0}, so "
-                          "routes cannot tell its answers from the proxy's; listen on another port",
-                          server.port());
-    }
-    const bool v6 = server.address().is_v6();
-    const std::string ip = v6 ? "ip -6" : "ip";
-    const std::string address = server.address().to_string();
-    // 17 is UDP: ip knows the name only where /etc/protocols is installed.
-    const std::string rule =
-        server_is_local
-            // A server bound to all addresses has no source address yet when the route is chosen.
-            ? fmt::format("ipproto 17 sport {}", server.port())
-            : fmt::format("from {} ipproto 17 sport {}", address, server.port());
-    std::string text = fmt::format(
-        "# Hand what the server {0}:{1} sends to its clients to the proxy on this host.\n"
-        "# Run as root on the proxy's host, before: twscope proxy --client-address transparent "
-        "...\n"
-        "{2} rule add pref {3} {4} lookup {3}\n"
-        "{2} route add local default dev lo table {3}\n",
-        address, server.port(), ip, kRoutingTable, rule);
-    if (!server_is_local) {
-        text += fmt::format(
-            "# On the server's host, route traffic to the clients through this host, for example:\n"
-            "#   {} route replace default via ADDRESS_OF_THIS_HOST\n",
-            ip);
-    }
-    text += fmt::format("# To undo:\n"
-                        "#   {0} rule del pref {1}; {0} route flush table {1}\n",
-                        ip, kRoutingTable);
-    return text;
-}
-
-namespace {
 
 namespace asio = boost::asio;
 
@@ -263,7 +137,138 @@ void check_two_servers(const process::ConfiguredServer& other,
     check_no_loop(server.options, other.options.listen);
 }
 
+/// Returns whether a run can create files in this folder, which it creates if it is missing.
+bool can_create_files(std::filesystem::path folder) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder, ignored)) {
+        return ::access(folder.c_str(), W_OK | X_OK) == 0;
+    }
+    while (folder.has_parent_path() && !std::filesystem::exists(folder.parent_path(), ignored)) {
+        folder = folder.parent_path();
+    }
+    try {
+        check_creatable({"--state", folder.string()});
+        return true;
+    } catch (const UsageError&) {
+        return false;
+    }
+}
+
 } // namespace
+
+ProxyFlags::ProxyFlags() {
+    forwarding.client_address = ClientAddressMode::automatic;
+    forwarding.allow_shared_address = false;
+}
+
+void ProxyFlags::add_relay_flags(Command& command) {
+    command.add_choice<ClientAddressMode>(
+        "--client-address", forwarding.client_address, "MODE",
+        {{"auto", ClientAddressMode::automatic},
+         {"shared", ClientAddressMode::shared},
+         {"loopback", ClientAddressMode::loopback},
+         {"transparent", ClientAddressMode::transparent}},
+        "Client addresses that the server sees: a 127.x.y.z for each client address (loopback: "
+        "the server is on this host's loopback), the client's real one (transparent: needs "
+        "CAP_NET_ADMIN and the routes of --print-routes), or the proxy's own for all (shared: "
+        "see --insecure-shared). auto: loopback, where possible");
+    command.add_switch(
+        "--insecure-shared", forwarding.allow_shared_address,
+        "Let a server on another host see all clients with the proxy's address: they share bans, "
+        "limits and one anti-spoofing token, so a stranger can kick players or speak as them");
+    add_state_flag(command, state,
+                   "the key from which clients' addresses at the server are derived");
+    command.add_switch("--print-routes", print_routes,
+                       "Print the routing commands that --client-address transparent needs for "
+                       "this server, and exit");
+    command.add_number("--max-per-address", &forwarding.new_client_limits.max_per_address, 0, 60000,
+                       "Maximum sessions per IPv4 address or IPv6 /64, except this host's "
+                       "loopback; 0 means unlimited");
+    command.add_switch("--no-admission", no_admission,
+                       "Admit every sender at once, limiting only their number: for traffic that "
+                       "is not the game's");
+    command.add_switch("--no-info-cache", no_info_cache,
+                       "Never answer a request for server info from the server's last answer. "
+                       "Otherwise, of more than 32 requests per second, the others get the last "
+                       "answer, if it is less than a second old");
+    command.add_switch(
+        "--resync", resync,
+        "Ask the server for a full snapshot, at most every 5 seconds per session, where snapshots "
+        "cannot be verified because the start of the session was not seen: the client's inputs "
+        "acknowledge -1 until the server sends one, and that one until the client has received it. "
+        "No other datagram is changed; each request is recorded (session.resync)");
+    command.add("--impair", &impair, "NAME=VALUE,...",
+                "Impair the network, separately for each client (repeatable), for example "
+                "'s2c:delay=40ms,loss=2%': delay=40ms, jitter=10ms, loss=2%, burst=3, dup=1%, "
+                "reorder=1%, rate=1mbit; c2s: applies to traffic from clients to the server, s2c: "
+                "to the way back, neither to both");
+    command.add_number(
+        "--impair-seed", &forwarding.impairment.seed, 0, kMaxSeed,
+        "Seed of the impairment; the same seed and traffic give the same impairment");
+}
+
+relay::Impairment ProxyFlags::impairment() const {
+    for (const std::string& each : impair) { // so that an error names only the wrong value
+        std::ignore = parse_impairment(each, 0);
+    }
+    return parse_impairment(impair.empty() ? "none" : fmt::format("{}", fmt::join(impair, ";")),
+                            forwarding.impairment.seed);
+}
+
+std::string describe_client_address_mode(ClientAddressMode wanted, ClientAddressMode chosen) {
+    const bool asked = wanted != ClientAddressMode::automatic;
+    switch (chosen) {
+    case ClientAddressMode::loopback:
+        return fmt::format("the server sees each client as its own 127.x.y.z ({})",
+                           asked ? "as --client-address says" : "it is on loopback");
+    case ClientAddressMode::transparent:
+        return "the server sees each client's real address (as --client-address says; its answers "
+               "need the routes of --print-routes)";
+    default:
+        return fmt::format(
+            "the server sees all clients with the proxy's address (as {} says): they share bans, "
+            "limits and one anti-spoofing token, and a stranger can kick players or speak as them",
+            asked ? "--client-address" : "--insecure-shared");
+    }
+}
+
+std::string transparent_routing_script(const boost::asio::ip::udp::endpoint& server,
+                                       bool server_is_local,
+                                       const std::vector<boost::asio::ip::udp::endpoint>& listen) {
+    const bool same_port = std::any_of(
+        listen.begin(), listen.end(), [&](const auto& own) { return own.port() == server.port(); });
+    if (server_is_local && same_port) {
+        throw usage_error("--print-routes: the server is on this host and also uses port {0}, so "
+                          "routes cannot tell its answers from the proxy's; listen on another port",
+                          server.port());
+    }
+    const bool v6 = server.address().is_v6();
+    const std::string ip = v6 ? "ip -6" : "ip";
+    const std::string address = server.address().to_string();
+    // 17 is UDP: ip knows the name only where /etc/protocols is installed.
+    const std::string rule =
+        server_is_local
+            // A server bound to all addresses has no source address yet when the route is chosen.
+            ? fmt::format("ipproto 17 sport {}", server.port())
+            : fmt::format("from {} ipproto 17 sport {}", address, server.port());
+    std::string text = fmt::format(
+        "# Hand what the server {0}:{1} sends to its clients to the proxy on this host.\n"
+        "# Run as root on the proxy's host, before: twscope proxy --client-address transparent "
+        "...\n"
+        "{2} rule add pref {3} {4} lookup {3}\n"
+        "{2} route add local default dev lo table {3}\n",
+        address, server.port(), ip, kRoutingTable, rule);
+    if (!server_is_local) {
+        text += fmt::format(
+            "# On the server's host, route traffic to the clients through this host, for example:\n"
+            "#   {} route replace default via ADDRESS_OF_THIS_HOST\n",
+            ip);
+    }
+    text += fmt::format("# To undo:\n"
+                        "#   {0} rule del pref {1}; {0} route flush table {1}\n",
+                        ip, kRoutingTable);
+    return text;
+}
 
 void ProxyFlags::add_to(Command& command) {
     command.add("-s,--server", &server, "[NAME=]HOST:PORT",
@@ -290,27 +295,6 @@ void ProxyFlags::add_to(Command& command) {
     command.add_switch("--no-inspect", no_inspect, "Forward without inspecting");
     add_lifecycle_flags(command, "Run in the background, returning once datagrams are forwarded");
 }
-
-namespace {
-
-/// Returns whether a run can create files in this folder, which it creates if it is missing.
-bool can_create_files(std::filesystem::path folder) {
-    std::error_code ignored;
-    if (std::filesystem::exists(folder, ignored)) {
-        return ::access(folder.c_str(), W_OK | X_OK) == 0;
-    }
-    while (folder.has_parent_path() && !std::filesystem::exists(folder.parent_path(), ignored)) {
-        folder = folder.parent_path();
-    }
-    try {
-        check_creatable({"--state", folder.string()});
-        return true;
-    } catch (const UsageError&) {
-        return false;
-    }
-}
-
-} // namespace
 
 std::vector<RunFlags::Check> ProxyFlags::traffic_checks(const Settings& settings) const {
     std::vector<Check> checks;

@@ -64,9 +64,7 @@ struct ProxyFlags final : RunFlags {
   private:
     void add_relay_flags(Command& command);
     [[nodiscard]] bool has_named_servers() const;
-    /// Returns a named server with its listen address.
     [[nodiscard]] process::ConfiguredServer named_server(std::size_t index) const;
-    /// Returns the server without a name, with its listen addresses.
     [[nodiscard]] relay::ServerOptions unnamed_server() const;
 };
 

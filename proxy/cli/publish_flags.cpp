@@ -1,7 +1,6 @@
 #include "proxy/cli/publish_flags.h"
 
 #include "proxy/base/numbers.h"
-#include "proxy/bus/link.h"
 #include "proxy/bus/subjects.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/recording_flags.h"
@@ -10,20 +9,12 @@
 #include "proxy/relay/listen_socket.h"
 #include "proxy/sink/output.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdint>
-#include <cstdio>
 #include <iterator>
-#include <string_view>
-#include <system_error>
 #include <tuple>
-#include <utility>
 
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
-#include <fmt/format.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -34,13 +25,11 @@ constexpr std::array<std::string_view, 2> kUrlSchemes{"nats://", "tls://"};
 constexpr std::uint64_t kDefaultSpoolBytes = std::uint64_t{1} << 30U;
 constexpr std::chrono::seconds kDefaultBusAge = std::chrono::hours{7 * 24};
 
-/// The parts of the URL of --bus.
 struct BusUrl {
     std::vector<std::string> urls; ///< one for each server of the bus
     std::string stream;            ///< empty for the default stream
 };
 
-/// Errors: UsageError.
 BusUrl parse_bus_url(const std::string& url) {
     const auto* const scheme = std::ranges::find_if(
         kUrlSchemes, [&](std::string_view each) { return url.starts_with(each); });
@@ -100,7 +89,7 @@ void BusAccessFlags::add_to(Command& command, const std::string& about) {
     command.add("--bus", &url, "URL",
                 about + ": nats://HOST:PORT/STREAM, or tls:// to encrypt; several servers of "
                         "one bus as HOST:PORT,HOST:PORT; see docs/fleet.md");
-    command.add("--bus-file", &secrets_file, "FILE",
+    command.add("--bus-file", &given.secrets, "FILE",
                 "Credentials for the bus (.creds) and, after them, certificates (PEM): the "
                 "client's with its key, and those of CAs to verify the bus against");
     command.dependent_flags.push_back({{"--bus-file"}, {"--bus", "--nats"}});
@@ -108,12 +97,13 @@ void BusAccessFlags::add_to(Command& command, const std::string& about) {
         command.add(name, &variable, "VALUE", {}).replacement = replacement;
     };
     command.add_list("--nats", old_urls, "URL,...", {}).replacement = "--bus";
-    command.add_switch("--nats-tls", tls, {}).replacement = "the scheme of --bus: tls://HOST:PORT";
+    command.add_switch("--nats-tls", given.tls, {}).replacement =
+        "the scheme of --bus: tls://HOST:PORT";
     add_old("--nats-stream", old_stream, "the path of --bus: nats://HOST:PORT/STREAM");
-    add_old("--nats-creds", credentials, "--bus-file");
-    add_old("--nats-tls-ca", authorities, "--bus-file");
-    add_old("--nats-tls-cert", certificate, "--bus-file");
-    add_old("--nats-tls-key", key, "--bus-file");
+    add_old("--nats-creds", given.credentials, "--bus-file");
+    add_old("--nats-tls-ca", given.authorities, "--bus-file");
+    add_old("--nats-tls-cert", given.certificate, "--bus-file");
+    add_old("--nats-tls-key", given.key, "--bus-file");
 }
 
 void check_bus_name(std::string_view flag, const std::string& name) {
@@ -133,35 +123,29 @@ bus::BusAccess BusAccessFlags::bus_access() const {
     if (!url.empty() && !old_urls.empty()) {
         throw UsageError{"--bus and --nats name one thing; give --bus alone"};
     }
-    std::vector<std::string> servers;
+    bus::BusAccess access = given;
     for (const std::string& each : url.empty() ? old_urls : std::vector{url}) {
         const auto parsed = parse_bus_url(each).urls;
-        servers.insert(servers.end(), parsed.begin(), parsed.end());
+        access.urls.insert(access.urls.end(), parsed.begin(), parsed.end());
     }
     std::ignore = stream_name();
-    if (certificate.empty() != key.empty()) {
+    if (given.certificate.empty() != given.key.empty()) {
         throw UsageError{"--nats-tls-cert and --nats-tls-key belong together; give both"};
     }
-    if (!secrets_file.empty()) {
-        if (const auto secrets = bus::read_secrets(secrets_file); !secrets) {
-            throw usage_error("--bus-file {}: {}", secrets_file, secrets.error());
+    if (!given.secrets.empty()) {
+        if (const auto secrets = bus::read_secrets(given.secrets); !secrets) {
+            throw usage_error("--bus-file {}: {}", given.secrets, secrets.error());
         }
-        if (named_files() != std::vector<std::string>{secrets_file, {}, {}, {}, {}}) {
+        if (named_files() != std::vector<std::string>{given.secrets, {}, {}, {}, {}}) {
             throw UsageError{"--bus-file holds all that --nats-creds and --nats-tls-... name; give "
                              "it alone"};
         }
     }
-    check_readable("--nats-creds", credentials);
-    check_readable("--nats-tls-ca", authorities);
-    check_readable("--nats-tls-cert", certificate);
-    check_readable("--nats-tls-key", key);
-    return {.urls = std::move(servers),
-            .secrets = secrets_file,
-            .credentials = credentials,
-            .tls = tls,
-            .authorities = authorities,
-            .certificate = certificate,
-            .key = key};
+    check_readable("--nats-creds", given.credentials);
+    check_readable("--nats-tls-ca", given.authorities);
+    check_readable("--nats-tls-cert", given.certificate);
+    check_readable("--nats-tls-key", given.key);
+    return access;
 }
 
 std::vector<std::filesystem::path> BusAccessFlags::readable_files() const {

@@ -23,16 +23,12 @@ void check_bus_name(std::string_view flag, const std::string& name);
 
 /// The flags about access to a message bus, for publishing and collecting.
 struct BusAccessFlags {
-    std::string url{};          ///< nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/STREAM]
-    std::string secrets_file{}; ///< a bus::SecretsFile; empty for an anonymous connection
-    // Values of the flags of earlier versions, which `url` and `secrets_file` replace.
+    std::string url{}; ///< nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/STREAM]
+    /// Without its URLs. All but `secrets` are values of flags of earlier versions.
+    bus::BusAccess given{};
+    // Values of the flags of earlier versions, which `url` replaces.
     std::vector<std::string> old_urls{};
     std::string old_stream{};
-    std::string credentials{};
-    bool tls = false;
-    std::string authorities{};
-    std::string certificate{};
-    std::string key{};
 
     /// `about`: the start of the help of --bus.
     void add_to(Command& command, const std::string& about);
@@ -46,7 +42,7 @@ struct BusAccessFlags {
 
     /// Returns the files that the flags name; an empty path for each flag that was not given.
     [[nodiscard]] std::vector<std::string> named_files() const {
-        return {secrets_file, credentials, authorities, certificate, key};
+        return {given.secrets, given.credentials, given.authorities, given.certificate, given.key};
     }
 
     /// Returns the files that are read at every connection, and their folders, because a renewed
@@ -54,7 +50,6 @@ struct BusAccessFlags {
     [[nodiscard]] std::vector<std::filesystem::path> readable_files() const;
 };
 
-/// The flags about publishing records.
 struct BusFlags {
     BusAccessFlags access;
     std::string name;
@@ -85,10 +80,8 @@ struct BusFlags {
 /// Returns true if all records were published.
 [[nodiscard]] bool finish_publishing(store::OutputFile& bus);
 
-/// Parses an address of --http. Errors: UsageError.
 [[nodiscard]] web::HttpAddress parse_http_address(const std::string& text);
 
-/// The flags about the live page.
 struct HttpFlags {
     std::vector<std::string> addresses; ///< empty if there is no page
     web::AccessOptions access{.token_hint =
@@ -103,7 +96,6 @@ struct HttpFlags {
 
     [[nodiscard]] bool is_enabled() const { return !addresses.empty(); }
 
-    /// Returns the addresses of the page. Errors: UsageError.
     [[nodiscard]] std::vector<web::HttpAddress> page_addresses() const;
 
     /// Binds the page's addresses.

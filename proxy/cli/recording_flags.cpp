@@ -5,13 +5,8 @@
 #include "proxy/cli/settings.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
-#include <filesystem>
-#include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <boost/algorithm/string/predicate.hpp>
@@ -148,6 +143,27 @@ std::unique_ptr<store::OutputFile> open_recording_files(const RecordingKind& kin
     } catch (const std::runtime_error& error) {
         throw usage_error("{} {}", kind.flag, error.what());
     }
+}
+
+constexpr std::chrono::seconds kDefaultFlightTime{60};
+constexpr std::uint64_t kDefaultFlightBytes = std::uint64_t{64} << 20U;
+/// The shortest time that the flight recorder keeps: the least time between two of its files.
+constexpr std::chrono::nanoseconds kMinFlightTime{capture::FlightRecorder::kMinFileInterval};
+/// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
+constexpr std::uint64_t kMinFlightBytes = std::uint64_t{1} << 20U;
+
+/// Returns limits and folder of --flight. A variable contains both, separated by a blank.
+std::pair<std::string, std::string> split_flight_values(const std::vector<std::string>& values) {
+    if (values.size() > 1) {
+        return {values[0], values[1]};
+    }
+    const std::string& text = values.front();
+    const auto blank = text.find(' ');
+    if (blank == std::string::npos) {
+        throw usage_error("--flight {}: expected limits and a folder, for example 60s,64MiB DIR",
+                          text);
+    }
+    return {text.substr(0, blank), text.substr(blank + 1)};
 }
 
 } // namespace
@@ -368,31 +384,6 @@ RecordingFlags::open_live_recording(const NamedRecording& recording,
     return found ? open_recording_files(recording.kind, *found, begin)
                  : open_stream(recording.kind, recording.path);
 }
-
-namespace {
-
-constexpr std::chrono::seconds kDefaultFlightTime{60};
-constexpr std::uint64_t kDefaultFlightBytes = std::uint64_t{64} << 20U;
-/// The shortest time that the flight recorder keeps: the least time between two of its files.
-constexpr std::chrono::nanoseconds kMinFlightTime{capture::FlightRecorder::kMinFileInterval};
-/// The smallest memory of the flight recorder; less cannot hold a full server's snapshot.
-constexpr std::uint64_t kMinFlightBytes = std::uint64_t{1} << 20U;
-
-/// Returns limits and folder of --flight. A variable contains both, separated by a blank.
-std::pair<std::string, std::string> split_flight_values(const std::vector<std::string>& values) {
-    if (values.size() > 1) {
-        return {values[0], values[1]};
-    }
-    const std::string& text = values.front();
-    const auto blank = text.find(' ');
-    if (blank == std::string::npos) {
-        throw usage_error("--flight {}: expected limits and a folder, for example 60s,64MiB DIR",
-                          text);
-    }
-    return {text.substr(0, blank), text.substr(blank + 1)};
-}
-
-} // namespace
 
 void FlightRecorderFlags::add_to(Command& command) {
     command

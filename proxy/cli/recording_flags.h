@@ -55,7 +55,6 @@ struct NamedRecording {
 /// .zst. Existing contents are lost. Errors: UsageError, also if another process records to it.
 [[nodiscard]] std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recording);
 
-/// The flags about the files of live recordings.
 struct RecordingFlags {
     std::string rotate;
     std::string keep;

@@ -15,29 +15,11 @@
 #include "proxy/sink/output.h"
 #include "proxy/store/retention.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <ctime>
-#include <filesystem>
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <boost/algorithm/string/trim.hpp>
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
 namespace tw::cli {
 
@@ -132,25 +114,26 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
 }
 
 /// If the error is about an unknown field, adds that an objects file may define the field.
-std::string with_objects_hint(const RecordsCommandFlags& flags, const std::string& error) {
+UsageError with_objects_hint(const RecordsCommandFlags& flags, const std::string& error) {
     const bool is_about_field =
         error.find("fields.", error.find(" has a key ")) != std::string::npos;
-    return flags.objects_file.empty() && is_about_field
-               ? error + " (fields that an objects file defines need --objects)"
-               : error;
+    return UsageError{flags.objects_file.empty() && is_about_field
+                          ? error + " (fields that an objects file defines need --objects)"
+                          : error};
 }
 
-std::optional<filter::LineFilter> parse_line_filter(const RecordsCommandFlags& flags) {
-    if (flags.filter.empty()) {
+/// Parses the condition of a flag. Returns nullopt if `text` is empty. Errors: UsageError.
+std::optional<filter::LineFilter> parse_condition(const RecordsCommandFlags& flags,
+                                                  std::string_view flag, const std::string& text,
+                                                  filter::DescribedTypes described,
+                                                  filter::KeyScope scope) {
+    if (text.empty()) {
         return std::nullopt;
     }
-    wire::ModDescription mod;
-    read_objects_file(flags.objects_file, mod);
-    auto parsed =
-        filter::LineFilter::parse(flags.filter, {.described = filter::described_types(mod)});
+    auto parsed = filter::LineFilter::parse(text, {.described = described}, scope);
     if (!parsed) {
-        throw UsageError{with_objects_hint(
-            flags, fmt::format("--filter '{}': {}", flags.filter, parsed.error().message))};
+        throw with_objects_hint(flags,
+                                fmt::format("{} '{}': {}", flag, text, parsed.error().message));
     }
     return *std::move(parsed);
 }
@@ -158,13 +141,13 @@ std::optional<filter::LineFilter> parse_line_filter(const RecordsCommandFlags& f
 /// Selects lines of a recording.
 class LineSelection {
   public:
-    explicit LineSelection(const RecordsCommandFlags& flags)
+    LineSelection(const RecordsCommandFlags& flags, filter::DescribedTypes described)
         : flags_{&flags}, wanted_sessions_{flags.sessions.begin(), flags.sessions.end()},
-          from_{flags.from}, to_{flags.to}, filter_{parse_line_filter(flags)} {}
+          filter_{parse_condition(flags, "--filter", flags.filter, described,
+                                  filter::KeyScope::record)} {}
 
-    /// True if every line is selected.
     [[nodiscard]] bool selects_all() const {
-        return wanted_sessions_.empty() && from_.empty() && to_.empty() && !filter_;
+        return wanted_sessions_.empty() && flags_->from.empty() && flags_->to.empty() && !filter_;
     }
 
     /// Calls `write` with the line if it is selected. Before a session's first line of the selected
@@ -185,11 +168,11 @@ class LineSelection {
         if (is_event(line, *head, "open")) {
             earlier_.erase(head->session); // a session of another recording had the same number
         }
-        if (head->time < from_) {
+        if (head->time < flags_->from) {
             store_session_start(line, *head);
             return;
         }
-        if (!to_.empty() && head->time >= to_) {
+        if (!flags_->to.empty() && head->time >= flags_->to) {
             return;
         }
         if (const auto start = earlier_.extract(head->session)) {
@@ -267,8 +250,6 @@ class LineSelection {
     const RecordsCommandFlags* flags_;
     std::set<std::int64_t> wanted_sessions_; ///< empty for all
     std::set<std::int64_t> sessions_;        ///< sessions that were read; empty if all are wanted
-    std::string from_;
-    std::string to_;
     std::optional<filter::LineFilter> filter_;
     std::map<std::int64_t, SessionStart> earlier_; ///< lines before --from, by session
     bool has_read_ = false;                        ///< a line was read
@@ -340,63 +321,43 @@ std::vector<std::string> parse_columns(const RecordsCommandFlags& flags,
         const auto scope = item ? filter::KeyScope::item_row : filter::KeyScope::record;
         if (!filter::find_key(scope, name, described)) {
             const std::string like = filter::suggest_key(filter::KeyScope::record, name, described);
-            throw UsageError{with_objects_hint(
+            throw with_objects_hint(
                 flags,
                 fmt::format("--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
-                            like.empty() ? "" : fmt::format("; did you mean \"{}\"?", like)))};
+                            like.empty() ? "" : fmt::format("; did you mean \"{}\"?", like)));
         }
         columns.push_back(name);
     }
     return columns;
 }
 
-/// Returns the condition on the rows of a table of items.
-/// Errors: UsageError for an invalid condition, or without a table.
-std::optional<filter::LineFilter> parse_where_filter(const RecordsCommandFlags& flags,
-                                                     filter::DescribedTypes described) {
-    if (flags.where.empty()) {
-        return std::nullopt;
-    }
-    if (flags.columns.empty()) {
+/// Returns the table that is written instead of records; nullopt if records are written.
+/// Errors: UsageError for an invalid key or condition, or for a condition without a table.
+std::optional<analyze::RecordsCsv> make_table(const RecordsCommandFlags& flags,
+                                              filter::DescribedTypes described) {
+    if (flags.columns.empty() && !flags.where.empty()) {
         throw UsageError{"--where selects rows of a table of items; add --columns, for example "
                          "--columns t,tick,items.player"};
     }
-    auto parsed = filter::LineFilter::parse(flags.where, {.described = described},
-                                            filter::KeyScope::item_row);
-    if (!parsed) {
-        throw UsageError{with_objects_hint(
-            flags, fmt::format("--where '{}': {}", flags.where, parsed.error().message))};
-    }
-    return *std::move(parsed);
-}
-
-/// Returns the table that is written instead of records; nullopt if records are written.
-/// Errors: UsageError for an invalid key or condition.
-std::optional<analyze::RecordsCsv> make_table(const RecordsCommandFlags& flags) {
-    wire::ModDescription mod;
-    read_objects_file(flags.objects_file, mod);
-    const filter::DescribedTypes described = filter::described_types(mod);
-    auto where = parse_where_filter(flags, described);
     if (flags.columns.empty()) {
         return std::nullopt;
     }
+    auto where =
+        parse_condition(flags, "--where", flags.where, described, filter::KeyScope::item_row);
     return analyze::RecordsCsv{parse_columns(flags, described),
                                {.for_terminal = is_terminal(flags.output),
                                 .no_formulas = flags.no_formulas,
                                 .where = std::move(where)}};
 }
 
-std::unique_ptr<store::OutputFile> open_output(const std::string& path, bool is_table) {
-    check_replaceable("--output", path, is_table ? FileType::table : FileType::records);
-    return open_recording({lines_recording_kind(), path});
-}
-
 /// Writes the selected lines as records, or as rows of a table.
 class SelectionWriter {
   public:
     SelectionWriter(const std::string& output, std::optional<analyze::RecordsCsv> table)
-        : file_{open_output(output, table.has_value())}, table_{std::move(table)},
-          block_{table_ ? table_->header_row() : std::string{}} {}
+        : table_{std::move(table)}, block_{table_ ? table_->header_row() : std::string{}} {
+        check_replaceable("--output", output, table_ ? FileType::table : FileType::records);
+        file_ = open_recording({lines_recording_kind(), output});
+    }
 
     void write(std::string_view line) {
         if (table_) {
@@ -491,11 +452,14 @@ int check_records(const RecordsCommandFlags& flags, RecordsFiles& files) {
 }
 
 int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
-    LineSelection selection{flags};
+    wire::ModDescription mod;
+    read_objects_file(flags.objects_file, mod);
+    const filter::DescribedTypes described = filter::described_types(mod);
+    LineSelection selection{flags, described};
     std::vector<std::string> read = files.files();
     read.push_back(flags.objects_file);
     check_outputs(read, {{"--output", flags.output}});
-    auto table = make_table(flags);
+    auto table = make_table(flags, described);
     files.check_are_recordings();
     SelectionWriter writer{flags.output, std::move(table)};
     RepeatedLines repetitions;

@@ -13,26 +13,12 @@
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/json_lines.h"
-#include "proxy/sink/output.h"
 #include "proxy/store/file_queue.h"
-#include "proxy/store/retention.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <filesystem>
-#include <span>
-#include <string>
-#include <system_error>
-#include <thread>
 #include <tuple>
-#include <vector>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -128,6 +114,61 @@ std::string unread_part_text(const store::LineReader& reader) {
                ? fmt::format("ends in the middle of {}: truncated, or still being written; {}",
                              is_cut_in_frame ? "compressed data" : "a line", lines_read)
                : std::string{};
+}
+
+/// Reads all lines of a recording. `on_line`: returns whether the line is a record. `quiet`: do not
+/// print what could not be read. Returns true if everything was read or `quiet` is true.
+/// Errors: UsageError, as read_records().
+bool read_recording(const std::string& path, bool quiet,
+                    const std::function<bool(std::string_view line)>& on_line) {
+    bool is_whole = true;
+    const auto end_file = [&](const FileReadResult& file) {
+        if (file.path == path && file.is_empty()) {
+            throw usage_error("{}: is empty", path);
+        }
+        if (file.path == path && file.invalid_lines != 0 &&
+            file.invalid_lines == file.reader.num_lines()) {
+            throw usage_error("{}: contains no records{}", path,
+                              file_type_hint(path, FileType::records));
+        }
+        is_whole = (quiet || file.report_problems()) && is_whole;
+    };
+    RecordsFiles{{path}}.read_files({.on_line = on_line, .on_file_end = end_file});
+    return is_whole;
+}
+
+/// Passes on all records but messages. Of the messages, only the one with which a 0.7 server tells
+/// a session its player's name is passed on.
+class MessageSkippingSink final : public record::RecordSink {
+  public:
+    explicit MessageSkippingSink(record::RecordSink& next) : next_{&next} {}
+
+    void on_record(const record::Record& record) override {
+        const auto* message = std::get_if<const record::MessageRecord*>(&record);
+        if (message == nullptr || (*message)->name == "sv_client_info") {
+            next_->on_record(record);
+        }
+    }
+
+  private:
+    record::RecordSink* next_;
+};
+
+bool read_capture(const RecordSource& source, bool quiet,
+                  const std::function<void(std::string_view line)>& on_line) {
+    inspect::MemoryBudget memory{source.memory_bytes};
+    pipeline::MapFolders maps{{}, {.memory = &memory}};
+    capture::CaptureRun captures{list_capture_files({source.path}), source.servers};
+    captures.set_quiet(quiet);
+    LineCallbackOutput lines{on_line};
+    sink::JsonLines json{{.raw = true, .objects = source.objects}, lines};
+    MessageSkippingSink sparse{json};
+    std::atomic<std::uint32_t> numbers{0};
+    inspect::Inspector inspector{
+        {.objects = source.objects, .memory_budget = &memory}, maps, sparse, numbers};
+    captures.read_captures(inspector);
+    json.flush();
+    return !captures.is_damaged();
 }
 
 } // namespace
@@ -330,65 +371,6 @@ void RecordsFiles::check_are_recordings() const {
         }
     }
 }
-
-namespace {
-
-/// Reads all lines of a recording. `on_line`: returns whether the line is a record. `quiet`: do not
-/// print what could not be read. Returns true if everything was read or `quiet` is true.
-/// Errors: UsageError, as read_records().
-bool read_recording(const std::string& path, bool quiet,
-                    const std::function<bool(std::string_view line)>& on_line) {
-    bool is_whole = true;
-    const auto end_file = [&](const FileReadResult& file) {
-        if (file.path == path && file.is_empty()) {
-            throw usage_error("{}: is empty", path);
-        }
-        if (file.path == path && file.invalid_lines != 0 &&
-            file.invalid_lines == file.reader.num_lines()) {
-            throw usage_error("{}: contains no records{}", path,
-                              file_type_hint(path, FileType::records));
-        }
-        is_whole = (quiet || file.report_problems()) && is_whole;
-    };
-    RecordsFiles{{path}}.read_files({.on_line = on_line, .on_file_end = end_file});
-    return is_whole;
-}
-
-/// Passes on all records but messages. Of the messages, only the one with which a 0.7 server tells
-/// a session its player's name is passed on.
-class MessageSkippingSink final : public record::RecordSink {
-  public:
-    explicit MessageSkippingSink(record::RecordSink& next) : next_{&next} {}
-
-    void on_record(const record::Record& record) override {
-        const auto* message = std::get_if<const record::MessageRecord*>(&record);
-        if (message == nullptr || (*message)->name == "sv_client_info") {
-            next_->on_record(record);
-        }
-    }
-
-  private:
-    record::RecordSink* next_;
-};
-
-bool read_capture(const RecordSource& source, bool quiet,
-                  const std::function<void(std::string_view line)>& on_line) {
-    inspect::MemoryBudget memory{source.memory_bytes};
-    pipeline::MapFolders maps{{}, {.memory = &memory}};
-    capture::CaptureRun captures{list_capture_files({source.path}), source.servers};
-    captures.set_quiet(quiet);
-    LineCallbackOutput lines{on_line};
-    sink::JsonLines json{{.raw = true, .objects = source.objects}, lines};
-    MessageSkippingSink sparse{json};
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{
-        {.objects = source.objects, .memory_budget = &memory}, maps, sparse, numbers};
-    captures.read_captures(inspector);
-    json.flush();
-    return !captures.is_damaged();
-}
-
-} // namespace
 
 void LineCallbackOutput::write(std::string_view block) {
     while (!block.empty()) {

@@ -14,16 +14,7 @@
 #include "proxy/replay/replay_run.h"
 #include "proxy/sink/output.h"
 
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <fmt/format.h>
 
 namespace tw::cli {
 
@@ -90,12 +81,10 @@ struct ReplayFlags {
     std::string server;
     RecordFlags records;
     std::size_t memory_mib = inspect::MemoryBudget::kDefaultBytes >> 20U;
-    std::size_t clients = 1;
+    replay::ReplayOptions options{};
     std::optional<std::int64_t> session; ///< nullopt for all sessions in turn
-    double speed = 1;
-    double duration = 0; ///< seconds; 0 for the capture's length
+    double duration = 0;                 ///< seconds; 0 for the capture's length
     double timeout = 10;
-    std::string password;
 };
 
 /// The clients of a capture.
@@ -165,27 +154,11 @@ int report_clients(const ReplayFlags& flags, const replay::ReplayResult& result,
     return code == 0 && failed ? kExitFailed : code;
 }
 
-/// Returns the options of a replay without its scripts and server. `config` and `memory` must
-/// outlive them.
-replay::ReplayOptions replay_options(const ReplayFlags& flags, const pipeline::Config& config,
-                                     inspect::MemoryBudget& memory) {
-    replay::ReplayOptions options{
-        .scripts = {},
-        .clients = flags.clients,
-        .each_client = {.password = flags.password,
-                        .speed = flags.speed,
-                        .duration = std::llround(flags.duration * kNanosecondsPerSecond),
-                        .timeout = std::llround(flags.timeout * kNanosecondsPerSecond)},
-        .inspect = config.make_inspect_options(inspect::Observers::none())};
-    options.inspect.memory_budget = &memory;
-    return options;
-}
-
 int run_replay_command(const ReplayFlags& flags) {
     if (flags.server.empty()) {
         throw UsageError{"replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
     }
-    if (flags.password.size() > kMaxPasswordBytes) {
+    if (flags.options.each_client.password.size() > kMaxPasswordBytes) {
         throw usage_error("--password: is longer than {} bytes", kMaxPasswordBytes);
     }
     const RecordFlags& records = flags.records;
@@ -206,7 +179,11 @@ int run_replay_command(const ReplayFlags& flags) {
     const auto file =
         records.output.empty() ? nullptr : open_recording({lines_recording_kind(), records.output});
     pipeline::RecordWriter written{config, pipeline::Outputs{.records = file.get()}};
-    replay::ReplayOptions options = replay_options(flags, config, memory);
+    replay::ReplayOptions options = flags.options;
+    options.each_client.duration = std::llround(flags.duration * kNanosecondsPerSecond);
+    options.each_client.timeout = std::llround(flags.timeout * kNanosecondsPerSecond);
+    options.inspect = config.make_inspect_options(inspect::Observers::none());
+    options.inspect.memory_budget = &memory;
     options.scripts = std::move(clients.scripts);
     options.server =
         process::resolve_answering_addresses(server.host, server.port, process::AnswersWanted::one)
@@ -241,18 +218,18 @@ void add_replay_command(Command& command) {
              "of segments")
         .is_required = true;
     command.add("-s,--server", &flags.server, "HOST:PORT", "Game server to play on");
-    command.add_number("--clients", &flags.clients, 1, kMaxClients,
+    command.add_number("--clients", &flags.options.clients, 1, kMaxClients,
                        "Number of simultaneous clients; they share the capture's sessions");
     command.add_number("--session", &flags.session, 1, kMaxSessionNumber,
                        "Replay only this session of the capture");
-    command.add_decimal("--speed", flags.speed, 0.01, 100,
+    command.add_decimal("--speed", flags.options.each_client.speed, 0.01, 100,
                         "Playback speed, relative to the capture");
     command.add_time("--duration", flags.duration, 0.001, 86400,
                      "Keep each client connected for exactly this many seconds (by default, until "
                      "it has sent everything); they start 50 ms apart");
     command.add_time("--timeout", flags.timeout, 0.1, 3600,
                      "Give up after this many seconds without an answer from the server");
-    command.add("--password", &flags.password, "TEXT",
+    command.add("--password", &flags.options.each_client.password, "TEXT",
                 "Server password; the captured one is never sent");
     flags.records.add_to(command);
     // Flags without effect: a replay has no console and no merged snapshots, and plays clients of

@@ -2,23 +2,13 @@
 
 #include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
-#include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/sink/output.h"
 
-#include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <memory>
-#include <string>
-#include <system_error>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace tw::cli {
@@ -116,9 +106,9 @@ std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) con
     add_checks(flight.triggers,
                [](const auto& word) { std::ignore = parse_findings("--flight-on", {word}); });
     add_checks(records.maps_and_objects.maps,
-               [](const auto& name) { std::ignore = existing_folders("--maps", {name}); });
+               [](const auto& name) { std::ignore = existing_folder("--maps", name); });
     add_checks(records.expect, [this, described](const auto& text) {
-        std::ignore = records.parse_expectation(text, described());
+        std::ignore = records.parse_expectations({text}, described());
     });
     add_checks(http.addresses,
                [](const auto& address) { std::ignore = parse_http_address(address); });

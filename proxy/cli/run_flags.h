@@ -56,7 +56,6 @@ struct RunFlags {
     RunFlags(RunFlags&&) = delete;
     RunFlags& operator=(RunFlags&&) = delete;
 
-    /// Returns new flags of the same command, with their defaults.
     [[nodiscard]] virtual std::unique_ptr<RunFlags> make_default_flags() const = 0;
     virtual void add_to(Command& command) = 0;
     /// A function that checks some of the flags. Errors: UsageError.

@@ -6,18 +6,11 @@
 #include "proxy/process/observer_process.h"
 #include "proxy/sink/output.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <functional>
 #include <iterator>
 #include <limits>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <boost/algorithm/string/trim.hpp>
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -25,7 +18,6 @@ namespace tw::cli {
 
 namespace {
 
-/// The longest configuration file, in bytes.
 constexpr std::size_t kMaxConfigFileBytes = std::size_t{64} << 10U;
 
 /// The sources of flags, besides files.
@@ -108,7 +100,6 @@ class ConfigReader {
         return text;
     }
 
-    /// Skips blanks and comments.
     void skip_space(bool with_newlines) {
         while (!rest_.empty()) {
             if (begins_with('#')) {
@@ -201,6 +192,18 @@ void add_dependent_flag_problems(Command& command) {
             }
         }
     }
+}
+
+/// Returns what is wrong with a line that sets none of the command's flags.
+std::string invalid_line_text(const ConfigLine& line, const Command& command) {
+    if (!line.has_equals) {
+        return fmt::format("expected 'flag-name = value', not '{}'", line.key);
+    }
+    const bool is_in_section = line.key.find('.') != std::string::npos;
+    return fmt::format("unknown key '{}'{} (keys are the long flags of 'twscope {} --help' without "
+                       "dashes{})",
+                       line.key, line.key == "config" ? "" : command.suggest_flag(line.key, ""),
+                       command.name, is_in_section ? ", and not in sections such as [x]" : "");
 }
 
 } // namespace
@@ -340,22 +343,6 @@ void Settings::fill_flags_from_environment() {
     }
 }
 
-namespace {
-
-/// Returns what is wrong with a line that sets none of the command's flags.
-std::string invalid_line_text(const ConfigLine& line, const Command& command) {
-    if (!line.has_equals) {
-        return fmt::format("expected 'flag-name = value', not '{}'", line.key);
-    }
-    const bool is_in_section = line.key.find('.') != std::string::npos;
-    return fmt::format("unknown key '{}'{} (keys are the long flags of 'twscope {} --help' without "
-                       "dashes{})",
-                       line.key, line.key == "config" ? "" : command.suggest_flag(line.key, ""),
-                       command.name, is_in_section ? ", and not in sections such as [x]" : "");
-}
-
-} // namespace
-
 void Settings::fill_flags_from_file() {
     // The mark with which some editors start UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -460,22 +447,17 @@ std::filesystem::path full_path(const std::filesystem::path& path) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
 }
 
-std::vector<std::filesystem::path> existing_folders(const std::string& flag,
-                                                    const std::vector<std::string>& names) {
-    std::vector<std::filesystem::path> folders;
-    for (const std::string& name : names) {
-        std::error_code error;
-        if (!std::filesystem::is_directory(name, error)) {
-            throw usage_error("{} {}: {}; name a folder that exists", flag, name,
-                              error ? error.message() : "is not a folder");
-        }
-        folders.emplace_back(name);
+std::filesystem::path existing_folder(const std::string& flag, const std::string& name) {
+    std::error_code error;
+    if (!std::filesystem::is_directory(name, error)) {
+        throw usage_error("{} {}: {}; name a folder that exists", flag, name,
+                          error ? error.message() : "is not a folder");
     }
-    return folders;
+    return name;
 }
 
 std::filesystem::path writable_folder(const std::string& flag, const std::string& name) {
-    auto folder = existing_folders(flag, {name}).front();
+    auto folder = existing_folder(flag, name);
     if (::access(folder.c_str(), W_OK | X_OK) != 0) {
         throw usage_error("{} {}: {}; name a writable folder", flag, name,
                           std::generic_category().message(errno));

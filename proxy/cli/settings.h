@@ -108,13 +108,12 @@ Flags& add_settings_and_action(Command& command, int (*run)(const Flags& flags))
 /// Returns the absolute path of a file that may not exist, without symbolic links.
 [[nodiscard]] std::filesystem::path full_path(const std::filesystem::path& path);
 
-/// Returns the folders that a flag names.
-/// Errors: UsageError if a path is no folder.
-[[nodiscard]] std::vector<std::filesystem::path>
-existing_folders(const std::string& flag, const std::vector<std::string>& names);
-
 /// Returns the folder that a flag names.
-/// Errors: UsageError if the path is no folder, or one in which no file can be created.
+/// Errors: UsageError if the path is no folder.
+[[nodiscard]] std::filesystem::path existing_folder(const std::string& flag,
+                                                    const std::string& name);
+
+/// As existing_folder(). Errors: UsageError also if no file can be created in the folder.
 [[nodiscard]] std::filesystem::path writable_folder(const std::string& flag,
                                                     const std::string& name);
 

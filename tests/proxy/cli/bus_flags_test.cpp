@@ -3,12 +3,6 @@
 #include "proxy/cli/settings.h"
 #include "tests/support/program.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 using tw::cli::BusAccessFlags;
@@ -39,11 +33,11 @@ TEST_CASE("a file that is renewed by renaming stays readable through its folder,
                         {"/srv/a.pem", "/srv", false}};
     for (const Row& row : rows) {
         CAPTURE(row.file);
-        const BusAccessFlags flags{.old_urls = {"nats://x"}, .credentials = row.file};
+        const BusAccessFlags flags{.given = {.credentials = row.file}, .old_urls = {"nats://x"}};
         CHECK(contains_path(flags.readable_files(), row.file));
         CHECK(contains_path(flags.readable_files(), row.folder) == row.readable);
     }
-    CHECK(BusAccessFlags{.credentials = "/nowhere/a.creds"}
+    CHECK(BusAccessFlags{.given = {.credentials = "/nowhere/a.creds"}}
               .readable_files()
               .empty()); // files without a bus are not used
 }
@@ -55,8 +49,8 @@ TEST_CASE("the target of a symbolic link can be renewed, too") {
     fs::create_directories(folder / "archive");
     tw::test::write_text(folder / "archive" / "client1.pem", "of the first year");
     fs::create_symlink("../archive/client1.pem", folder / "live" / "client.pem");
-    const BusAccessFlags flags{.old_urls = {"nats://x"},
-                               .certificate = folder / "live" / "client.pem"};
+    const BusAccessFlags flags{.given = {.certificate = folder / "live" / "client.pem"},
+                               .old_urls = {"nats://x"}};
     CHECK(contains_path(flags.readable_files(), folder / "live"));
     CHECK(contains_path(flags.readable_files(), folder / "archive"));
     CHECK_FALSE(contains_path(flags.readable_files(), folder));
