@@ -5,11 +5,8 @@
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
 
-#include <algorithm>
-#include <string_view>
 #include <tuple>
 
-#include <boost/json.hpp>
 #include <fmt/format.h>
 
 namespace tw::analyze {
@@ -17,6 +14,8 @@ namespace tw::analyze {
 namespace json = boost::json;
 using snapshot::ItemKey;
 using snapshot::Tick;
+
+using record::escape_for_terminal;
 
 namespace {
 
@@ -68,85 +67,6 @@ std::vector<FieldDifference> compare_ints(const std::vector<std::int64_t>& a,
     return found;
 }
 
-} // namespace
-
-std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
-                                                          const RecordedItem& b) {
-    const bool both_data = a.data && b.data;
-    std::vector<FieldDifference> found;
-    if (both_data && *a.data == *b.data) {
-        return found;
-    }
-    if (!both_data && a.fields.empty() != b.fields.empty()) {
-        return std::nullopt;
-    }
-    if (!a.fields.empty() && !b.fields.empty() && a.fields != b.fields) {
-        found = compare_fields(parse_fields(a.fields), parse_fields(b.fields));
-    }
-    return found.empty() && both_data ? compare_ints(*a.data, *b.data) : found;
-}
-
-void GameComparison::drop_oldest_snapshot(WaitingSnapshots& waiting) {
-    waiting.snapshots.pop_front();
-    --num_waiting_[waiting.recording];
-}
-
-void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick tick,
-                                 std::shared_ptr<const RecordedItems> items) {
-    VisitPairTotals& totals = differences_.pairs[pair];
-    WaitingSnapshots& waiting = waiting_pairs_[pair];
-    while (waiting.recording != recording && !waiting.snapshots.empty()) {
-        const Tick other_tick = waiting.snapshots.front().tick;
-        if (other_tick > tick) {
-            ++totals.unpaired_ticks[recording];
-            return;
-        }
-        const auto other = std::move(waiting.snapshots.front().items);
-        drop_oldest_snapshot(waiting);
-        if (other_tick == tick) {
-            compare_snapshots(pair, tick, recording == 0 ? *items : *other,
-                              recording == 0 ? *other : *items);
-            return;
-        }
-        ++totals.unpaired_ticks[waiting.recording];
-    }
-    waiting.recording = recording;
-    waiting.snapshots.push_back({tick, std::move(items)});
-    ++num_waiting_[recording];
-    if (num_waiting_[0] + num_waiting_[1] > kMaxWaitingSnapshots) {
-        ++totals.dropped_snapshots;
-        drop_oldest_snapshot(waiting);
-    }
-}
-
-void GameComparison::count_unpaired_ticks() {
-    for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
-        WaitingSnapshots& waiting = waiting_pairs_[i];
-        differences_.pairs[i].unpaired_ticks[waiting.recording] += waiting.snapshots.size();
-        num_waiting_[waiting.recording] -= waiting.snapshots.size();
-        waiting.snapshots.clear();
-    }
-}
-
-bool GameDifferences::are_games_equal() const {
-    const VisitPairTotals all = sum_pairs();
-    return all.common_ticks != 0 && all.different_ticks == 0;
-}
-
-VisitPairTotals GameDifferences::sum_pairs() const {
-    VisitPairTotals all;
-    for (const VisitPairTotals& pair : pairs) {
-        all.common_ticks += pair.common_ticks;
-        all.different_ticks += pair.different_ticks;
-        all.unpaired_ticks[0] += pair.unpaired_ticks[0];
-        all.unpaired_ticks[1] += pair.unpaired_ticks[1];
-        all.dropped_snapshots += pair.dropped_snapshots;
-    }
-    return all;
-}
-
-namespace {
-
 bool is_demo(const RecordedItems& items) {
     return std::ranges::any_of(items, [](const auto& item) { return item.second->is_demo_only(); });
 }
@@ -155,76 +75,6 @@ bool is_demo(const RecordedItems& items) {
 bool is_named(const RecordedItem& item) {
     return !item.type.empty() && item.type.find('-') == std::string::npos;
 }
-
-} // namespace
-
-void GameComparison::compare_snapshots(std::size_t pair, Tick tick, const RecordedItems& a,
-                                       const RecordedItems& b) {
-    const bool one_is_demo = is_demo(a) != is_demo(b);
-    bool differs = false;
-    for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
-        const bool has_a = i < a.size() && (j == b.size() || a[i].first <= b[j].first);
-        const bool has_b = j < b.size() && (i == a.size() || b[j].first <= a[i].first);
-        const RecordedItem* of_a = has_a ? a[i++].second.get() : nullptr;
-        const RecordedItem* of_b = has_b ? b[j++].second.get() : nullptr;
-        if (one_is_demo && has_a != has_b && (has_a ? of_a : of_b)->is_demo_only()) {
-            ++differences_.demo_only_items;
-        } else {
-            differs |= compare_item_pair(pair, tick, of_a, of_b);
-        }
-    }
-    ++differences_.pairs[pair].common_ticks;
-    differences_.pairs[pair].different_ticks += differs ? 1 : 0;
-}
-
-bool GameComparison::compare_item_pair(std::size_t pair, Tick tick, const RecordedItem* a,
-                                       const RecordedItem* b) {
-    std::optional<std::vector<FieldDifference>> found;
-    if (a == nullptr || b == nullptr) {
-        found.emplace().push_back({"(item)",
-                                   std::string{a != nullptr ? kItemPresent : kItemMissing},
-                                   std::string{b != nullptr ? kItemPresent : kItemMissing}});
-    } else if (a->type != b->type && is_named(*a) && is_named(*b)) {
-        found.emplace().push_back({"(type)", json::serialize(json::string{a->type}),
-                                   json::serialize(json::string{b->type})});
-    } else {
-        found = compare_items(*a, *b);
-    }
-    if (!found) {
-        ++differences_.incomparable_items;
-        return false;
-    }
-    const RecordedItem& any = a != nullptr ? *a : *b;
-    for (FieldDifference& each : *found) {
-        count_difference(
-            {.pair = pair,
-             .tick = tick,
-             .type = any.type.empty() ? fmt::format("type_{}", any.key.type) : any.type,
-             .key = any.key,
-             .field = std::move(each)});
-    }
-    return !found->empty();
-}
-
-void GameComparison::count_difference(const GameDifference& difference) {
-    auto& first = differences_.first;
-    if (!first || std::tie(difference.tick, difference.pair) < std::tie(first->tick, first->pair)) {
-        first = difference;
-    }
-    const std::pair key{difference.type, difference.field.field};
-    if (differences_.counts.size() >= kMaxCountedFields && !differences_.counts.contains(key)) {
-        ++differences_.uncounted_differences;
-        return;
-    }
-    DifferenceCount& count = differences_.counts[key];
-    count.first_tick =
-        count.items == 0 ? difference.tick : std::min(count.first_tick, difference.tick);
-    ++count.items;
-}
-
-using record::escape_for_terminal;
-
-namespace {
 
 /// The report lists at most this many pairs of map visits, and as many unpaired map visits.
 constexpr std::size_t kMaxListed = 32;
@@ -387,6 +237,145 @@ json::array unpaired_json(const ComparisonReport& report, std::size_t recording)
 }
 
 } // namespace
+
+std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
+                                                          const RecordedItem& b) {
+    const bool both_data = a.data && b.data;
+    std::vector<FieldDifference> found;
+    if (both_data && *a.data == *b.data) {
+        return found;
+    }
+    if (!both_data && a.fields.empty() != b.fields.empty()) {
+        return std::nullopt;
+    }
+    if (!a.fields.empty() && !b.fields.empty() && a.fields != b.fields) {
+        found = compare_fields(parse_fields(a.fields), parse_fields(b.fields));
+    }
+    return found.empty() && both_data ? compare_ints(*a.data, *b.data) : found;
+}
+
+void GameComparison::drop_oldest_snapshot(WaitingSnapshots& waiting) {
+    waiting.snapshots.pop_front();
+    --num_waiting_[waiting.recording];
+}
+
+void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick tick,
+                                 std::shared_ptr<const RecordedItems> items) {
+    VisitPairTotals& totals = differences_.pairs[pair];
+    WaitingSnapshots& waiting = waiting_pairs_[pair];
+    while (waiting.recording != recording && !waiting.snapshots.empty()) {
+        const Tick other_tick = waiting.snapshots.front().tick;
+        if (other_tick > tick) {
+            ++totals.unpaired_ticks[recording];
+            return;
+        }
+        const auto other = std::move(waiting.snapshots.front().items);
+        drop_oldest_snapshot(waiting);
+        if (other_tick == tick) {
+            compare_snapshots(pair, tick, recording == 0 ? *items : *other,
+                              recording == 0 ? *other : *items);
+            return;
+        }
+        ++totals.unpaired_ticks[waiting.recording];
+    }
+    waiting.recording = recording;
+    waiting.snapshots.push_back({tick, std::move(items)});
+    ++num_waiting_[recording];
+    if (num_waiting_[0] + num_waiting_[1] > kMaxWaitingSnapshots) {
+        ++totals.dropped_snapshots;
+        drop_oldest_snapshot(waiting);
+    }
+}
+
+void GameComparison::count_unpaired_ticks() {
+    for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
+        WaitingSnapshots& waiting = waiting_pairs_[i];
+        differences_.pairs[i].unpaired_ticks[waiting.recording] += waiting.snapshots.size();
+        num_waiting_[waiting.recording] -= waiting.snapshots.size();
+        waiting.snapshots.clear();
+    }
+}
+
+bool GameDifferences::are_games_equal() const {
+    const VisitPairTotals all = sum_pairs();
+    return all.common_ticks != 0 && all.different_ticks == 0;
+}
+
+VisitPairTotals GameDifferences::sum_pairs() const {
+    VisitPairTotals all;
+    for (const VisitPairTotals& pair : pairs) {
+        all.common_ticks += pair.common_ticks;
+        all.different_ticks += pair.different_ticks;
+        all.unpaired_ticks[0] += pair.unpaired_ticks[0];
+        all.unpaired_ticks[1] += pair.unpaired_ticks[1];
+        all.dropped_snapshots += pair.dropped_snapshots;
+    }
+    return all;
+}
+
+void GameComparison::compare_snapshots(std::size_t pair, Tick tick, const RecordedItems& a,
+                                       const RecordedItems& b) {
+    const bool one_is_demo = is_demo(a) != is_demo(b);
+    bool differs = false;
+    for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+        const bool has_a = i < a.size() && (j == b.size() || a[i].first <= b[j].first);
+        const bool has_b = j < b.size() && (i == a.size() || b[j].first <= a[i].first);
+        const RecordedItem* of_a = has_a ? a[i++].second.get() : nullptr;
+        const RecordedItem* of_b = has_b ? b[j++].second.get() : nullptr;
+        if (one_is_demo && has_a != has_b && (has_a ? of_a : of_b)->is_demo_only()) {
+            ++differences_.demo_only_items;
+        } else {
+            differs |= compare_item_pair(pair, tick, of_a, of_b);
+        }
+    }
+    ++differences_.pairs[pair].common_ticks;
+    differences_.pairs[pair].different_ticks += differs ? 1 : 0;
+}
+
+bool GameComparison::compare_item_pair(std::size_t pair, Tick tick, const RecordedItem* a,
+                                       const RecordedItem* b) {
+    std::optional<std::vector<FieldDifference>> found;
+    if (a == nullptr || b == nullptr) {
+        found.emplace().push_back({"(item)",
+                                   std::string{a != nullptr ? kItemPresent : kItemMissing},
+                                   std::string{b != nullptr ? kItemPresent : kItemMissing}});
+    } else if (a->type != b->type && is_named(*a) && is_named(*b)) {
+        found.emplace().push_back({"(type)", json::serialize(json::string{a->type}),
+                                   json::serialize(json::string{b->type})});
+    } else {
+        found = compare_items(*a, *b);
+    }
+    if (!found) {
+        ++differences_.incomparable_items;
+        return false;
+    }
+    const RecordedItem& any = a != nullptr ? *a : *b;
+    for (FieldDifference& each : *found) {
+        count_difference(
+            {.pair = pair,
+             .tick = tick,
+             .type = any.type.empty() ? fmt::format("type_{}", any.key.type) : any.type,
+             .key = any.key,
+             .field = std::move(each)});
+    }
+    return !found->empty();
+}
+
+void GameComparison::count_difference(const GameDifference& difference) {
+    auto& first = differences_.first;
+    if (!first || std::tie(difference.tick, difference.pair) < std::tie(first->tick, first->pair)) {
+        first = difference;
+    }
+    const std::pair key{difference.type, difference.field.field};
+    if (differences_.counts.size() >= kMaxCountedFields && !differences_.counts.contains(key)) {
+        ++differences_.uncounted_differences;
+        return;
+    }
+    DifferenceCount& count = differences_.counts[key];
+    count.first_tick =
+        count.items == 0 ? difference.tick : std::min(count.first_tick, difference.tick);
+    ++count.items;
+}
 
 std::string comparison_text(const ComparisonReport& report) {
     const GameDifferences& found = *report.differences;

@@ -48,13 +48,11 @@ struct VisitPairTotals {
     std::uint64_t dropped_snapshots = 0; ///< number of uncompared ones, beyond kMaxWaitingSnapshots
 };
 
-/// How often a field differs.
 struct DifferenceCount {
     std::uint64_t items = 0;       ///< number of items in which the field differs
     snapshot::Tick first_tick = 0; ///< tick of the first difference
 };
 
-/// The result of GameComparison.
 struct GameDifferences {
     std::vector<VisitPairTotals> pairs;
     std::optional<GameDifference> first{}; ///< the difference with the lowest tick
@@ -138,7 +136,6 @@ struct ComparisonReport {
     const GameDifferences* differences = nullptr;
 };
 
-/// Returns the report as text for users.
 [[nodiscard]] std::string comparison_text(const ComparisonReport& report);
 /// Returns the report as one JSON object and a newline.
 [[nodiscard]] std::string comparison_json(const ComparisonReport& report);

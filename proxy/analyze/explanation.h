@@ -129,7 +129,6 @@ struct Explanation {
     /// True if suspect() is only the most likely of several candidates.
     [[nodiscard]] bool is_uncertain_suspect() const;
 
-    /// Returns the item of suspect(); null if suspect() is null.
     [[nodiscard]] const boost::json::object* suspect_item() const;
     /// Returns the item of suspect() in `items`; null if it is missing there.
     [[nodiscard]] const boost::json::object* suspect_item_in(const Items& items) const;

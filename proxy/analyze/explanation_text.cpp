@@ -3,14 +3,6 @@
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <optional>
-#include <utility>
-#include <vector>
-
-#include <boost/json.hpp>
 #include <fmt/format.h>
 
 namespace tw::analyze {
@@ -27,7 +19,6 @@ std::string value_text(const json::object* record, std::string_view key) {
     return value == nullptr ? std::string{} : escape_for_terminal(json::serialize(*value));
 }
 
-/// Returns the text under a key, safe for a terminal.
 std::string safe_text(const json::object& object, std::string_view key) {
     return escape_for_terminal(text_of(object, key));
 }
@@ -114,7 +105,6 @@ std::string candidate_text(const json::object& candidate, const json::object& it
     return text;
 }
 
-/// Returns the candidates of a finding as text: the items or values that may be the cause.
 std::string candidates_text(const json::object& finding) {
     const json::array* const list = likeliest_candidates(finding);
     if (list == nullptr) {
@@ -474,7 +464,6 @@ std::string other_findings_text(const Explanation& story, const SelectionText& s
     return text.empty() ? text : "\nAlso reported (the first of each kind)\n" + text;
 }
 
-/// Returns a list of the first findings that can be explained.
 std::string choices_text(const Explanation& story) {
     std::string text = "Others are:\n";
     for (const Explanation::ExplainableFinding& choice : story.explainable_findings) {
@@ -495,65 +484,6 @@ std::string informational_text(const Explanation& story, const SelectionText& se
                              select_text(select, first->session, first->tick),
                              escape_for_terminal(first->id));
 }
-
-} // namespace
-
-std::string explainable_findings_text(const Explanation& explanation, const SelectionText& select,
-                                      std::string_view list_command) {
-    const FindingSelection& wanted = explanation.selection;
-    std::string asked;
-    if (wanted.session) {
-        asked += fmt::format(" of session {}", *wanted.session);
-    }
-    if (wanted.tick) {
-        asked += fmt::format(" at tick {}", *wanted.tick);
-    }
-    const std::string information = informational_text(explanation, select);
-    std::string text =
-        fmt::format("Nothing to explain: no {} about snapshots{}",
-                    wanted.tick || information.empty() ? "finding" : "warning or error", asked);
-    if (!explanation.explainable_findings.empty()) {
-        return text + ".\n" + choices_text(explanation);
-    }
-    text += " in " + record::count_with_noun(explanation.num_sessions, "session[s]");
-    text += ".\n" + information;
-    if (explanation.num_other_findings != 0) {
-        text += fmt::format("Findings that are not about snapshots exist{}\n",
-                            list_command.empty() ? "."
-                                                 : fmt::format("; to list them: {}", list_command));
-    }
-    return text;
-}
-
-std::string explanation_text(const Explanation& explanation, const SelectionText& select) {
-    std::string text = size_cause_text(explanation) + safe_text(explanation.finding, "id") + '\n' +
-                       explanation.title;
-    if (const std::string tick = value_text(&explanation.finding, "tick"); !tick.empty()) {
-        text += fmt::format(", tick {}", tick);
-    }
-    text +=
-        '\n' + first_snapshot_text(explanation) + datagrams_text(explanation) + "\nWhat happened\n";
-    for (const std::string& event : explanation.events) {
-        text += fmt::format("  {}\n", event);
-    }
-    text += "\nWhy it is reported\n" + reason_text(explanation) + item_text(explanation) +
-            bytes_text(explanation);
-    const bool is_certain =
-        !explanation.causing_sizes.empty(); // the usual causes would then mislead
-    if (const auto cause = explanation.usual_cause(); !cause.empty() && !is_certain) {
-        text += "\nUsual cause\n" + wrap_text(cause);
-    }
-    const auto where = advice_text(explanation);
-    if (!where.empty() && (!is_certain || explanation.base_error)) {
-        text += "\nWhere to look\n" + wrap_text(where);
-    }
-    if (is_certain) {
-        text += "\nWhat to change\n" + wrap_text(size_change_text(explanation));
-    }
-    return text + other_findings_text(explanation, select);
-}
-
-namespace {
 
 json::value text_or_null(std::string_view text) {
     // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
@@ -622,6 +552,61 @@ json::object choices_json(const Explanation& story) {
 }
 
 } // namespace
+
+std::string explainable_findings_text(const Explanation& explanation, const SelectionText& select,
+                                      std::string_view list_command) {
+    const FindingSelection& wanted = explanation.selection;
+    std::string asked;
+    if (wanted.session) {
+        asked += fmt::format(" of session {}", *wanted.session);
+    }
+    if (wanted.tick) {
+        asked += fmt::format(" at tick {}", *wanted.tick);
+    }
+    const std::string information = informational_text(explanation, select);
+    std::string text =
+        fmt::format("Nothing to explain: no {} about snapshots{}",
+                    wanted.tick || information.empty() ? "finding" : "warning or error", asked);
+    if (!explanation.explainable_findings.empty()) {
+        return text + ".\n" + choices_text(explanation);
+    }
+    text += " in " + record::count_with_noun(explanation.num_sessions, "session[s]");
+    text += ".\n" + information;
+    if (explanation.num_other_findings != 0) {
+        text += fmt::format("Findings that are not about snapshots exist{}\n",
+                            list_command.empty() ? "."
+                                                 : fmt::format("; to list them: {}", list_command));
+    }
+    return text;
+}
+
+std::string explanation_text(const Explanation& explanation, const SelectionText& select) {
+    std::string text = size_cause_text(explanation) + safe_text(explanation.finding, "id") + '\n' +
+                       explanation.title;
+    if (const std::string tick = value_text(&explanation.finding, "tick"); !tick.empty()) {
+        text += fmt::format(", tick {}", tick);
+    }
+    text +=
+        '\n' + first_snapshot_text(explanation) + datagrams_text(explanation) + "\nWhat happened\n";
+    for (const std::string& event : explanation.events) {
+        text += fmt::format("  {}\n", event);
+    }
+    text += "\nWhy it is reported\n" + reason_text(explanation) + item_text(explanation) +
+            bytes_text(explanation);
+    const bool is_certain =
+        !explanation.causing_sizes.empty(); // the usual causes would then mislead
+    if (const auto cause = explanation.usual_cause(); !cause.empty() && !is_certain) {
+        text += "\nUsual cause\n" + wrap_text(cause);
+    }
+    const auto where = advice_text(explanation);
+    if (!where.empty() && (!is_certain || explanation.base_error)) {
+        text += "\nWhere to look\n" + wrap_text(where);
+    }
+    if (is_certain) {
+        text += "\nWhat to change\n" + wrap_text(size_change_text(explanation));
+    }
+    return text + other_findings_text(explanation, select);
+}
 
 json::object explanation_json(const Explanation& explanation) {
     if (!explanation.has_finding()) {

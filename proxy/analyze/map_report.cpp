@@ -8,16 +8,10 @@
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
-#include <variant>
 
-#include <boost/json.hpp>
 #include <fmt/format.h>
 
 namespace tw::analyze {
@@ -340,35 +334,6 @@ void add_positions(json::object& out, const map::PhysicsLayers& physics,
     out["boxes"] = std::move(tee_centres);
 }
 
-} // namespace
-
-json::object map_json(const map::Map& map, std::string_view file, const MapPositions& positions) {
-    json::object out = file_identity_json(file, map.datafile().bytes());
-    add_datafile(out, map.datafile());
-    add_map_contents(out, map);
-    map::Warnings warnings = map.warnings();
-    const auto physics = map.physics(&warnings);
-    add_acceptance(out, map::acceptance_of(warnings, physics), warnings);
-    if (physics) {
-        add_positions(out, *physics, positions);
-    }
-    return out;
-}
-
-json::object rejected_map_json(std::vector<std::byte> bytes, const map::MapError& error,
-                               std::string_view file) {
-    json::object out = file_identity_json(file, bytes);
-    map::Warnings warnings;
-    if (const auto datafile = map::Datafile::parse(std::move(bytes))) {
-        add_datafile(out, *datafile);
-        warnings = datafile->warnings();
-    }
-    add_acceptance(out, map::acceptance_of(error), warnings);
-    return out;
-}
-
-namespace {
-
 using record::object_of, record::text_of;
 
 std::uint64_t count_in(const json::object& object, std::string_view key) {
@@ -451,6 +416,31 @@ void add_physics_lines(Page& page, const json::object& map) {
 }
 
 } // namespace
+
+json::object map_json(const map::Map& map, std::string_view file, const MapPositions& positions) {
+    json::object out = file_identity_json(file, map.datafile().bytes());
+    add_datafile(out, map.datafile());
+    add_map_contents(out, map);
+    map::Warnings warnings = map.warnings();
+    const auto physics = map.physics(&warnings);
+    add_acceptance(out, map::acceptance_of(warnings, physics), warnings);
+    if (physics) {
+        add_positions(out, *physics, positions);
+    }
+    return out;
+}
+
+json::object rejected_map_json(std::vector<std::byte> bytes, const map::MapError& error,
+                               std::string_view file) {
+    json::object out = file_identity_json(file, bytes);
+    map::Warnings warnings;
+    if (const auto datafile = map::Datafile::parse(std::move(bytes))) {
+        add_datafile(out, *datafile);
+        warnings = datafile->warnings();
+    }
+    add_acceptance(out, map::acceptance_of(error), warnings);
+    return out;
+}
 
 std::string map_text(const json::object& map) {
     Page page;

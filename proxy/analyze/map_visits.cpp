@@ -63,6 +63,81 @@ void update_own_name(const json::object& record, std::string& name) {
     }
 }
 
+/// A possible pair of visits of A and B. A higher rating means that they have more in common.
+struct VisitPairCandidate {
+    int rating = 0;
+    std::array<std::uint32_t, 2> visits{};
+};
+
+std::int64_t count_ticks(snapshot::Tick begin, snapshot::Tick end) {
+    return std::int64_t{end} - begin + 1;
+}
+
+/// Returns the rating of a pair; 0 if the two visits cannot show the same game. `any_name`: whether
+/// to ignore names and addresses.
+int rate_pair(const MapVisit& a, const MapVisit& b, bool any_name) {
+    const std::int64_t common = count_ticks(std::max(a.begin, b.begin), std::min(a.end, b.end));
+    // A recording that begins during a game may not know its map, or only the name.
+    const auto fits = [](const std::string& one, const std::string& other) {
+        return one.empty() || other.empty() || one == other;
+    };
+    const bool same_map = fits(a.map, b.map) && fits(a.crc, b.crc);
+    const int name = !a.name.empty() && a.name == b.name ? 2 : 0;
+    const int client = !a.client.empty() && a.client == b.client ? 1 : 0;
+    if (common <= 0 || !same_map || (name + client == 0 && !any_name)) {
+        return 0;
+    }
+    const auto shorter = std::min(count_ticks(a.begin, a.end), count_ticks(b.begin, b.end));
+    const int mostly = 2 * common > shorter ? 2 : 1;
+    return 3 * (name + client) + (a.begin == b.begin && a.end == b.end ? 3 : mostly);
+}
+
+std::vector<std::uint32_t> wanted_visits(const std::vector<MapVisit>& visits,
+                                         std::optional<std::int64_t> session) {
+    std::vector<std::uint32_t> wanted;
+    for (std::uint32_t i = 0; i < visits.size(); ++i) {
+        if (!session || visits[i].session == *session) {
+            wanted.push_back(i);
+        }
+    }
+    return wanted;
+}
+
+/// True if the visits with the indices `wanted` are all of the same session. Merged snapshots of
+/// different servers count as different sessions, although all have session number 0.
+bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::uint32_t>& wanted) {
+    return std::ranges::all_of(wanted, [&](std::uint32_t index) {
+        const MapVisit& first = visits[wanted.front()];
+        return visits[index].session == first.session && visits[index].client == first.client;
+    });
+}
+
+/// Returns all possible pairs, the best first; nullopt if there are more than kMaxCandidates.
+std::optional<std::vector<VisitPairCandidate>>
+find_candidates(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
+                const std::array<std::vector<std::uint32_t>, 2>& wanted) {
+    const bool any_name = is_one_session(a, wanted[0]) && is_one_session(b, wanted[1]);
+    std::vector<VisitPairCandidate> candidates;
+    std::vector<std::uint32_t> others = wanted[1];
+    std::ranges::stable_sort(others, {}, [&](std::uint32_t of_b) { return b[of_b].begin; });
+    for (const std::uint32_t of_a : wanted[0]) {
+        for (const std::uint32_t of_b : others) {
+            if (b[of_b].begin > a[of_a].end) {
+                break; // this visit of B and all later ones begin after the visit of A has ended
+            }
+            const int rating = rate_pair(a[of_a], b[of_b], any_name);
+            if (rating != 0 && candidates.size() == MapVisitPairs::kMaxCandidates) {
+                return std::nullopt;
+            }
+            if (rating != 0) {
+                candidates.push_back({rating, {of_a, of_b}});
+            }
+        }
+    }
+    std::ranges::stable_sort(candidates, std::ranges::greater{}, &VisitPairCandidate::rating);
+    return candidates;
+}
+
 } // namespace
 
 std::vector<ItemTypeAndId> removed_items(const json::object& record) {
@@ -285,86 +360,6 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
                             .tick = *tick,
                             .items = makes_items_ ? identify_items(*session.items) : nullptr};
 }
-
-namespace {
-
-/// A possible pair of visits of A and B. A higher rating means that they have more in common.
-struct VisitPairCandidate {
-    int rating = 0;
-    std::array<std::uint32_t, 2> visits{};
-};
-
-std::int64_t count_ticks(snapshot::Tick begin, snapshot::Tick end) {
-    return std::int64_t{end} - begin + 1;
-}
-
-/// Returns the rating of a pair; 0 if the two visits cannot show the same game. `any_name`: whether
-/// to ignore names and addresses.
-int rate_pair(const MapVisit& a, const MapVisit& b, bool any_name) {
-    const std::int64_t common = count_ticks(std::max(a.begin, b.begin), std::min(a.end, b.end));
-    // A recording that begins during a game may not know its map, or only the name.
-    const auto fits = [](const std::string& one, const std::string& other) {
-        return one.empty() || other.empty() || one == other;
-    };
-    const bool same_map = fits(a.map, b.map) && fits(a.crc, b.crc);
-    const int name = !a.name.empty() && a.name == b.name ? 2 : 0;
-    const int client = !a.client.empty() && a.client == b.client ? 1 : 0;
-    if (common <= 0 || !same_map || (name + client == 0 && !any_name)) {
-        return 0;
-    }
-    const auto shorter = std::min(count_ticks(a.begin, a.end), count_ticks(b.begin, b.end));
-    const int mostly = 2 * common > shorter ? 2 : 1;
-    return 3 * (name + client) + (a.begin == b.begin && a.end == b.end ? 3 : mostly);
-}
-
-/// Returns the indices of the visits of a session, or of all visits if no session is given.
-std::vector<std::uint32_t> wanted_visits(const std::vector<MapVisit>& visits,
-                                         std::optional<std::int64_t> session) {
-    std::vector<std::uint32_t> wanted;
-    for (std::uint32_t i = 0; i < visits.size(); ++i) {
-        if (!session || visits[i].session == *session) {
-            wanted.push_back(i);
-        }
-    }
-    return wanted;
-}
-
-/// True if the visits with the indices `wanted` are all of the same session. Merged snapshots of
-/// different servers count as different sessions, although all have session number 0.
-bool is_one_session(const std::vector<MapVisit>& visits, const std::vector<std::uint32_t>& wanted) {
-    return std::ranges::all_of(wanted, [&](std::uint32_t index) {
-        const MapVisit& first = visits[wanted.front()];
-        return visits[index].session == first.session && visits[index].client == first.client;
-    });
-}
-
-/// Returns all possible pairs, the best first; nullopt if there are more than kMaxCandidates.
-std::optional<std::vector<VisitPairCandidate>>
-find_candidates(const std::vector<MapVisit>& a, const std::vector<MapVisit>& b,
-                const std::array<std::vector<std::uint32_t>, 2>& wanted) {
-    const bool any_name = is_one_session(a, wanted[0]) && is_one_session(b, wanted[1]);
-    std::vector<VisitPairCandidate> candidates;
-    std::vector<std::uint32_t> others = wanted[1];
-    std::ranges::stable_sort(others, {}, [&](std::uint32_t of_b) { return b[of_b].begin; });
-    for (const std::uint32_t of_a : wanted[0]) {
-        for (const std::uint32_t of_b : others) {
-            if (b[of_b].begin > a[of_a].end) {
-                break; // this visit of B and all later ones begin after the visit of A has ended
-            }
-            const int rating = rate_pair(a[of_a], b[of_b], any_name);
-            if (rating != 0 && candidates.size() == MapVisitPairs::kMaxCandidates) {
-                return std::nullopt;
-            }
-            if (rating != 0) {
-                candidates.push_back({rating, {of_a, of_b}});
-            }
-        }
-    }
-    std::ranges::stable_sort(candidates, std::ranges::greater{}, &VisitPairCandidate::rating);
-    return candidates;
-}
-
-} // namespace
 
 std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
                                              const std::vector<MapVisit>& b,

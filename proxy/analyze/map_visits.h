@@ -36,7 +36,6 @@ struct RecordedItem {
 /// each server process numbers the types with descriptors anew.
 using ItemIdentity = std::tuple<std::vector<std::int64_t>, std::uint16_t, std::uint16_t>;
 
-/// All items of a snapshot, sorted by identity.
 using RecordedItems = std::vector<std::pair<ItemIdentity, std::shared_ptr<const RecordedItem>>>;
 
 /// Returns the items of a snapshot with their identities, sorted by identity.

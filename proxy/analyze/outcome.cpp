@@ -3,12 +3,8 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/sink/output.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <utility>
-
-#include <fmt/format.h>
 
 namespace tw::analyze {
 
@@ -16,6 +12,37 @@ namespace {
 
 /// Findings are printed together if the times of their records differ by less than this (ns).
 constexpr record::Timestamp kPrintInterval = 1'000'000'000;
+
+/// Escapes a text for XML. Replaces U+FFFE and U+FFFF, which XML forbids. The text must be UTF-8
+/// without control characters (see escape_for_terminal).
+std::string escape_xml(std::string_view text) {
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEscapes{
+        {{"&", "&amp;"},
+         {"<", "&lt;"},
+         {">", "&gt;"},
+         {"\"", "&quot;"},
+         {"\xef\xbf\xbe", "\xef\xbf\xbd"},
+         {"\xef\xbf\xbf", "\xef\xbf\xbd"}}};
+    std::string out;
+    while (!text.empty()) {
+        const auto* const found = std::ranges::find_if(
+            kEscapes, [text](const auto& each) { return text.starts_with(each.first); });
+        const bool is_plain = found == kEscapes.end();
+        out += is_plain ? text.substr(0, 1) : found->second;
+        text.remove_prefix(is_plain ? 1 : found->first.size());
+    }
+    return out;
+}
+
+std::uint64_t count_findings(const record::SessionStats& totals, record::Severity severity) {
+    std::uint64_t count = 0;
+    for (const record::FindingInfo& info : record::finding_table()) {
+        if (info.severity == severity) {
+            count += totals.findings[static_cast<std::size_t>(info.id)];
+        }
+    }
+    return count;
+}
 
 } // namespace
 
@@ -52,41 +79,6 @@ void FindingPrinter::print_lines(const std::vector<std::string>& lines) {
         }
     }
 }
-
-namespace {
-
-/// Escapes a text for XML. Replaces U+FFFE and U+FFFF, which XML forbids. The text must be UTF-8
-/// without control characters (see escape_for_terminal).
-std::string escape_xml(std::string_view text) {
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEscapes{
-        {{"&", "&amp;"},
-         {"<", "&lt;"},
-         {">", "&gt;"},
-         {"\"", "&quot;"},
-         {"\xef\xbf\xbe", "\xef\xbf\xbd"},
-         {"\xef\xbf\xbf", "\xef\xbf\xbd"}}};
-    std::string out;
-    while (!text.empty()) {
-        const auto* const found = std::ranges::find_if(
-            kEscapes, [text](const auto& each) { return text.starts_with(each.first); });
-        const bool is_plain = found == kEscapes.end();
-        out += is_plain ? text.substr(0, 1) : found->second;
-        text.remove_prefix(is_plain ? 1 : found->first.size());
-    }
-    return out;
-}
-
-std::uint64_t count_findings(const record::SessionStats& totals, record::Severity severity) {
-    std::uint64_t count = 0;
-    for (const record::FindingInfo& info : record::finding_table()) {
-        if (info.severity == severity) {
-            count += totals.findings[static_cast<std::size_t>(info.id)];
-        }
-    }
-    return count;
-}
-
-} // namespace
 
 bool Outcome::passed() const {
     return std::ranges::all_of(checks, [](const OutcomeCheck& check) { return check.passed; });

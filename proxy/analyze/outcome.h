@@ -51,7 +51,6 @@ struct OutcomeCheck {
     std::string actual; ///< why the check failed, safe for a terminal; empty if it passed
 };
 
-/// The results of all checks of a run.
 struct Outcome {
     std::vector<OutcomeCheck> checks;
     std::string totals; ///< numbers of sessions, snapshots and findings, in one line
@@ -68,7 +67,6 @@ void add_expectation_checks(std::vector<OutcomeCheck>& checks,
                                    const record::SessionStats& totals, std::uint32_t sessions,
                                    double seconds);
 
-/// Returns a line for each check.
 [[nodiscard]] std::string outcome_text(const Outcome& outcome);
 /// Returns the outcome as JUnit XML, which CI systems display. Each check is a test case.
 [[nodiscard]] std::string outcome_junit(const Outcome& outcome);

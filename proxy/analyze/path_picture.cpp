@@ -2,18 +2,12 @@
 #include "proxy/filter/line_record.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdint>
 #include <cstdlib>
 #include <ctime>
-#include <functional>
 #include <map>
-#include <string>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

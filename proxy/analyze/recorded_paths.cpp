@@ -5,15 +5,9 @@
 #include "proxy/record/json.h"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdlib>
 #include <limits>
-#include <map>
-#include <optional>
-#include <utility>
 
-#include <boost/json.hpp>
 #include <fmt/format.h>
 
 namespace tw::analyze {
@@ -68,7 +62,6 @@ void for_each_item(const json::array& items, std::string_view type, Use use) {
     }
 }
 
-/// True if the tees cannot move: the game is paused, or shows the score at its end.
 bool is_stopped(const json::object& game_info) {
     const json::object* names = object_of(game_info, "names");
     const json::array* flags = names == nullptr ? nullptr : list_of(*names, "game_state_flags");
@@ -428,7 +421,6 @@ class PathCollector {
         }
     }
 
-    /// Removes the tees from the view that are not in the snapshot.
     static void remove_tees(const json::object& record, const json::array& items, View& view) {
         const auto remove = [&view](const auto& tee) {
             forget_tee(view, tee->second);

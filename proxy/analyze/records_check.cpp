@@ -1,14 +1,11 @@
 #include "proxy/analyze/records_check.h"
 
-#include "proxy/filter/json_line.h"
 #include "proxy/filter/keys.h"
 #include "proxy/record/json.h"
 #include "proxy/record/terminal_text.h"
 #include "proxy/store/retention.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,6 +27,114 @@ constexpr std::array<std::string_view, 9> kFaultSentences{
 bool has_member_value(std::string_view line, std::string_view key, std::string_view value) {
     return filter::JsonLine{line}.object().find_scalar_text(key) == value;
 }
+
+constexpr std::string_view kFieldsPrefix = "fields.";
+constexpr std::array<std::string_view, 5> kCommonKeys{"v", "t", "type", "session", "dir"};
+
+/// Appends a cell; quotes it if it contains separators.
+void append_cell(std::string_view text, std::string& out) {
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
+        out.append(text);
+        return;
+    }
+    out.push_back('"');
+    for (const char character : text) {
+        out.append(character == '"' ? 2 : 1, character);
+    }
+    out.push_back('"');
+}
+
+/// True if a spreadsheet would take a cell with this text for a formula.
+bool is_spreadsheet_formula(std::string_view text) {
+    return !text.empty() &&
+           std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
+}
+
+/// Appends the shortest text that reads back as this number and has a decimal point, such as "2.0".
+/// ("{:#}" of fmt 10 would write "2.".)
+void append_real(double number, std::string& out) {
+    const std::size_t begin = out.size();
+    out += fmt::format("{}", number);
+    if (out.find_first_not_of("-0123456789", begin) == std::string::npos) {
+        out += ".0";
+    }
+}
+
+/// Joins the values of a key into one text.
+class JoinedValues final : public filter::ValueVisitor {
+  public:
+    /// `count_booleans`: whether to write true and false as 1 and 0.
+    JoinedValues(std::string& text, bool count_booleans)
+        : text_{&text}, count_booleans_{count_booleans} {}
+
+    bool receive_value(const filter::Value& value) override {
+        const bool named = value.number.index() == 0 || (value.is_word && !count_booleans_);
+        begins_with_text_ = has_value_ ? begins_with_text_ : named;
+        if (!has_value_ && is_in_list_ && !named) {
+            text_->push_back('[');
+            needs_bracket_ = true;
+        } else if (has_value_) {
+            text_->push_back(needs_bracket_ ? ',' : ' ');
+        }
+        has_value_ = true;
+        if (named) {
+            text_->append(value.text);
+        } else if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
+            const fmt::format_int digits{*integer};
+            text_->append(digits.data(), digits.size());
+        } else {
+            append_real(std::get<double>(value.number), *text_);
+        }
+        return false;
+    }
+
+    void begin_list() override { is_in_list_ = true; }
+
+    /// Ends the cell. Returns true if the cell has a value.
+    [[nodiscard]] bool finish() {
+        text_->append(needs_bracket_ ? "]" : "");
+        return has_value_;
+    }
+
+    [[nodiscard]] bool begins_with_text() const { return begins_with_text_; }
+
+  private:
+    std::string* text_;
+    bool count_booleans_;
+    bool is_in_list_ = false;
+    bool needs_bracket_ = false; ///< the cell is a list of numbers, which needs a closing bracket
+    bool begins_with_text_ = false;
+    bool has_value_ = false;
+};
+
+/// Collects the pairs of type_id and id in a record's list of removed items.
+class RemovedItems final : public filter::ValueVisitor {
+  public:
+    std::vector<std::array<std::int64_t, 2>> pairs;
+
+    void begin_list() override {
+        ++num_lists_;
+        pair_size_ = 0;
+    }
+
+    bool receive_value(const filter::Value& value) override {
+        const auto* const number = std::get_if<std::int64_t>(&value.number);
+        if (num_lists_ > 1 && number != nullptr && *number >= 0 && !value.is_word &&
+            pair_size_ < 2) {
+            pair_[pair_size_++] = *number;
+            if (pair_size_ == 2) {
+                pairs.push_back(pair_);
+            }
+        }
+        return false;
+    }
+
+  private:
+    std::size_t num_lists_ =
+        0; ///< number of lists so far: the outer list, then a list for each pair
+    std::size_t pair_size_ = 0;
+    std::array<std::int64_t, 2> pair_{};
+};
 
 } // namespace
 
@@ -208,118 +313,6 @@ std::string RecordsCheck::report_text() const {
     }
     return text + (is_complete() ? "complete\n" : "incomplete\n");
 }
-
-namespace {
-
-constexpr std::string_view kFieldsPrefix = "fields.";
-constexpr std::array<std::string_view, 5> kCommonKeys{"v", "t", "type", "session", "dir"};
-
-/// Appends a cell; quotes it if it contains separators.
-void append_cell(std::string_view text, std::string& out) {
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
-        out.append(text);
-        return;
-    }
-    out.push_back('"');
-    for (const char character : text) {
-        out.append(character == '"' ? 2 : 1, character);
-    }
-    out.push_back('"');
-}
-
-/// True if a spreadsheet would take a cell with this text for a formula.
-bool is_spreadsheet_formula(std::string_view text) {
-    return !text.empty() &&
-           std::string_view{"=+-@\t\r\n"}.find(text.front()) != std::string_view::npos;
-}
-
-/// Appends the shortest text that reads back as this number and has a decimal point, such as "2.0".
-/// ("{:#}" of fmt 10 would write "2.".)
-void append_real(double number, std::string& out) {
-    const std::size_t begin = out.size();
-    out += fmt::format("{}", number);
-    if (out.find_first_not_of("-0123456789", begin) == std::string::npos) {
-        out += ".0";
-    }
-}
-
-/// Joins the values of a key into one text.
-class JoinedValues final : public filter::ValueVisitor {
-  public:
-    /// `count_booleans`: whether to write true and false as 1 and 0.
-    JoinedValues(std::string& text, bool count_booleans)
-        : text_{&text}, count_booleans_{count_booleans} {}
-
-    bool receive_value(const filter::Value& value) override {
-        const bool named = value.number.index() == 0 || (value.is_word && !count_booleans_);
-        begins_with_text_ = has_value_ ? begins_with_text_ : named;
-        if (!has_value_ && is_in_list_ && !named) {
-            text_->push_back('[');
-            needs_bracket_ = true;
-        } else if (has_value_) {
-            text_->push_back(needs_bracket_ ? ',' : ' ');
-        }
-        has_value_ = true;
-        if (named) {
-            text_->append(value.text);
-        } else if (const auto* const integer = std::get_if<std::int64_t>(&value.number)) {
-            const fmt::format_int digits{*integer};
-            text_->append(digits.data(), digits.size());
-        } else {
-            append_real(std::get<double>(value.number), *text_);
-        }
-        return false;
-    }
-
-    void begin_list() override { is_in_list_ = true; }
-
-    /// Ends the cell. Returns true if the cell has a value.
-    [[nodiscard]] bool finish() {
-        text_->append(needs_bracket_ ? "]" : "");
-        return has_value_;
-    }
-
-    [[nodiscard]] bool begins_with_text() const { return begins_with_text_; }
-
-  private:
-    std::string* text_;
-    bool count_booleans_;
-    bool is_in_list_ = false;
-    bool needs_bracket_ = false; ///< the cell is a list of numbers, which needs a closing bracket
-    bool begins_with_text_ = false;
-    bool has_value_ = false;
-};
-
-/// Collects the pairs of type_id and id in a record's list of removed items.
-class RemovedItems final : public filter::ValueVisitor {
-  public:
-    std::vector<std::array<std::int64_t, 2>> pairs;
-
-    void begin_list() override {
-        ++num_lists_;
-        pair_size_ = 0;
-    }
-
-    bool receive_value(const filter::Value& value) override {
-        const auto* const number = std::get_if<std::int64_t>(&value.number);
-        if (num_lists_ > 1 && number != nullptr && *number >= 0 && !value.is_word &&
-            pair_size_ < 2) {
-            pair_[pair_size_++] = *number;
-            if (pair_size_ == 2) {
-                pairs.push_back(pair_);
-            }
-        }
-        return false;
-    }
-
-  private:
-    std::size_t num_lists_ =
-        0; ///< number of lists so far: the outer list, then a list for each pair
-    std::size_t pair_size_ = 0;
-    std::array<std::int64_t, 2> pair_{};
-};
-
-} // namespace
 
 RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
     : options_{std::move(options)}, rows_are_items_{options_.where.has_value()},

@@ -122,10 +122,8 @@ class RecordsCsv {
     /// from earlier lines; an unknown type is empty.
     void append_rows(std::string_view line, std::string& out);
 
-    /// The number of rows so far, without the header.
     [[nodiscard]] std::uint64_t num_rows() const { return num_rows_; }
 
-    /// Returns whether rows are items.
     [[nodiscard]] bool has_item_rows() const { return rows_are_items_; }
 
     /// Returns the names of the columns for which no record so far has a value; an empty text is

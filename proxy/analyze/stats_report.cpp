@@ -5,13 +5,14 @@
 #include "proxy/record/terminal_text.h"
 #include "snapshot/item.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace tw::analyze {
+
+namespace json = boost::json;
 
 namespace {
 
@@ -176,25 +177,6 @@ void write_bytes_by_type(Table& table, const StatsReport& report, wire::Directio
     add(all, "all", "");
 }
 
-} // namespace
-
-std::string stats_table(const StatsReport& report) {
-    Table table;
-    constexpr double kSecond = 1e9;
-    table.text = fmt::format("{}: {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
-                             record::count_with_noun(report.sessions, "session[s]"),
-                             static_cast<double>(report.duration_ns) / kSecond);
-    write_directions(table, report);
-    write_snapshots(table, *report.totals);
-    write_bytes_by_type(table, report, wire::Direction::s2c);
-    write_bytes_by_type(table, report, wire::Direction::c2s);
-    return table.text;
-}
-
-namespace json = boost::json;
-
-namespace {
-
 template <template <typename> class Totals>
 void add_counters(json::object& object, const Totals<std::uint64_t>& totals) {
     for (const record::CounterValue& counted : record::counts_by_topic<Totals>(totals)) {
@@ -240,6 +222,19 @@ json::object snapshots_json(const record::SessionStats& totals) {
 }
 
 } // namespace
+
+std::string stats_table(const StatsReport& report) {
+    Table table;
+    constexpr double kSecond = 1e9;
+    table.text = fmt::format("{}: {}, {:.1f} s\n\n", fmt::join(report.captures, ", "),
+                             record::count_with_noun(report.sessions, "session[s]"),
+                             static_cast<double>(report.duration_ns) / kSecond);
+    write_directions(table, report);
+    write_snapshots(table, *report.totals);
+    write_bytes_by_type(table, report, wire::Direction::s2c);
+    write_bytes_by_type(table, report, wire::Direction::c2s);
+    return table.text;
+}
 
 std::string stats_json(const StatsReport& report) {
     const record::SessionStats& totals = *report.totals;

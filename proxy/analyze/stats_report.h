@@ -18,7 +18,6 @@ struct StatsReport {
     const record::ByteLedger* ledger = nullptr;
 };
 
-/// Returns the report as aligned columns.
 [[nodiscard]] std::string stats_table(const StatsReport& report);
 /// Returns the report as one JSON object, with keys as in records.
 [[nodiscard]] std::string stats_json(const StatsReport& report);

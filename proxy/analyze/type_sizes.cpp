@@ -2,10 +2,7 @@
 
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
 #include <exception>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 

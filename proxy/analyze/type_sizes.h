@@ -39,17 +39,14 @@ class TypeSizes final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// True if at least one verified snapshot was read.
     [[nodiscard]] bool has_snapshots() const { return num_snapshots_ != 0; }
 
-    /// True if a type has another size than the protocol sets.
     [[nodiscard]] bool has_differences() const { return !differing_.empty(); }
 
     /// True if a type has a size that neither the protocol nor the objects file sets, but no
     /// finding names the type, because too few snapshots contain it.
     [[nodiscard]] bool has_unreported_differences() const;
 
-    /// Returns the sizes as aligned columns.
     [[nodiscard]] std::string sizes_table() const;
     [[nodiscard]] boost::json::object sizes_json() const;
     /// Returns the counted types with another size than the protocol sets.

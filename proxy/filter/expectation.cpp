@@ -4,7 +4,6 @@
 #include "proxy/filter/line_record.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>

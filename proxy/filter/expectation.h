@@ -92,7 +92,6 @@ class Expectation {
 /// in the same order.
 void add_results(std::span<Expectation> expectations, std::span<const Expectation> others);
 
-/// A sink that evaluates several expectations for each record.
 class Expectations final : public record::RecordSink {
   public:
     explicit Expectations(std::vector<Expectation> expectations)
@@ -100,7 +99,6 @@ class Expectations final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Returns the expectations with their results so far.
     [[nodiscard]] const std::vector<Expectation>& list() const { return expectations_; }
 
   private:

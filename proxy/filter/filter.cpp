@@ -2,10 +2,7 @@
 
 #include "proxy/base/numbers.h"
 
-#include <algorithm>
 #include <array>
-#include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,6 +12,30 @@ using record::Record;
 using record::SnapshotRecord;
 
 namespace {
+
+char to_lower(char character) {
+    return character >= 'A' && character <= 'Z' ? static_cast<char>(character + ('a' - 'A'))
+                                                : character;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+    return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                       [](char a, char b) { return to_lower(a) == to_lower(b); }) != text.end() ||
+           part.empty(); // an empty part is also in an empty text
+}
+
+double to_real(const Number& number) {
+    const auto* const integer = std::get_if<std::int64_t>(&number);
+    return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(number);
+}
+
+std::partial_ordering compare_with_literal(const Value& value, const Operand& literal) {
+    if (value.is_number()) {
+        return literal.number.index() != 0 ? compare_numbers(value.number, literal.number)
+                                           : std::partial_ordering::unordered;
+    }
+    return value.text.compare(literal.text) <=> 0;
+}
 
 /// Reads the values of a record in memory for an Evaluation.
 class RecordValues {
@@ -61,32 +82,6 @@ class RecordValues {
     ReadContext reading_;
 };
 
-} // namespace
-
-tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
-                                                const FilterOptions& options) {
-    auto parsed = parse_filter(text, options);
-    if (!parsed) {
-        return tl::unexpected{std::move(parsed.error())};
-    }
-    Filter filter;
-    filter.parsed_ = std::move(*parsed);
-    filter.show_secrets_ = options.show_secrets;
-    return filter;
-}
-
-bool Filter::matches(const Record& record, const ValueObserver* observer) const {
-    RecordValues values{record, show_secrets_};
-    return Evaluation{parsed_, values, observer}.matches();
-}
-
-bool Filter::has_any_key_in(const Record& record) const {
-    RecordValues values{record, show_secrets_};
-    return Evaluation{parsed_, values}.has_any_key();
-}
-
-namespace {
-
 /// Returns whether the comparison is false for all records except messages.
 bool requires_message(const Comparison& comparison) {
     constexpr std::size_t kMessage =
@@ -126,14 +121,6 @@ bool requires_message(const ParsedFilter& parsed, const FilterNode& node) {
         return false;
     }
 }
-
-} // namespace
-
-bool matches_only_messages(const ParsedFilter& parsed) {
-    return requires_message(parsed, parsed.root);
-}
-
-namespace {
 
 bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -631,6 +618,63 @@ class Parser {
 };
 
 } // namespace
+
+std::partial_ordering compare_numbers(const Number& left, const Number& right) {
+    const auto* const a = std::get_if<std::int64_t>(&left);
+    const auto* const b = std::get_if<std::int64_t>(&right);
+    return a != nullptr && b != nullptr ? std::partial_ordering{*a <=> *b}
+                                        : to_real(left) <=> to_real(right);
+}
+
+bool satisfies(const Value& value, Operator op, const Operand& literal) {
+    if (op == Operator::contains) {
+        return (!value.is_number() || value.is_word) && contains(value.text, literal.text);
+    }
+    const std::partial_ordering sign = compare_with_literal(value, literal);
+    switch (op) {
+    case Operator::equal:
+        return sign == 0;
+    case Operator::unequal:
+        return sign != 0;
+    case Operator::less:
+        return sign < 0;
+    case Operator::at_most:
+        return sign <= 0;
+    case Operator::greater:
+        return sign > 0;
+    case Operator::at_least:
+        return sign >= 0;
+    case Operator::contains:
+        break;
+    }
+    return false;
+}
+
+tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
+                                                const FilterOptions& options) {
+    auto parsed = parse_filter(text, options);
+    if (!parsed) {
+        return tl::unexpected{std::move(parsed.error())};
+    }
+    Filter filter;
+    filter.parsed_ = std::move(*parsed);
+    filter.show_secrets_ = options.show_secrets;
+    return filter;
+}
+
+bool Filter::matches(const Record& record, const ValueObserver* observer) const {
+    RecordValues values{record, show_secrets_};
+    return Evaluation{parsed_, values, observer}.matches();
+}
+
+bool Filter::has_any_key_in(const Record& record) const {
+    RecordValues values{record, show_secrets_};
+    return Evaluation{parsed_, values}.has_any_key();
+}
+
+bool matches_only_messages(const ParsedFilter& parsed) {
+    return requires_message(parsed, parsed.root);
+}
 
 std::string_view first_word(std::string_view text) {
     return FilterScanner{text}.read_word();

@@ -152,7 +152,6 @@ class ValueComparer final : public ValueVisitor {
     bool is_satisfied_ = false;
 };
 
-/// Stores only whether a key has a value.
 class ValueDetector final : public ValueVisitor {
   public:
     bool receive_value(const Value& /*value*/) override {

@@ -3,11 +3,6 @@
 #include "proxy/base/numbers.h"
 #include "proxy/filter/filter.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <vector>
-
 #include <simdjson.h>
 
 namespace tw::filter {

@@ -8,7 +8,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <numeric>
 #include <utility>
 
@@ -18,6 +17,9 @@ namespace tw::filter {
 
 using snapshot::FieldKind;
 using snapshot::FieldSpec;
+
+using record::MessageRecord;
+using wire::FieldValue;
 
 namespace {
 
@@ -169,46 +171,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
-} // namespace
-
-Value hex_value(std::span<const std::byte> bytes, FormatBuffer& buffer) {
-    static constexpr std::string_view kDigits = "0123456789abcdef";
-    const std::size_t count = std::min(bytes.size(), FormatBuffer::kMaxHexBytes);
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto byte = std::to_integer<std::size_t>(bytes[i]);
-        buffer.text[2 * i] = kDigits[byte / 16];
-        buffer.text[2 * i + 1] = kDigits[byte % 16];
-    }
-    return Value::of(std::string_view{buffer.text.data(), 2 * count});
-}
-
-Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer) {
-    const auto text = snapshot::format_uuid(uuid);
-    std::ranges::copy(text, buffer.text.begin());
-    return Value::of(std::string_view{buffer.text.data(), text.size()});
-}
-
-Value time_value(record::Timestamp time, FormatBuffer& buffer) {
-    const record::TimeParts parts = record::time_parts(time);
-    std::tm utc{};
-    const std::time_t moment{parts.second};
-    ::gmtime_r(&moment, &utc);
-    const std::size_t size =
-        std::strftime(buffer.text.data(), buffer.text.size(), base::kRecordTimeFormat, &utc);
-    const int fraction = std::snprintf(buffer.text.data() + size, buffer.text.size() - size,
-                                       ".%06dZ", static_cast<int>(parts.nanosecond / 1000));
-    return Value::of(
-        std::string_view{buffer.text.data(), size + static_cast<std::size_t>(fraction)});
-}
-
-Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer) {
-    const auto fitting = ints.first(std::min(ints.size(), snapshot::kMaxStringInts));
-    return Value::of(
-        std::string_view{buffer.text.data(), snapshot::decode_int_string(fitting, buffer.text)});
-}
-
-namespace {
-
 /// Passes the names of an int's value to the visitor: of each set flag, or of the enum value.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor) {
     if (!names.flags) {
@@ -264,75 +226,6 @@ std::optional<Key> find_row_key(std::string_view name, DescribedTypes described)
     return key || of_item ? key : find_own_key(KeyScope::record, name, described);
 }
 
-} // namespace
-
-std::optional<Key> find_key(KeyScope scope, std::string_view name, DescribedTypes described) {
-    return scope == KeyScope::item_row ? find_row_key(name, described)
-                                       : find_own_key(scope, name, described);
-}
-
-std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
-    std::vector<std::string> names;
-    const auto add = [&](std::string_view prefix, std::string_view name) {
-        names.push_back(std::string{prefix} + std::string{name});
-    };
-    const auto add_fields_of = [&](KeyScope each) {
-        for (const Field& field : fields_of(each, described)) {
-            add(kFieldsPrefix, field.name);
-            if (field.names != nullptr) {
-                add(kNamesPrefix, field.name);
-            }
-        }
-    };
-    const auto add_entries = [&](std::string_view prefix, const SchemaKeys& keys) {
-        for (const SchemaKey& key : keys) {
-            add(prefix, key.name);
-        }
-    };
-    add_entries(kAtPrefix, place_keys());
-    if (scope != KeyScope::item) {
-        add_entries({}, header_keys());
-        for (const SchemaKeys& keys : record_keys()) {
-            add_entries({}, keys);
-        }
-        add_fields_of(KeyScope::record);
-    }
-    if (scope == KeyScope::item_row) {
-        names.emplace_back(kRemovedRowKey);
-    }
-    if (scope != KeyScope::record) {
-        names.emplace_back(record::kItemData.key.name());
-        names.emplace_back(record::kItemSeenBy.key.name());
-        add_entries({}, item_keys());
-        add_fields_of(KeyScope::item);
-    }
-    std::ranges::sort(names);
-    names.erase(std::unique(names.begin(), names.end()), names.end());
-    return names;
-}
-
-std::string_view most_similar_word(std::string_view word, std::span<const std::string_view> words) {
-    constexpr std::size_t kMaxLength = 64; // longer words cannot be misspelt existing words
-    std::string_view best;
-    std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
-    for (const std::string_view each : words) {
-        // The difference in length is a lower bound of the edit distance.
-        const std::size_t longer = std::max(word.size(), each.size());
-        if (word.size() > kMaxLength || each.empty() ||
-            longer - std::min(word.size(), each.size()) >= least) {
-            continue;
-        }
-        if (const std::size_t changes = edit_distance(word, each);
-            changes < least && changes < each.size()) {
-            least = changes;
-            best = each;
-        }
-    }
-    return best;
-}
-
-namespace {
-
 /// An existing key, and how similar it is to an unknown name.
 struct KeyGuess {
     static constexpr std::size_t kEndsWithName = 1;
@@ -364,75 +257,6 @@ KeyGuess guess_key(KeyScope scope, std::string_view name, DescribedTypes describ
                         : KeyGuess{.key = std::string{near},
                                    .rank = KeyGuess::kEndsWithName + edit_distance(name, near)};
 }
-
-} // namespace
-
-std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes described) {
-    const bool prefixed = name.starts_with(kItemsPrefix);
-    name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
-    KeyGuess best = guess_key(scope, name, described);
-    bool of_item = scope == KeyScope::item_row && prefixed &&
-                   find_key(KeyScope::item, best.key, described).has_value();
-    if (scope == KeyScope::record) {
-        KeyGuess item = guess_key(KeyScope::item, name, described);
-        const bool wins_tie = prefixed || item.rank == KeyGuess::kEndsWithName;
-        if (item.rank < best.rank || (item.rank == best.rank && wins_tie)) {
-            best = std::move(item);
-            of_item = true;
-        }
-    }
-    return best.key.empty() || !of_item ? best.key : std::string{kItemsPrefix} + best.key;
-}
-
-std::vector<std::string_view> possible_words(const Key& key, DescribedTypes described) {
-    std::vector<std::string_view> words;
-    if (key.location == Key::Location::place) {
-        return possible_tile_names(key.path);
-    }
-    if (key.location == Key::Location::names) {
-        for (const Field& field : fields_of(key.scope, described)) {
-            if (field.name == key.path && field.names != nullptr) {
-                for (const snapshot::NamedValue& value : field.names->values) {
-                    words.push_back(value.name);
-                }
-            }
-        }
-    } else if (key.name == "item.type" || (key.scope == KeyScope::item && key.name == "type")) {
-        return item_type_names(described);
-    } else {
-        for (const SchemaKey* const entry : key.entries_by_record_type) {
-            if (entry != nullptr && !entry->words.empty()) {
-                return entry->words;
-            }
-        }
-    }
-    return words;
-}
-
-std::vector<std::string_view> item_type_names(DescribedTypes described) {
-    std::vector<std::string_view> words{"descriptor"};
-    for (const auto& table : {snapshot::object_table(), described.objects}) {
-        for (const snapshot::ObjectSpec& object : table) {
-            words.push_back(object.name);
-        }
-    }
-    return words;
-}
-
-std::vector<std::string_view> message_names(DescribedTypes described) {
-    std::vector<std::string_view> names;
-    for (const auto& table : {wire::message_table(), described.messages}) {
-        for (const wire::MessageSpec& message : table) {
-            names.push_back(message.name);
-        }
-    }
-    return names;
-}
-
-using record::MessageRecord;
-using wire::FieldValue;
-
-namespace {
 
 /// Returns a partly redacted text, as in the JSON. The buffer is large enough for any message.
 Value redacted_value(const FieldValue& value, FormatBuffer& buffer) {
@@ -530,6 +354,169 @@ bool visit_ints(std::span<const std::int32_t> ints, ValueVisitor& visitor) {
 }
 
 } // namespace
+
+Value hex_value(std::span<const std::byte> bytes, FormatBuffer& buffer) {
+    static constexpr std::string_view kDigits = "0123456789abcdef";
+    const std::size_t count = std::min(bytes.size(), FormatBuffer::kMaxHexBytes);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto byte = std::to_integer<std::size_t>(bytes[i]);
+        buffer.text[2 * i] = kDigits[byte / 16];
+        buffer.text[2 * i + 1] = kDigits[byte % 16];
+    }
+    return Value::of(std::string_view{buffer.text.data(), 2 * count});
+}
+
+Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer) {
+    const auto text = snapshot::format_uuid(uuid);
+    std::ranges::copy(text, buffer.text.begin());
+    return Value::of(std::string_view{buffer.text.data(), text.size()});
+}
+
+Value time_value(record::Timestamp time, FormatBuffer& buffer) {
+    const record::TimeParts parts = record::time_parts(time);
+    std::tm utc{};
+    const std::time_t moment{parts.second};
+    ::gmtime_r(&moment, &utc);
+    const std::size_t size =
+        std::strftime(buffer.text.data(), buffer.text.size(), base::kRecordTimeFormat, &utc);
+    const int fraction = std::snprintf(buffer.text.data() + size, buffer.text.size() - size,
+                                       ".%06dZ", static_cast<int>(parts.nanosecond / 1000));
+    return Value::of(
+        std::string_view{buffer.text.data(), size + static_cast<std::size_t>(fraction)});
+}
+
+Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer) {
+    const auto fitting = ints.first(std::min(ints.size(), snapshot::kMaxStringInts));
+    return Value::of(
+        std::string_view{buffer.text.data(), snapshot::decode_int_string(fitting, buffer.text)});
+}
+
+std::optional<Key> find_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+    return scope == KeyScope::item_row ? find_row_key(name, described)
+                                       : find_own_key(scope, name, described);
+}
+
+std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
+    std::vector<std::string> names;
+    const auto add = [&](std::string_view prefix, std::string_view name) {
+        names.push_back(std::string{prefix} + std::string{name});
+    };
+    const auto add_fields_of = [&](KeyScope each) {
+        for (const Field& field : fields_of(each, described)) {
+            add(kFieldsPrefix, field.name);
+            if (field.names != nullptr) {
+                add(kNamesPrefix, field.name);
+            }
+        }
+    };
+    const auto add_entries = [&](std::string_view prefix, const SchemaKeys& keys) {
+        for (const SchemaKey& key : keys) {
+            add(prefix, key.name);
+        }
+    };
+    add_entries(kAtPrefix, place_keys());
+    if (scope != KeyScope::item) {
+        add_entries({}, header_keys());
+        for (const SchemaKeys& keys : record_keys()) {
+            add_entries({}, keys);
+        }
+        add_fields_of(KeyScope::record);
+    }
+    if (scope == KeyScope::item_row) {
+        names.emplace_back(kRemovedRowKey);
+    }
+    if (scope != KeyScope::record) {
+        names.emplace_back(record::kItemData.key.name());
+        names.emplace_back(record::kItemSeenBy.key.name());
+        add_entries({}, item_keys());
+        add_fields_of(KeyScope::item);
+    }
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+}
+
+std::string_view most_similar_word(std::string_view word, std::span<const std::string_view> words) {
+    constexpr std::size_t kMaxLength = 64; // longer words cannot be misspelt existing words
+    std::string_view best;
+    std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+    for (const std::string_view each : words) {
+        // The difference in length is a lower bound of the edit distance.
+        const std::size_t longer = std::max(word.size(), each.size());
+        if (word.size() > kMaxLength || each.empty() ||
+            longer - std::min(word.size(), each.size()) >= least) {
+            continue;
+        }
+        if (const std::size_t changes = edit_distance(word, each);
+            changes < least && changes < each.size()) {
+            least = changes;
+            best = each;
+        }
+    }
+    return best;
+}
+
+std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+    const bool prefixed = name.starts_with(kItemsPrefix);
+    name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
+    KeyGuess best = guess_key(scope, name, described);
+    bool of_item = scope == KeyScope::item_row && prefixed &&
+                   find_key(KeyScope::item, best.key, described).has_value();
+    if (scope == KeyScope::record) {
+        KeyGuess item = guess_key(KeyScope::item, name, described);
+        const bool wins_tie = prefixed || item.rank == KeyGuess::kEndsWithName;
+        if (item.rank < best.rank || (item.rank == best.rank && wins_tie)) {
+            best = std::move(item);
+            of_item = true;
+        }
+    }
+    return best.key.empty() || !of_item ? best.key : std::string{kItemsPrefix} + best.key;
+}
+
+std::vector<std::string_view> possible_words(const Key& key, DescribedTypes described) {
+    std::vector<std::string_view> words;
+    if (key.location == Key::Location::place) {
+        return possible_tile_names(key.path);
+    }
+    if (key.location == Key::Location::names) {
+        for (const Field& field : fields_of(key.scope, described)) {
+            if (field.name == key.path && field.names != nullptr) {
+                for (const snapshot::NamedValue& value : field.names->values) {
+                    words.push_back(value.name);
+                }
+            }
+        }
+    } else if (key.name == "item.type" || (key.scope == KeyScope::item && key.name == "type")) {
+        return item_type_names(described);
+    } else {
+        for (const SchemaKey* const entry : key.entries_by_record_type) {
+            if (entry != nullptr && !entry->words.empty()) {
+                return entry->words;
+            }
+        }
+    }
+    return words;
+}
+
+std::vector<std::string_view> item_type_names(DescribedTypes described) {
+    std::vector<std::string_view> words{"descriptor"};
+    for (const auto& table : {snapshot::object_table(), described.objects}) {
+        for (const snapshot::ObjectSpec& object : table) {
+            words.push_back(object.name);
+        }
+    }
+    return words;
+}
+
+std::vector<std::string_view> message_names(DescribedTypes described) {
+    std::vector<std::string_view> names;
+    for (const auto& table : {wire::message_table(), described.messages}) {
+        for (const wire::MessageSpec& message : table) {
+            names.push_back(message.name);
+        }
+    }
+    return names;
+}
 
 bool visit_record(const Key& key, const record::Record& record, ReadContext reading,
                   ValueVisitor& visitor) {

@@ -116,7 +116,6 @@ struct DescribedTypes {
     return {.objects = mod.objects.custom(), .messages = mod.messages.custom()};
 }
 
-/// Returns the key with this name; nullopt if the scope has no such key.
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
                                           DescribedTypes described = {});
 /// Returns the existing key that is most similar to this name; empty if no key is similar. In the

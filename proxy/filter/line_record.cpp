@@ -3,9 +3,7 @@
 #include "proxy/record/json.h"
 #include "proxy/record/records.h"
 
-#include <algorithm>
 #include <charconv>
-#include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <iterator>
@@ -105,25 +103,6 @@ bool contains_text(std::string_view text, std::string_view part) {
     return ::memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
 }
 
-} // namespace
-
-LineFilter::LineFilter(ParsedFilter parsed) : parsed_{std::move(parsed)} {
-    const RequiredTexts required = find_required_texts(parsed_, parsed_.root);
-    required_keys_.assign(required.keys.begin(), required.keys.end());
-    required_texts_.assign(required.texts.begin(), required.texts.end());
-}
-
-bool LineFilter::may_match(std::string_view line) const {
-    return std::ranges::all_of(
-               required_keys_,
-               [line](const std::string& key) { return contains_text(line, key); }) &&
-           std::ranges::all_of(required_texts_, [line](const std::string& text) {
-               return contains_text(line, text) || line.find('\\') != std::string_view::npos;
-           });
-}
-
-namespace {
-
 bool is_string(std::string_view json) {
     return json.size() >= 2 && json.front() == '"' && json.back() == '"';
 }
@@ -217,6 +196,21 @@ bool line_matches(const ParsedFilter& parsed, JsonLine& line,
 }
 
 } // namespace
+
+LineFilter::LineFilter(ParsedFilter parsed) : parsed_{std::move(parsed)} {
+    const RequiredTexts required = find_required_texts(parsed_, parsed_.root);
+    required_keys_.assign(required.keys.begin(), required.keys.end());
+    required_texts_.assign(required.texts.begin(), required.texts.end());
+}
+
+bool LineFilter::may_match(std::string_view line) const {
+    return std::ranges::all_of(
+               required_keys_,
+               [line](const std::string& key) { return contains_text(line, key); }) &&
+           std::ranges::all_of(required_texts_, [line](const std::string& text) {
+               return contains_text(line, text) || line.find('\\') != std::string_view::npos;
+           });
+}
 
 std::optional<RecordLineHead> read_line_head(std::string_view line) {
     if (auto head = read_usual_line_head(line)) {

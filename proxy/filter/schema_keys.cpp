@@ -4,14 +4,9 @@
 #include "proxy/record/schema.h"
 #include "proxy/wire/secrets.h"
 
-#include <algorithm>
 #include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// Builds the filter keys of a record type, an item or a place on the map from its schema. Keys in
 /// nested objects and in record::Distribution (count, min, mean, max) get dotted names.

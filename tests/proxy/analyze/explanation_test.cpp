@@ -1,18 +1,12 @@
-// Covers: proxy/analyze/cause_text.cpp, proxy/analyze/explanation.cpp
+// Covers: proxy/analyze/explanation.cpp
 // Covers: proxy/analyze/explanation_text.cpp
 #include "proxy/analyze/explanation.h"
 #include "proxy/inspect/reporter.h"
 #include "tests/support/text.h"
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <random>
-#include <span>
-#include <string>
-#include <vector>
 
-#include <boost/json.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -23,7 +17,9 @@ using test::contains;
 
 namespace {
 
-const std::vector<std::string> kRecords{
+using Lines = std::vector<std::string>;
+
+const Lines kLines{
     R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1,"event":"established","client":"127.0.0.1:5","server":"127.0.0.1:8303","protocol":"0.6+ddnet"})",
     R"({"v":1,"t":"2026-11-20T15:24:45.100000Z","type":"map","session":1,"dir":"s2c","name":"dm1","source":"none"})",
     R"({"v":1,"t":"2026-11-20T15:24:45.200000Z","type":"snapshot","session":1,"dir":"s2c","tick":10,"delta_tick":-1,"ok":true,"num_items":2,"full":true,"items":[{"type":"character","type_id":9,"id":3,"fields":{"tick":5,"x":1000},"player":"nameless","at":{"x":1000,"y":5,"tile":[31,0],"game":"air"}},{"type":"pickup","type_id":4,"id":1,"fields":{"x":1}}],"removed":[]})",
@@ -35,23 +31,22 @@ const std::vector<std::string> kRecords{
 };
 
 /// Returns a finding's record. `more`: further members, such as `,"tick":3`.
-std::string finding_record(std::string_view id, std::string_view severity, std::string_view more,
-                           int session = 1) {
+std::string finding_line(std::string_view id, std::string_view severity, std::string_view more,
+                         int session = 1) {
     return fmt::format(R"({{"t":"","type":"finding","session":{},"id":"{}","severity":"{}"{}}})",
                        session, id, severity, more);
 }
 
 /// Returns the first of the sample records.
-std::vector<std::string> first_records(std::size_t count) {
-    return {kRecords.begin(), kRecords.begin() + static_cast<std::ptrdiff_t>(count)};
+Lines first_lines(std::size_t count) {
+    return {kLines.begin(), kLines.begin() + static_cast<std::ptrdiff_t>(count)};
 }
 
 void replace_text(std::string& text, std::string_view part, std::string_view other) {
     text.replace(text.find(part), part.size(), other);
 }
 
-ExplanationReader read_records(const std::vector<std::string>& records,
-                               const analyze::FindingSelection& wanted = {}) {
+ExplanationReader read(const Lines& records, const analyze::FindingSelection& wanted = {}) {
     ExplanationReader reader{wanted};
     for (const std::string& record : records) {
         reader.on_line(record);
@@ -59,15 +54,18 @@ ExplanationReader read_records(const std::vector<std::string>& records,
     return reader;
 }
 
-Explanation explain(const std::vector<std::string>& records,
-                    const analyze::FindingSelection& wanted = {}) {
-    return read_records(records, wanted).explanation();
+Explanation explain(const Lines& records, const analyze::FindingSelection& wanted = {}) {
+    return read(records, wanted).explanation();
+}
+
+std::string told(const Lines& records, const analyze::FindingSelection& wanted = {}) {
+    return explanation_text(explain(records, wanted));
 }
 
 } // namespace
 
 TEST_CASE("an explanation has the events, the reason, the item, the bytes and advice") {
-    const Explanation story = explain(kRecords);
+    const Explanation story = explain(kLines);
     REQUIRE(story.has_finding());
     CHECK(explanation_text(story) ==
           R"(snapshot.crc_mismatch
@@ -115,7 +113,7 @@ TEST_CASE(
     "if the wrong item is unknown, candidates are listed, and the likeliest is called a guess") {
     const std::string candidates =
         R"("candidates":{"count":7,"likeliest":[{"item":{"type":"character","type_id":9,"id":3},"field":"x","value":5004,"expected":1004},{"item":{"type":"","type_id":40,"id":7}},7]})";
-    std::vector<std::string> records = kRecords;
+    Lines records = kLines;
     records[3] =
         R"({"v":1,"t":"2026-11-20T15:24:45.240000Z","type":"finding","session":1,"dir":"s2c","id":"snapshot.crc_mismatch","severity":"error","tick":12,"delta_tick":10,"part":0,"name":"ambiguous","what":"The checksum differs.","hex":"000100",)" +
         candidates + "}";
@@ -127,8 +125,8 @@ TEST_CASE(
                                "    type 40 7\n";
     for (const std::size_t count : {std::size_t{5}, records.size()}) {
         CAPTURE(count);
-        const std::string text = explanation_text(
-            explain({records.begin(), records.begin() + static_cast<std::ptrdiff_t>(count)}));
+        const std::string text =
+            told({records.begin(), records.begin() + static_cast<std::ptrdiff_t>(count)});
         const std::size_t at = text.find(listed);
         CHECK(at != std::string::npos);
         CHECK(text.find(listed, at + 1) == std::string::npos);
@@ -141,26 +139,25 @@ TEST_CASE(
         CHECK(contains(text, "  0000  00 01 00\n"));
     }
     // The finding names an item, and its explanation is less certain.
-    records[3] = kRecords[3];
-    const std::string text = explanation_text(explain(records));
+    records[3] = kLines[3];
+    const std::string text = told(records);
     CHECK(contains(text, "\nThe item, if"));
     CHECK_FALSE(contains(text, "marked"));
 
     // The byte of the likeliest candidate is marked if the records contain it.
     records[6].insert(records[6].size() - 1, R"(,"offset":4,"part":0,"hex":"0001000903a0")");
-    CHECK(contains(explanation_text(explain(records)),
-                   "The bytes of part 0 of the delta, byte 4 marked (a guess)\n"
-                   "  0000  00 01 00 09[03]a0\n"));
+    CHECK(contains(told(records), "The bytes of part 0 of the delta, byte 4 marked (a guess)\n"
+                                  "  0000  00 01 00 09[03]a0\n"));
 }
 
 TEST_CASE(
     "a single candidate has its own sentence, and so has an item that is in no other snapshot") {
-    std::vector<std::string> records = first_records(5);
+    Lines records = first_lines(5);
     const auto with = [&](const std::string& candidate) {
         records[3] =
             R"({"v":1,"t":"","type":"finding","session":1,"id":"snapshot.crc_mismatch","severity":"error","tick":12,"name":"ambiguous","candidates":{"count":1,"likeliest":[)" +
             candidate + "]}}";
-        return explanation_text(explain(records));
+        return told(records);
     };
     CHECK(contains(
         with(
@@ -172,14 +169,14 @@ TEST_CASE(
 }
 
 TEST_CASE("only the bytes around the marked byte are shown, with the number of omitted bytes") {
-    std::vector<std::string> records = first_records(5);
+    Lines records = first_lines(5);
     std::string bytes;
     for (int i = 0; i < 120; ++i) {
         bytes += "0a";
     }
     replace_text(records[3], R"("offset":4)", R"("offset":79)");
     replace_text(records[3], "0001000903a0", bytes);
-    const std::string text = explanation_text(explain(records));
+    const std::string text = told(records);
     CHECK(contains(text, "  0040  0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a 0a[0a]\n"));
     CHECK(contains(text, "  0020  "));
     CHECK_FALSE(contains(text, "  0010  "));
@@ -199,24 +196,23 @@ TEST_CASE("the client's acknowledgements are compared with the rejected snapshot
                         {"a later one", 13, "  The client acknowledged a later snapshot"}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        std::vector<std::string> records = kRecords;
+        Lines records = kLines;
         std::string later = records[4];
         replace_text(later, R"("tick":12)", R"("tick":13)");
         records.insert(records.begin() + 5, later);
         replace_text(records[6], R"("ack_tick":10)",
                      fmt::format(R"("ack_tick":{})", row.acknowledged));
-        CHECK(contains(explanation_text(explain(records)), row.said));
+        CHECK(contains(told(records), row.said));
     }
-    CHECK(contains(explanation_text(explain(first_records(5))),
-                   "No later input of the client was seen"));
+    CHECK(contains(told(first_lines(5)), "No later input of the client was seen"));
 }
 
 TEST_CASE("three acknowledgements after the finding are listed, with a note if there are more") {
-    std::vector<std::string> records = first_records(5);
+    Lines records = first_lines(5);
     const auto acknowledge = [&records](int tick) {
-        records.push_back(kRecords[5]);
+        records.push_back(kLines[5]);
         replace_text(records.back(), R"("ack_tick":10)", fmt::format(R"("ack_tick":{})", tick));
-        return explanation_text(explain(records));
+        return told(records);
     };
     acknowledge(10);
     acknowledge(11);
@@ -241,10 +237,10 @@ TEST_CASE(
                         {"snapshot.unknown_base", "it had the base, which is missing here"}};
     for (const Row& row : rows) {
         CAPTURE(row.id);
-        std::vector<std::string> records = kRecords;
+        Lines records = kLines;
         replace_text(records[3], id, row.id);
         replace_text(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
-        std::string text = explanation_text(explain(records));
+        std::string text = told(records);
         for (std::size_t at = 0; (at = text.find("\n  ", at)) != std::string::npos;) {
             text.replace(at, 3, " ");
         }
@@ -253,13 +249,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a byte is marked only if it is among the printed bytes") {
-    std::vector<std::string> records = first_records(5);
+    Lines records = first_lines(5);
     const std::string mark = R"("offset":4,)";
     for (const std::string_view other : {R"("offset":20,)", R"("offset":9999999999,)"}) {
         CAPTURE(other);
-        records[3] = kRecords[3];
+        records[3] = kLines[3];
         replace_text(records[3], mark, other);
-        const std::string text = explanation_text(explain(records));
+        const std::string text = told(records);
         CHECK_FALSE(contains(text, "marked"));
         CHECK(contains(text, "  0010  ab ac ad ae\n"));
     }
@@ -283,15 +279,15 @@ TEST_CASE("each number of a finding has a label") {
         {"snapshot.size_differs", R"("since_tick":5)", "\n  first read at tick: 5\n"},
         {"snapshot.part_missing", R"("lost":2)", "  snapshots lost so far: 2\n"},
     };
-    std::vector<std::string> records = first_records(3);
+    Lines records = first_lines(3);
     records.emplace_back();
     for (const Row& row : rows) {
         CAPTURE(row.id);
-        records.back() = finding_record(
+        records.back() = finding_line(
             row.id, "warning",
             fmt::format(R"(,"tick":12,{},"item":{{"type":"character","type_id":9,"id":3}})",
                         row.numbers));
-        const std::string text = explanation_text(explain(records));
+        const std::string text = told(records);
         CHECK(contains(text, row.said));
         CHECK(contains(text, "The item: character 3"));
         CHECK_FALSE(contains(text, "       rejected")); // no snapshot was rejected
@@ -299,20 +295,20 @@ TEST_CASE("each number of a finding has a label") {
 }
 
 TEST_CASE("the finding of the requested session and tick is explained") {
-    CHECK_FALSE(explain(kRecords, {.session = 2}).has_finding());
-    CHECK_FALSE(explain(kRecords, {.tick = 14}).has_finding());
-    CHECK(explain(kRecords, {.session = 1, .tick = 12}).has_finding());
+    CHECK_FALSE(explain(kLines, {.session = 2}).has_finding());
+    CHECK_FALSE(explain(kLines, {.tick = 14}).has_finding());
+    CHECK(explain(kLines, {.session = 1, .tick = 12}).has_finding());
     CHECK_FALSE(explain({}).has_finding());
 }
 
 TEST_CASE("an explanation has no events of another run in the same recording") {
-    const std::vector<std::string> first = first_records(4);
-    const std::string alone = explanation_text(explain(first));
+    const Lines first = first_lines(4);
+    const std::string alone = told(first);
     const auto again = [&](const std::string& open) {
-        std::vector<std::string> records = first;
+        Lines records = first;
         records.push_back(open);
-        records.insert(records.end(), kRecords.begin() + 4, kRecords.end());
-        return explanation_text(explain(records));
+        records.insert(records.end(), kLines.begin() + 4, kLines.end());
+        return told(records);
     };
     const std::string open =
         R"({"v":1,"t":"2026-11-20T16:00:00.000000Z","type":"session","session":1,"event":"open")";
@@ -321,17 +317,16 @@ TEST_CASE("an explanation has no events of another run in the same recording") {
     CHECK(contains(again(open + R"(,"again":true})"), "snapshot 14 on 10"));
 
     // No event of the previous run precedes a finding.
-    std::vector<std::string> records = first_records(3);
+    Lines records = first_lines(3);
     records.push_back(open + "}");
-    records.push_back(kRecords[3]);
-    CHECK_FALSE(contains(explanation_text(explain(records)), "snapshot 10"));
+    records.push_back(kLines[3]);
+    CHECK_FALSE(contains(told(records), "snapshot 10"));
 }
 
 TEST_CASE("an error is explained rather than an earlier warning") {
-    std::vector<std::string> records{
-        finding_record("snapshot.unknown_base", "warning", R"(,"tick":3)", 2)};
+    Lines records{finding_line("snapshot.unknown_base", "warning", R"(,"tick":3)", 2)};
     CHECK(explain(records).finding.at("id").as_string() == "snapshot.unknown_base");
-    records.insert(records.end(), kRecords.begin(), kRecords.end());
+    records.insert(records.end(), kLines.begin(), kLines.end());
     const Explanation story = explain(records);
     CHECK(story.finding.at("id").as_string() == "snapshot.crc_mismatch");
     REQUIRE(story.suspect_item_in(story.items_before) != nullptr);
@@ -341,7 +336,7 @@ TEST_CASE("an error is explained rather than an earlier warning") {
 
 TEST_CASE(
     "a finding that names the cause is explained rather than the errors that follow from it") {
-    const auto first = finding_record("snapshot.type_out_of_range", "error", R"(,"tick":3)");
+    const auto first = finding_line("snapshot.type_out_of_range", "error", R"(,"tick":3)");
 
     struct Row {
         std::string_view later;
@@ -360,24 +355,23 @@ TEST_CASE(
     };
     for (const Row& row : rows) {
         CAPTURE(row.told);
-        const std::string text = explanation_text(
-            explain({first, first,
-                     finding_record(row.later, "error",
-                                    fmt::format(R"(,"name":"{}","tick":4)", row.name))}));
+        const std::string text = told(
+            {first, first,
+             finding_line(row.later, "error", fmt::format(R"(,"name":"{}","tick":4)", row.name))});
         CHECK(text.starts_with(std::string{row.told} + '\n'));
         CHECK(text.ends_with("\nAlso reported (the first of each kind)\n  " +
                              std::string{row.other} + '\n'));
     }
-    CHECK_FALSE(contains(explanation_text(explain({first})), "Also reported"));
+    CHECK_FALSE(contains(told({first}), "Also reported"));
 }
 
 TEST_CASE("a snapshot of the next map with the same tick is not confused with the finding's") {
     ExplanationReader reader{{}};
-    reader.on_line(finding_record("snapshot.type_out_of_range", "error", R"(,"tick":3)"));
+    reader.on_line(finding_line("snapshot.type_out_of_range", "error", R"(,"tick":3)"));
     reader.explanation().datagrams = {{.frame = 7}};
-    reader.on_line(finding_record("snapshot.size_change", "error", R"(,"tick":3)"));
+    reader.on_line(finding_line("snapshot.size_change", "error", R"(,"tick":3)"));
     CHECK(reader.explanation().datagrams.size() == 1);
-    std::string later = finding_record("snapshot.size_differs", "error", R"(,"tick":3)");
+    std::string later = finding_line("snapshot.size_differs", "error", R"(,"tick":3)");
     replace_text(later, R"("t":"")", R"("t":"2026-11-20T15:24:46.000000Z")");
     reader.on_line(later);
     CHECK(reader.explanation().datagrams.empty());
@@ -385,12 +379,11 @@ TEST_CASE("a snapshot of the next map with the same tick is not confused with th
 
 TEST_CASE("the other types with another size are listed, with session and tick") {
     const auto differing = [](const std::string& item) {
-        return finding_record("snapshot.size_differs", "error",
-                              R"(,"tick":3,"value":5,"limit":4,"item":)" + item);
+        return finding_line("snapshot.size_differs", "error",
+                            R"(,"tick":3,"value":5,"limit":4,"item":)" + item);
     };
-    const std::string text =
-        explanation_text(explain({differing(R"({"type":"pickup","type_id":4,"id":33})"),
-                                  differing(R"({"type":"","type_id":40,"id":1})")}));
+    const std::string text = told({differing(R"({"type":"pickup","type_id":4,"id":33})"),
+                                   differing(R"({"type":"","type_id":40,"id":1})")});
     CHECK(contains(text, "  finding snapshot.size_differs, tick 3, type 40\n"));
     CHECK(contains(text, "  pickup (seen in pickup 33)\n  the server's size: 5 ints\n"));
     CHECK(contains(text, "  snapshot.size_differs of type 40: session 1, tick 3\n"));
@@ -421,15 +414,15 @@ TEST_CASE("the table of fields includes the ints beyond the agreed size") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.shown);
-        const std::string text = explanation_text(explain({
+        const std::string text = told({
             snapshot(10, "[1,2,5]"),
-            finding_record(
+            finding_line(
                 row.id, "error",
                 fmt::format(
                     R"(,"tick":12,"limit":{},"item":{{"type":"pickup","type_id":4,"id":7}})",
                     row.limit)),
             snapshot(14, "[1,2,6,8]"),
-        }));
+        });
         CHECK(contains(text, std::string{row.shown} + "\nUsual cause"));
     }
 }
@@ -452,7 +445,7 @@ TEST_CASE("for a size finding, the datagrams of the first snapshot with that siz
     for (const Row& row : rows) {
         CAPTURE(row.said);
         Explanation story =
-            explain({finding_record(row.id, "error", fmt::format(R"(,"tick":14{})", row.since))});
+            explain({finding_line(row.id, "error", fmt::format(R"(,"tick":14{})", row.since))});
         CHECK(story.datagram_tick() == row.tick);
         story.datagrams = {{.tick = static_cast<snapshot::Tick>(row.tick)}};
         CHECK(contains(explanation_text(story), row.said));
@@ -500,7 +493,7 @@ TEST_CASE("if an object's size is the cause, the text has the consequences and n
     };
     for (const Row& row : rows) {
         CAPTURE(row.change);
-        std::vector<std::string> records = kRecords;
+        Lines records = kLines;
         replace_text(records[3], "snapshot.crc_mismatch", "snapshot.size_out_of_range");
         replace_text(records[5], R"("ack_tick":10)", R"("ack_tick":12)");
         Explanation story = explain(records);
@@ -538,12 +531,12 @@ TEST_CASE("an item without known fields has no table of fields") {
                         {R"({"type":"","type_id":40,"id":1,"fields":{"x":1}})", true}};
     for (const Row& row : rows) {
         CAPTURE(row.item);
-        const std::string text = explanation_text(explain(
-            {finding_record("snapshot.missing_descriptor", "warning",
-                            R"(,"tick":10,"item":{"type":"","type_id":40,"id":1})"),
+        const std::string text = told(
+            {finding_line("snapshot.missing_descriptor", "warning",
+                          R"(,"tick":10,"item":{"type":"","type_id":40,"id":1})"),
              fmt::format(
                  R"({{"t":"","type":"snapshot","session":1,"tick":12,"ok":true,"items":[{}]}})",
-                 row.item)}));
+                 row.item)});
         CHECK(contains(text, "  the item: type 40 1\n"));
         CHECK(contains(text, "\nThe item: ") == row.shown);
         CHECK(contains(text, " tick 12\n") == contains(row.item, "fields"));
@@ -551,19 +544,18 @@ TEST_CASE("an item without known fields has no table of fields") {
 }
 
 TEST_CASE("an unknown base is explained by the error that rejected it") {
-    const std::string error =
-        finding_record("snapshot.size_out_of_range", "error", R"(,"tick":10)");
+    const std::string error = finding_line("snapshot.size_out_of_range", "error", R"(,"tick":10)");
     const auto snapshot = [](bool ok) {
         return fmt::format(R"({{"t":"","type":"snapshot","session":1,"tick":10,"ok":{}}})", ok);
     };
     const auto unknown_base = [](int base) {
-        return finding_record("snapshot.unknown_base", "warning",
-                              fmt::format(R"(,"tick":12,"delta_tick":{})", base));
+        return finding_line("snapshot.unknown_base", "warning",
+                            fmt::format(R"(,"tick":12,"delta_tick":{})", base));
     };
 
     struct Row {
         std::string_view name;
-        std::vector<std::string> records;
+        Lines records;
         bool follows;
     };
 
@@ -590,10 +582,9 @@ TEST_CASE("an unknown base is explained by the error that rejected it") {
 }
 
 TEST_CASE("if all findings have the severity info, the text says how to explain them") {
-    const std::vector<std::string> records{
-        finding_record("snapshot.leftover", "info", R"(,"tick":7)", 2),
-        finding_record("snapshot.leftover", "info", R"(,"tick":9)", 2),
-        finding_record("map.not_found", "info", "", 2)};
+    const Lines records{finding_line("snapshot.leftover", "info", R"(,"tick":7)", 2),
+                        finding_line("snapshot.leftover", "info", R"(,"tick":9)", 2),
+                        finding_line("map.not_found", "info", "", 2)};
     CHECK(explainable_findings_text(explain(records)) ==
           "Nothing to explain: no warning or error about snapshots in 1 session.\n"
           "Findings of severity info exist; session 2, tick 7 explains the first "
@@ -601,8 +592,8 @@ TEST_CASE("if all findings have the severity info, the text says how to explain 
           "Findings that are not about snapshots exist.\n");
     CHECK(explainable_findings_text(explain(records), {}, "list it")
               .ends_with("Findings that are not about snapshots exist; to list them: list it\n"));
-    CHECK(read_records(records, {.session = 3}).lacks_selected_session());
-    CHECK_FALSE(read_records(records, {.session = 2}).lacks_selected_session());
+    CHECK(read(records, {.session = 3}).lacks_selected_session());
+    CHECK_FALSE(read(records, {.session = 2}).lacks_selected_session());
 }
 
 TEST_CASE(
@@ -624,7 +615,7 @@ TEST_CASE(
          "decompressed, after the header of 3 bytes, the delta begins at byte 27\n",
          "byte 9 marked: byte 36 of the decompressed payload after the header\n"},
     };
-    std::vector<std::string> records = kRecords;
+    Lines records = kLines;
     replace_text(records[6], R"("part":1)", R"("part":0)");
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -647,11 +638,11 @@ TEST_CASE(
 }
 
 TEST_CASE("if the requested finding does not exist, the first other findings are listed") {
-    std::vector<std::string> records;
+    Lines records;
     for (int tick = 1; tick <= 20; ++tick) {
         for (const std::string id :
              {"snapshot.size_change", "snapshot.crc_mismatch", "packet.seven"}) {
-            records.push_back(finding_record(id, "error", fmt::format(R"(,"tick":{})", tick), 3));
+            records.push_back(finding_line(id, "error", fmt::format(R"(,"tick":{})", tick), 3));
         }
     }
     const Explanation story = explain(records, {.session = 4});
@@ -671,7 +662,7 @@ TEST_CASE("invalid, truncated and hostile lines do no harm") {
     std::mt19937 random{41};
     for (int round = 0; round < 300; ++round) {
         ExplanationReader reader{{}};
-        for (std::string line : kRecords) {
+        for (std::string line : kLines) {
             if (random() % 2 == 0) {
                 line.resize(random() % line.size());
             }

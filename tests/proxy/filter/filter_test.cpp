@@ -1,4 +1,4 @@
-// Covers: proxy/filter/schema_keys.cpp, proxy/filter/keys.cpp, proxy/filter/value.cpp
+// Covers: proxy/filter/schema_keys.cpp, proxy/filter/keys.cpp
 #include "proxy/filter/filter.h"
 #include "proxy/filter/line_record.h"
 #include "proxy/sink/json_lines.h"
@@ -6,12 +6,9 @@
 #include "tests/support/allocation_count.h"
 #include "tests/support/test_data.h"
 
-#include <algorithm>
 #include <fstream>
 #include <regex>
-#include <span>
 #include <sstream>
-#include <string_view>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
