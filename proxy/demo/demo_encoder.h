@@ -47,8 +47,7 @@ inline constexpr std::size_t kMarkersEnd = 436;
 inline constexpr std::size_t kSha256At = 452;
 inline constexpr std::size_t kSha256End = 484;
 
-/// Size of the fields net version and map name, in bytes.
-inline constexpr std::size_t kTextBytes = 64;
+inline constexpr std::size_t kTextBytes = 64; ///< size of the net version and of the map name
 inline constexpr std::size_t kTypeBytes = 8;
 inline constexpr std::size_t kTimestampBytes = 20;
 inline constexpr std::size_t kMaxMarkers = 64;
@@ -80,7 +79,6 @@ inline constexpr std::size_t kMaxPayloadBytes = 65536; ///< of a chunk, decompre
 inline constexpr std::size_t kMaxCompressedBytes = 65535;
 inline constexpr std::int32_t kTicksPerSecond = 50;
 
-/// The fields of a demo's header.
 struct DemoHeader {
     int version = kFirstVersionWithSha256;
     std::string net_version{kNetVersion};

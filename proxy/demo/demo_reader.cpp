@@ -7,11 +7,9 @@
 #include "snapshot/cursor.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <ctime>
 #include <fstream>
-#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -66,6 +64,203 @@ Sha256Extension find_sha256(BytesView file) {
     }
     return file.size() < kSha256End ? Sha256Extension::cut : Sha256Extension::whole;
 }
+
+constexpr std::int32_t kBytesOfInt = 4;
+constexpr std::size_t kHeadInts = 2;
+
+struct Item {
+    std::uint32_t key = 0;
+    std::span<const std::int32_t> data;
+};
+
+using record::FindingId;
+using snapshot::Tick;
+
+constexpr std::int64_t kNanosecondsPerTick = record::kNanosecondsPerSecond / kTicksPerSecond;
+
+/// Returns the dialect that demo players use for the header's net version.
+snapshot::Dialect dialect_of(const DemoHeader& header) {
+    return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
+                                                 : snapshot::Dialect::six;
+}
+
+/// Inspects the chunks of a demo in the order in which demo players play them.
+class DemoInspection {
+  public:
+    DemoInspection(const DemoParts& demo, const std::string& name, inspect::Inspector& inspector)
+        : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
+                                                        demo.chunks_at},
+          start_{parse_demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
+          session_{inspector.begin_demo(start_, name, demo.header.type + " demo",
+                                        dialect_of(demo.header))} {}
+
+    DemoReadResult inspect_all() {
+        inspect_map();
+        session_->set_record_time(now_);
+        while (const auto chunk = chunks_.next_chunk()) {
+            if (!inspect_chunk(*chunk)) {
+                break;
+            }
+        }
+        if (chunks_.has_failed()) {
+            error_ = chunks_.error();
+        }
+        finish();
+        inspector_->end_demo(*session_, now_, "end of demo");
+        return {.first = start_, .last = now_, .error = error_};
+    }
+
+  private:
+    void inspect_map() {
+        const DemoHeader& header = demo_->header;
+        session_->set_map({.name = header.map_name,
+                           .crc = header.map_crc,
+                           .size = header.map_size,
+                           .sha256 = header.sha256},
+                          {demo_->map.begin(), demo_->map.end()});
+    }
+
+    /// Returns false if the rest of the demo cannot be played.
+    bool inspect_chunk(const DemoChunk& chunk) {
+        switch (chunk.kind) {
+        case DemoChunk::Kind::tick:
+            repeat_snapshot();
+            check_tick_order(chunk);
+            set_tick(chunk.tick);
+            return true;
+        case DemoChunk::Kind::snapshot:
+            return inspect_snapshot(chunk);
+        case DemoChunk::Kind::delta:
+            return inspect_delta(chunk);
+        case DemoChunk::Kind::message:
+            return inspect_message(chunk);
+        case DemoChunk::Kind::other:
+            return inspect_unused_chunk(chunk);
+        }
+        return true;
+    }
+
+    /// Inspects the previous snapshot again for a tick without a usable snapshot. Demo players do
+    /// so when another chunk follows the tick.
+    void repeat_snapshot() {
+        if (waiting_) {
+            session_->on_unchanged_snapshot(tick_);
+            waiting_ = false;
+        }
+    }
+
+    /// Reports ticks out of order. Demo players accept any tick and play it at once if it is not
+    /// later than the previous one.
+    void check_tick_order(const DemoChunk& chunk) {
+        if (first_tick_ && chunk.tick <= tick_) {
+            session_->report_finding_once({.id = FindingId::demo_tick_order,
+                                           .tick = chunk.tick,
+                                           .offset = chunk.offset,
+                                           .value = tick_});
+        }
+    }
+
+    void set_tick(Tick tick) {
+        first_tick_ = first_tick_.value_or(tick);
+        tick_ = tick;
+        waiting_ = true;
+        now_ = start_ + (std::int64_t{tick} - *first_tick_) * kNanosecondsPerTick;
+        session_->set_record_time(now_);
+    }
+
+    bool stop_at_error(const DemoError& error) {
+        error_ = error;
+        return false;
+    }
+
+    bool inspect_snapshot(const DemoChunk& chunk) {
+        const auto body = chunk_decoder_.decompress_varints(chunk);
+        if (!body) {
+            return stop_at_error(body.error());
+        }
+        const std::size_t bytes = body->size();
+        const auto ints = chunk_decoder_.decode_ints(chunk);
+        if (!ints) {
+            return stop_at_error(ints.error());
+        }
+        const DemoSnapshotResult read = decode_demo_snapshot(*ints, full_);
+        if (!read.error.empty()) {
+            session_->on_invalid_snapshot(tick_, bytes,
+                                          {.id = FindingId::demo_snapshot_invalid,
+                                           .offset = chunk.offset,
+                                           .value = static_cast<std::int64_t>(read.index),
+                                           .detail = read.error});
+            return true;
+        }
+        if (read.duplicates != 0) {
+            session_->report_finding({.id = FindingId::demo_duplicate_item,
+                                      .tick = tick_,
+                                      .offset = chunk.offset,
+                                      .value = static_cast<std::int64_t>(read.duplicates)});
+        }
+        session_->on_full_snapshot(tick_, bytes, full_.view());
+        waiting_ = false;
+        return true;
+    }
+
+    bool inspect_delta(const DemoChunk& chunk) {
+        const auto body = chunk_decoder_.decompress_varints(chunk);
+        if (!body) {
+            return stop_at_error(body.error());
+        }
+        if (session_->on_delta(tick_, *body)) {
+            waiting_ = false;
+        }
+        return true;
+    }
+
+    bool inspect_message(const DemoChunk& chunk) {
+        const auto payload = chunk_decoder_.decode_message(chunk);
+        if (!payload) {
+            return stop_at_error(payload.error());
+        }
+        repeat_snapshot();
+        session_->on_message(*payload, fields_);
+        return true;
+    }
+
+    /// Decompresses a chunk of an unused type, and discards the result. Returns false on an error:
+    /// the demo ends there, because it also does in the games' demo players.
+    bool inspect_unused_chunk(const DemoChunk& chunk) {
+        const auto ints = chunk_decoder_.decode_ints(chunk);
+        if (!ints) {
+            return stop_at_error(ints.error());
+        }
+        repeat_snapshot();
+        return true;
+    }
+
+    void finish() {
+        if (error_.code != DemoErrc::none) {
+            const DemoErrorInfo& info = demo_error_info(error_.code);
+            session_->report_finding({.id = is_truncation(error_.code) ? FindingId::demo_cut_short
+                                                                       : FindingId::demo_damaged,
+                                      .tick = first_tick_ ? std::optional{tick_} : std::nullopt,
+                                      .offset = error_.offset,
+                                      .name = info.name,
+                                      .detail = info.sentence});
+        }
+    }
+
+    const DemoParts* demo_;
+    inspect::Inspector* inspector_;
+    DemoChunkReader chunks_;
+    record::Timestamp start_;
+    record::Timestamp now_;
+    std::unique_ptr<inspect::DemoSession> session_;
+    DemoChunkDecoder chunk_decoder_;
+    snapshot::Snapshot full_;
+    wire::DecodedFields fields_;
+    std::optional<Tick> first_tick_;
+    Tick tick_ = 0;
+    bool waiting_ = false; ///< no usable snapshot was read since the last tick
+    DemoError error_;
+};
 
 } // namespace
 
@@ -252,18 +447,6 @@ DemoResult<std::span<const std::byte>> DemoChunkDecoder::decode_message(const De
     return std::span<const std::byte>{message_};
 }
 
-namespace {
-
-constexpr std::int32_t kBytesOfInt = 4;
-constexpr std::size_t kHeadInts = 2;
-
-struct Item {
-    std::uint32_t key = 0;
-    std::span<const std::int32_t> data;
-};
-
-} // namespace
-
 DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
                                         snapshot::Snapshot& out) {
     constexpr std::string_view kWrongCounts = "its counts do not match its size";
@@ -338,199 +521,6 @@ DemoFile::DemoFile(const std::string& path) {
     }
     bytes_ = std::move(*bytes);
 }
-
-namespace {
-
-using record::FindingId;
-using snapshot::Tick;
-
-constexpr std::int64_t kNanosecondsPerTick = record::kNanosecondsPerSecond / kTicksPerSecond;
-
-/// Returns the dialect that demo players use for the header's net version.
-snapshot::Dialect dialect_of(const DemoHeader& header) {
-    return header.net_version.starts_with("0.7") ? snapshot::Dialect::seven
-                                                 : snapshot::Dialect::six;
-}
-
-/// Inspects the chunks of a demo in the order in which demo players play them.
-class DemoInspection {
-  public:
-    DemoInspection(const DemoParts& demo, const std::string& name, inspect::Inspector& inspector)
-        : demo_{&demo}, inspector_{&inspector}, chunks_{demo.chunks, demo.header.version,
-                                                        demo.chunks_at},
-          start_{parse_demo_time(demo.header.timestamp).value_or(0)}, now_{start_},
-          session_{inspector.begin_demo(start_, name, demo.header.type + " demo",
-                                        dialect_of(demo.header))} {}
-
-    DemoReadResult inspect_all() {
-        inspect_map();
-        session_->set_record_time(now_);
-        while (const auto chunk = chunks_.next_chunk()) {
-            if (!inspect_chunk(*chunk)) {
-                break;
-            }
-        }
-        if (chunks_.has_failed()) {
-            error_ = chunks_.error();
-        }
-        finish();
-        inspector_->end_demo(*session_, now_, "end of demo");
-        return {.first = start_, .last = now_, .error = error_};
-    }
-
-  private:
-    void inspect_map() {
-        const DemoHeader& header = demo_->header;
-        session_->set_map({.name = header.map_name,
-                           .crc = header.map_crc,
-                           .size = header.map_size,
-                           .sha256 = header.sha256},
-                          {demo_->map.begin(), demo_->map.end()});
-    }
-
-    /// Plays a chunk. Returns false if the rest of the demo cannot be played.
-    bool inspect_chunk(const DemoChunk& chunk) {
-        switch (chunk.kind) {
-        case DemoChunk::Kind::tick:
-            repeat_snapshot();
-            check_tick_order(chunk);
-            set_tick(chunk.tick);
-            return true;
-        case DemoChunk::Kind::snapshot:
-            return inspect_snapshot(chunk);
-        case DemoChunk::Kind::delta:
-            return inspect_delta(chunk);
-        case DemoChunk::Kind::message:
-            return inspect_message(chunk);
-        case DemoChunk::Kind::other:
-            return inspect_unused_chunk(chunk);
-        }
-        return true;
-    }
-
-    /// Inspects the previous snapshot again for a tick without a usable snapshot. Demo players do
-    /// so when another chunk follows the tick.
-    void repeat_snapshot() {
-        if (waiting_) {
-            session_->on_unchanged_snapshot(tick_);
-            waiting_ = false;
-        }
-    }
-
-    /// Reports ticks out of order. Demo players accept any tick and play it at once if it is not
-    /// later than the previous one.
-    void check_tick_order(const DemoChunk& chunk) {
-        if (first_tick_ && chunk.tick <= tick_) {
-            session_->report_finding_once({.id = FindingId::demo_tick_order,
-                                           .tick = chunk.tick,
-                                           .offset = chunk.offset,
-                                           .value = tick_});
-        }
-    }
-
-    void set_tick(Tick tick) {
-        first_tick_ = first_tick_.value_or(tick);
-        tick_ = tick;
-        waiting_ = true;
-        now_ = start_ + (std::int64_t{tick} - *first_tick_) * kNanosecondsPerTick;
-        session_->set_record_time(now_);
-    }
-
-    bool stop_at_error(const DemoError& error) {
-        error_ = error;
-        return false;
-    }
-
-    bool inspect_snapshot(const DemoChunk& chunk) {
-        const auto body = chunk_decoder_.decompress_varints(chunk);
-        if (!body) {
-            return stop_at_error(body.error());
-        }
-        const std::size_t bytes = body->size();
-        const auto ints = chunk_decoder_.decode_ints(chunk);
-        if (!ints) {
-            return stop_at_error(ints.error());
-        }
-        const DemoSnapshotResult read = decode_demo_snapshot(*ints, full_);
-        if (!read.error.empty()) {
-            session_->on_invalid_snapshot(tick_, bytes,
-                                          {.id = FindingId::demo_snapshot_invalid,
-                                           .offset = chunk.offset,
-                                           .value = static_cast<std::int64_t>(read.index),
-                                           .detail = read.error});
-            return true;
-        }
-        if (read.duplicates != 0) {
-            session_->report_finding({.id = FindingId::demo_duplicate_item,
-                                      .tick = tick_,
-                                      .offset = chunk.offset,
-                                      .value = static_cast<std::int64_t>(read.duplicates)});
-        }
-        session_->on_full_snapshot(tick_, bytes, full_.view());
-        waiting_ = false;
-        return true;
-    }
-
-    bool inspect_delta(const DemoChunk& chunk) {
-        const auto body = chunk_decoder_.decompress_varints(chunk);
-        if (!body) {
-            return stop_at_error(body.error());
-        }
-        if (session_->on_delta(tick_, *body)) {
-            waiting_ = false;
-        }
-        return true;
-    }
-
-    bool inspect_message(const DemoChunk& chunk) {
-        const auto payload = chunk_decoder_.decode_message(chunk);
-        if (!payload) {
-            return stop_at_error(payload.error());
-        }
-        repeat_snapshot();
-        session_->on_message(*payload, fields_);
-        return true;
-    }
-
-    /// Decompresses a chunk of an unused type, and discards the result. Returns false on an error:
-    /// the demo ends there, because it also does in the games' demo players.
-    bool inspect_unused_chunk(const DemoChunk& chunk) {
-        const auto ints = chunk_decoder_.decode_ints(chunk);
-        if (!ints) {
-            return stop_at_error(ints.error());
-        }
-        repeat_snapshot();
-        return true;
-    }
-
-    void finish() {
-        if (error_.code != DemoErrc::none) {
-            const DemoErrorInfo& info = demo_error_info(error_.code);
-            session_->report_finding({.id = is_truncation(error_.code) ? FindingId::demo_cut_short
-                                                                       : FindingId::demo_damaged,
-                                      .tick = first_tick_ ? std::optional{tick_} : std::nullopt,
-                                      .offset = error_.offset,
-                                      .name = info.name,
-                                      .detail = info.sentence});
-        }
-    }
-
-    const DemoParts* demo_;
-    inspect::Inspector* inspector_;
-    DemoChunkReader chunks_;
-    record::Timestamp start_;
-    record::Timestamp now_;
-    std::unique_ptr<inspect::DemoSession> session_;
-    DemoChunkDecoder chunk_decoder_;
-    snapshot::Snapshot full_;
-    wire::DecodedFields fields_;
-    std::optional<Tick> first_tick_;
-    Tick tick_ = 0;
-    bool waiting_ = false; ///< no usable snapshot was read since the last tick
-    DemoError error_;
-};
-
-} // namespace
 
 DemoReadResult inspect_demo(const DemoParts& demo, const std::string& name,
                             inspect::Inspector& inspector) {

@@ -97,7 +97,6 @@ struct DemoParts {
 /// if the timestamp is invalid.
 [[nodiscard]] std::optional<std::int64_t> parse_demo_time(std::string_view timestamp);
 
-/// A chunk of a demo, as it is stored in the file.
 struct DemoChunk {
     enum class Kind : std::uint8_t {
         tick,     ///< the chunks that follow belong to `tick`
@@ -114,7 +113,6 @@ struct DemoChunk {
     std::span<const std::byte> data; ///< compressed data
 };
 
-/// Reads the chunks of a demo in order.
 class DemoChunkReader {
   public:
     /// `at`: position of `chunks` in the file, for the offsets of chunks and errors.
@@ -195,7 +193,7 @@ class DemoFile {
     /// The largest demo that is read. It suffices for more than a day of a full server.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 30U;
 
-    /// Reads the file. Errors: std::runtime_error.
+    /// Errors: std::runtime_error.
     explicit DemoFile(const std::string& path);
 
     [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }

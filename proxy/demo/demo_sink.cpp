@@ -6,9 +6,6 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
 
-#include <algorithm>
-#include <span>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,37 +39,6 @@ std::optional<std::uint16_t> vanilla_client_id(std::int32_t client) {
                ? std::optional{static_cast<std::uint16_t>(client)}
                : std::nullopt;
 }
-
-} // namespace
-
-void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out) {
-    out.clear();
-    std::vector<std::int32_t> data;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        snapshot::ItemView item = items[i];
-        const snapshot::ObjectSpec* const object =
-            snapshot::find_object(item.key.type, snapshot::Dialect::six);
-        if (!is_vanilla_item(item, object)) {
-            continue;
-        }
-        if (object != nullptr) {
-            data.assign(item.data.begin(), item.data.end());
-            static_cast<void>(record::renumber_clients(
-                *object, item.key, data, record::ClientIdScope::all, vanilla_client_id));
-            item.data = data;
-        }
-        out.append(item.key, item.data);
-    }
-}
-
-bool is_vanilla_message(const record::MessageRecord& message) {
-    const auto names_too_high = [](const wire::FieldValue& value) {
-        return value.integer >= kMaxVanillaClients && record::is_client_id_field(value.name);
-    };
-    return !message.uuid && std::ranges::none_of(message.values, names_too_high);
-}
-
-namespace {
 
 using snapshot::FieldSpec;
 using snapshot::ItemKey;
@@ -130,7 +96,88 @@ std::span<const FieldSpec> fields_of(std::uint16_t type) {
     return object == nullptr ? std::span<const FieldSpec>{} : object->fields;
 }
 
+/// A kind of loss: its count, and its sentence. The first `{}` in the sentence stands for the
+/// count, the second `{}` for a text such as "2 ticks".
+struct LossKind {
+    std::uint64_t DemoLosses::*count;
+    std::string_view sentence;
+    std::uint64_t DemoLosses::*ticks = nullptr;
+};
+
+constexpr std::array kLossKinds{
+    LossKind{&DemoLosses::items_over_limit, "left out {} item[s] in {}: more than a snapshot holds",
+             &DemoLosses::ticks_over_limit},
+    LossKind{&DemoLosses::items_without_id,
+             "left out {} item[s] in {}: no id left for [its|their] player[s]",
+             &DemoLosses::ticks_without_id},
+    LossKind{&DemoLosses::worlds_over_limit, "left out {} world[s]: too many servers at once"},
+    LossKind{&DemoLosses::messages_without_id,
+             "left out {} message[s]: no id left for [its|their] player[s]"},
+    LossKind{&DemoLosses::messages_over_limit, "left out {} message[s]: too many at once"},
+    LossKind{&DemoLosses::late_snapshots, "left out {} snapshot[s] that arrived after a newer one"},
+    LossKind{&DemoLosses::large_snapshots, "left out {} snapshot[s]: too large for a demo"},
+    LossKind{&DemoLosses::unwritten_snapshots,
+             "left out {} snapshot[s]: the disk was full or too slow"},
+    LossKind{&DemoLosses::large_messages, "left out {} message[s]: too large for a demo"},
+    LossKind{&DemoLosses::early_messages,
+             "left out {} message[s]: too many before the first snapshot"},
+    LossKind{&DemoLosses::sessions_without_map,
+             "{} session[s] [has|have] no demo: [its|their] map is unknown"},
+    LossKind{&DemoLosses::single_snapshot_demos,
+             "{} session[s] [has|have] no demo: [it has|they have] only one snapshot of a map"},
+};
+
+/// Returns the part of a demo's file name for its session ("s3") or server ("world", "world2").
+std::string owner_name(std::uint32_t session, bool of_server) {
+    if (!of_server) {
+        return fmt::format("s{}", session);
+    }
+    return session <= 1 ? "world" : fmt::format("world{}", session);
+}
+
+/// Returns whether a client that records a demo would store the message. Clients do not store
+/// system messages, nor messages that are not vital.
+bool is_recorded_by_clients(const record::MessageRecord& record) {
+    return record.head.direction == wire::Direction::s2c && !record.system &&
+           record.layer == record::MessageLayer::chunk && !record.payload.empty() &&
+           (record.vital || record.name == "sv_pre_input");
+}
+
+bool has_secret(const record::MessageRecord& record) {
+    return record.secrecy == wire::Secrecy::secret ||
+           std::ranges::any_of(record.values, [](const auto& value) {
+               return value.secrecy == wire::Secrecy::secret;
+           });
+}
+
 } // namespace
+
+void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out) {
+    out.clear();
+    std::vector<std::int32_t> data;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        snapshot::ItemView item = items[i];
+        const snapshot::ObjectSpec* const object =
+            snapshot::find_object(item.key.type, snapshot::Dialect::six);
+        if (!is_vanilla_item(item, object)) {
+            continue;
+        }
+        if (object != nullptr) {
+            data.assign(item.data.begin(), item.data.end());
+            static_cast<void>(record::renumber_clients(
+                *object, item.key, data, record::ClientIdScope::all, vanilla_client_id));
+            item.data = data;
+        }
+        out.append(item.key, item.data);
+    }
+}
+
+bool is_vanilla_message(const record::MessageRecord& message) {
+    const auto names_too_high = [](const wire::FieldValue& value) {
+        return value.integer >= kMaxVanillaClients && record::is_client_id_field(value.name);
+    };
+    return !message.uuid && std::ranges::none_of(message.values, names_too_high);
+}
 
 SevenDemoItems::ClientInfo SevenDemoItems::make_unknown_client() {
     ClientInfo info{};
@@ -232,41 +279,6 @@ void SevenDemoItems::copy_with_demo_items(const snapshot::SnapshotView& items,
     }
 }
 
-namespace {
-
-/// A kind of loss: its count, and its sentence. The first `{}` in the sentence stands for the
-/// count, the second `{}` for a text such as "2 ticks".
-struct LossKind {
-    std::uint64_t DemoLosses::*count;
-    std::string_view sentence;
-    std::uint64_t DemoLosses::*ticks = nullptr;
-};
-
-constexpr std::array kLossKinds{
-    LossKind{&DemoLosses::items_over_limit, "left out {} item[s] in {}: more than a snapshot holds",
-             &DemoLosses::ticks_over_limit},
-    LossKind{&DemoLosses::items_without_id,
-             "left out {} item[s] in {}: no id left for [its|their] player[s]",
-             &DemoLosses::ticks_without_id},
-    LossKind{&DemoLosses::worlds_over_limit, "left out {} world[s]: too many servers at once"},
-    LossKind{&DemoLosses::messages_without_id,
-             "left out {} message[s]: no id left for [its|their] player[s]"},
-    LossKind{&DemoLosses::messages_over_limit, "left out {} message[s]: too many at once"},
-    LossKind{&DemoLosses::late_snapshots, "left out {} snapshot[s] that arrived after a newer one"},
-    LossKind{&DemoLosses::large_snapshots, "left out {} snapshot[s]: too large for a demo"},
-    LossKind{&DemoLosses::unwritten_snapshots,
-             "left out {} snapshot[s]: the disk was full or too slow"},
-    LossKind{&DemoLosses::large_messages, "left out {} message[s]: too large for a demo"},
-    LossKind{&DemoLosses::early_messages,
-             "left out {} message[s]: too many before the first snapshot"},
-    LossKind{&DemoLosses::sessions_without_map,
-             "{} session[s] [has|have] no demo: [its|their] map is unknown"},
-    LossKind{&DemoLosses::single_snapshot_demos,
-             "{} session[s] [has|have] no demo: [it has|they have] only one snapshot of a map"},
-};
-
-} // namespace
-
 void DemoLosses::merge(const DemoLosses& other) {
     for (const LossKind& kind : kLossKinds) {
         this->*kind.count += other.*kind.count;
@@ -288,33 +300,6 @@ std::vector<std::string> loss_sentences(const DemoLosses& losses) {
     }
     return sentences;
 }
-
-namespace {
-
-/// Returns the part of a demo's file name for its session ("s3") or server ("world", "world2").
-std::string owner_name(std::uint32_t session, bool of_server) {
-    if (!of_server) {
-        return fmt::format("s{}", session);
-    }
-    return session <= 1 ? "world" : fmt::format("world{}", session);
-}
-
-/// Returns whether a client that records a demo would store the message. Clients do not store
-/// system messages, nor messages that are not vital.
-bool is_recorded_by_clients(const record::MessageRecord& record) {
-    return record.head.direction == wire::Direction::s2c && !record.system &&
-           record.layer == record::MessageLayer::chunk && !record.payload.empty() &&
-           (record.vital || record.name == "sv_pre_input");
-}
-
-bool has_secret(const record::MessageRecord& record) {
-    return record.secrecy == wire::Secrecy::secret ||
-           std::ranges::any_of(record.values, [](const auto& value) {
-               return value.secrecy == wire::Secrecy::secret;
-           });
-}
-
-} // namespace
 
 std::string safe_file_name(std::string_view text) {
     constexpr std::size_t kMaxLength = 64;
@@ -362,9 +347,7 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
     if (record.name == "map_change" && record.system) {
         SessionDemo& session_demo = session_demos_[record.head.session];
         end_demo(session_demo);
-        session_demo.pending.clear();
-        session_demo.pending_bytes = 0;
-        session_demo.pending_tuning = false;
+        session_demo.pending = {};
         session_demo.seven_items.clear();
         return;
     }
@@ -390,13 +373,14 @@ void DemoSink::handle_record(const record::MessageRecord& record) {
         add_message(session_demo, record.payload);
         return;
     }
-    if (session_demo.pending_bytes + record.payload.size() > kMaxPendingBytes) {
+    PendingMessages& pending = session_demo.pending;
+    if (pending.bytes + record.payload.size() > kMaxPendingBytes) {
         ++losses_.early_messages;
         return;
     }
-    session_demo.pending.emplace_back(record.payload.begin(), record.payload.end());
-    session_demo.pending_bytes += record.payload.size();
-    session_demo.pending_tuning = session_demo.pending_tuning || tuning;
+    pending.list.emplace_back(record.payload.begin(), record.payload.end());
+    pending.bytes += record.payload.size();
+    pending.has_tuning = pending.has_tuning || tuning;
 }
 
 void DemoSink::add_message(SessionDemo& session_demo, std::span<const std::byte> payload) {
@@ -441,13 +425,13 @@ void DemoSink::handle_record(const record::SnapshotRecord& record) {
     }
     ++demo.unflushed_snapshots;
     if (first) {
-        for (const Bytes& message : std::exchange(session_demo.pending, {})) {
+        const PendingMessages pending = std::exchange(session_demo.pending, {});
+        for (const Bytes& message : pending.list) {
             add_message(session_demo, message);
         }
-        if (!std::exchange(session_demo.pending_tuning, false) && !session_demo.tuning.empty()) {
+        if (!pending.has_tuning && !session_demo.tuning.empty()) {
             add_message(session_demo, session_demo.tuning);
         }
-        session_demo.pending_bytes = 0;
         return;
     }
     if (record.tick - demo.last_flush_tick >= kFlushTicks || !demo.file ||
@@ -564,9 +548,7 @@ void DemoSink::set_enabled(bool on) {
     for (auto& [unused, session_demo] : session_demos_) {
         end_demo(session_demo);
         session_demo.given_up_at.reset();
-        session_demo.pending.clear();
-        session_demo.pending_bytes = 0;
-        session_demo.pending_tuning = false;
+        session_demo.pending = {};
     }
 }
 

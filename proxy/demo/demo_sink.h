@@ -158,7 +158,6 @@ class DemoSink final : public record::RecordSink {
 
     using Bytes = std::vector<std::byte>;
 
-    /// A demo being written.
     struct OpenDemo {
         DemoEncoder encoder;
         DemoHeader header;
@@ -170,6 +169,13 @@ class DemoSink final : public record::RecordSink {
         std::uint64_t unflushed_snapshots = 0; ///< number of snapshots in `unflushed_chunks`
     };
 
+    /// The messages before a demo's first snapshot.
+    struct PendingMessages {
+        std::vector<Bytes> list{};
+        std::size_t bytes = 0;
+        bool has_tuning = false;
+    };
+
     /// The demo of a session, and the data that its next demo starts with.
     struct SessionDemo {
         std::optional<OpenDemo> demo{};
@@ -178,11 +184,9 @@ class DemoSink final : public record::RecordSink {
         std::uint32_t map_crc = 0;
         std::optional<std::array<std::uint8_t, 32>> map_sha256{};
         std::shared_ptr<const std::vector<std::byte>> map{};
-        std::vector<Bytes> pending{}; ///< messages before the first snapshot
-        std::size_t pending_bytes = 0;
-        bool pending_tuning = false; ///< one of the pending messages is the tuning
-        Bytes tuning{};              ///< the payload of the last tuning message
-        bool is_seven = false;       ///< true if the connection is 0.7
+        PendingMessages pending{};
+        Bytes tuning{};        ///< the payload of the last tuning message
+        bool is_seven = false; ///< true if the connection is 0.7
         /// True if the session was counted in DemoLosses::sessions_without_map.
         bool is_map_missing = false;
         SevenDemoItems seven_items{};

@@ -4,9 +4,7 @@
 #include "proxy/wire/message.h"
 #include "snapshot/objects.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <utility>
 
 namespace tw::demo {
 
@@ -18,6 +16,36 @@ namespace {
 
 /// The number of client ids on DDNet's largest servers. Older clients draw only the first 64.
 constexpr std::uint16_t kDdnetClients = 128;
+
+/// The order in which items are added to a snapshot if it has no room for all items.
+enum class ItemRank : std::uint8_t { descriptor, game, player, character, flag, entity, event };
+
+constexpr std::uint16_t kFlagType = 5;
+
+ItemRank rank_of(const record::ItemTypes& types, std::uint16_t type) {
+    if (type == snapshot::kDescriptorType) {
+        return ItemRank::descriptor;
+    }
+    if (type == snapshot::kCharacterType || type == kFlagType) {
+        return type == kFlagType ? ItemRank::flag : ItemRank::character;
+    }
+    const snapshot::ObjectSpec* const object = types.object(type);
+    if (object == nullptr) {
+        return ItemRank::entity;
+    }
+    if (object->kind == snapshot::ObjectKind::event) {
+        return ItemRank::event;
+    }
+    if (object->position) {
+        return ItemRank::entity;
+    }
+    return object->client ? ItemRank::player : ItemRank::game;
+}
+
+DemoOptions as_server_demos(DemoOptions options) {
+    options.of_server = true;
+    return options;
+}
 
 } // namespace
 
@@ -138,40 +166,6 @@ DemoItems DemoClientIds::assign_ids(const record::SnapshotRecord& world) {
             .roster = world.roster == nullptr ? nullptr : &roster_,
             .left_out = left_out};
 }
-
-namespace {
-
-/// The order in which items are added to a snapshot if it has no room for all items.
-enum class ItemRank : std::uint8_t { descriptor, game, player, character, flag, entity, event };
-
-constexpr std::uint16_t kFlagType = 5;
-
-ItemRank rank_of(const record::ItemTypes& types, std::uint16_t type) {
-    if (type == snapshot::kDescriptorType) {
-        return ItemRank::descriptor;
-    }
-    if (type == snapshot::kCharacterType || type == kFlagType) {
-        return type == kFlagType ? ItemRank::flag : ItemRank::character;
-    }
-    const snapshot::ObjectSpec* const object = types.object(type);
-    if (object == nullptr) {
-        return ItemRank::entity;
-    }
-    if (object->kind == snapshot::ObjectKind::event) {
-        return ItemRank::event;
-    }
-    if (object->position) {
-        return ItemRank::entity;
-    }
-    return object->client ? ItemRank::player : ItemRank::game;
-}
-
-DemoOptions as_server_demos(DemoOptions options) {
-    options.of_server = true;
-    return options;
-}
-
-} // namespace
 
 WorldDemo::WorldDemo(DemoOptions options, store::FileQueue& files)
     : vanilla_{options.version < kFirstVersionWithSteps}, demos_{

@@ -31,6 +31,38 @@ std::span<const std::byte> first_string(std::span<const std::byte> body) {
                : body.first(static_cast<std::size_t>(std::distance(body.begin(), end)) + 1);
 }
 
+using wire::Dialect;
+
+constexpr std::int32_t kInputInts = 10;
+/// The maximum number of bytes of a version text. Clients use 20, but captured data may have any
+/// length.
+constexpr std::size_t kMaxVersionBytes = 64;
+constexpr int kSkinParts = 6;
+
+void append_text(Bytes& out, std::string_view text) {
+    const auto bytes = std::as_bytes(std::span{text});
+    out.insert(out.end(), bytes.begin(), bytes.end());
+    out.push_back(std::byte{0});
+}
+
+/// Appends a skin. In 0.6: a name and two colours. In 0.7: six parts, a flag for each part that has
+/// a colour, and the colours.
+void append_skin(Bytes& out, Dialect dialect) {
+    if (dialect == Dialect::six) {
+        append_text(out, "default");
+        for (int each = 0; each < 3; ++each) {
+            snapshot::encode_varint(0, out);
+        }
+        return;
+    }
+    for (const std::string_view part : {"standard", "", "", "standard", "standard", "standard"}) {
+        append_text(out, part);
+    }
+    for (int each = 0; each < 2 * kSkinParts; ++each) {
+        snapshot::encode_varint(0, out);
+    }
+}
+
 } // namespace
 
 void ClientScriptExtractor::on_datagram(const record::RecordHeader& head,
@@ -191,42 +223,6 @@ std::vector<ClientScript> ClientScriptExtractor::take_scripts() {
     }
     return scripts;
 }
-
-namespace {
-
-using wire::Dialect;
-
-constexpr std::int32_t kInputInts = 10;
-/// The maximum number of bytes of a version text. Clients use 20, but captured data may have any
-/// length.
-constexpr std::size_t kMaxVersionBytes = 64;
-constexpr int kSkinParts = 6;
-
-void append_text(Bytes& out, std::string_view text) {
-    const auto bytes = std::as_bytes(std::span{text});
-    out.insert(out.end(), bytes.begin(), bytes.end());
-    out.push_back(std::byte{0});
-}
-
-/// Appends a skin. In 0.6: a name and two colours. In 0.7: six parts, a flag for each part that has
-/// a colour, and the colours.
-void append_skin(Bytes& out, Dialect dialect) {
-    if (dialect == Dialect::six) {
-        append_text(out, "default");
-        for (int each = 0; each < 3; ++each) {
-            snapshot::encode_varint(0, out);
-        }
-        return;
-    }
-    for (const std::string_view part : {"standard", "", "", "standard", "standard", "standard"}) {
-        append_text(out, part);
-    }
-    for (int each = 0; each < 2 * kSkinParts; ++each) {
-        snapshot::encode_varint(0, out);
-    }
-}
-
-} // namespace
 
 Bytes encode_message_id(std::string_view name, Dialect dialect) {
     const auto table = wire::message_table();

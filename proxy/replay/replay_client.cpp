@@ -30,6 +30,34 @@ constexpr std::size_t kChunkHeaderBytes = 3;
 /// least as long as its answer, so that servers cannot be used to amplify traffic.
 constexpr std::size_t kPaddingBytes = 508;
 
+using wire::ControlKind;
+using wire::Dialect;
+using wire::MessageId;
+
+constexpr record::Timestamp kConnectInterval = 500 * kMillisecond;
+constexpr record::Timestamp kPingInterval = 1000 * kMillisecond;
+/// The interval at which a client without input acknowledges snapshots.
+constexpr record::Timestamp kIdleInputInterval = 1000 * kMillisecond;
+/// Inputs that are later than this, for example after a map change, are not sent, because real
+/// clients send no bursts of inputs.
+constexpr record::Timestamp kMaxInputDelay = 200 * kMillisecond;
+/// The longest time between two calls of on_time().
+constexpr record::Timestamp kMaxCallInterval = 50 * kMillisecond;
+/// A server that answers must let the client into the game within Options::timeout times this.
+constexpr int kJoinTimeoutFactor = 3;
+/// After more wrong snapshots than this, a DDNet client requests a full snapshot.
+constexpr int kMaxWrongSnapshots = 10;
+/// The tick that a client without a snapshot acknowledges.
+constexpr std::int32_t kNoTick = -1;
+constexpr std::size_t kMaxChunkBytes = 1023;
+constexpr std::size_t kUuidBytes = 16;
+
+/// Adds the lead to a tick without overflow. Ticks from the server may have any value.
+std::int32_t add_lead(snapshot::Tick tick, std::int32_t lead) {
+    return static_cast<std::int32_t>(std::min<std::int64_t>(
+        std::int64_t{tick} + lead, std::numeric_limits<std::int32_t>::max()));
+}
+
 } // namespace
 
 bool PacketSender::add_vital_message(std::span<const std::byte> message, record::Timestamp now) {
@@ -141,38 +169,6 @@ void PacketSender::flush(record::Timestamp now) {
 std::vector<Bytes> PacketSender::take_packets() {
     return std::exchange(packets_, {});
 }
-
-namespace {
-
-using wire::ControlKind;
-using wire::Dialect;
-using wire::MessageId;
-
-constexpr record::Timestamp kConnectInterval = 500 * kMillisecond;
-constexpr record::Timestamp kPingInterval = 1000 * kMillisecond;
-/// The interval at which a client without input acknowledges snapshots.
-constexpr record::Timestamp kIdleInputInterval = 1000 * kMillisecond;
-/// Inputs that are later than this, for example after a map change, are not sent, because real
-/// clients send no bursts of inputs.
-constexpr record::Timestamp kMaxInputDelay = 200 * kMillisecond;
-/// The longest time between two calls of on_time().
-constexpr record::Timestamp kMaxCallInterval = 50 * kMillisecond;
-/// A server that answers must let the client into the game within Options::timeout times this.
-constexpr int kJoinTimeoutFactor = 3;
-/// After more wrong snapshots than this, a DDNet client requests a full snapshot.
-constexpr int kMaxWrongSnapshots = 10;
-/// The tick that a client without a snapshot acknowledges.
-constexpr std::int32_t kNoTick = -1;
-constexpr std::size_t kMaxChunkBytes = 1023;
-constexpr std::size_t kUuidBytes = 16;
-
-/// Adds the lead to a tick without overflow. Ticks from the server may have any value.
-std::int32_t add_lead(snapshot::Tick tick, std::int32_t lead) {
-    return static_cast<std::int32_t>(std::min<std::int64_t>(
-        std::int64_t{tick} + lead, std::numeric_limits<std::int32_t>::max()));
-}
-
-} // namespace
 
 ReplayClient::ReplayClient(const ClientScript& script, Options options, Timestamp start,
                            ClientCounts& counts)

@@ -58,10 +58,8 @@ class PacketSender {
     /// Resends chunks that were not acknowledged in time. Adds a keepalive if nothing was sent for
     /// a while.
     void on_time(record::Timestamp now);
-    /// Makes packets from the collected messages.
     void flush(record::Timestamp now);
 
-    /// Returns the packets to send now, and removes them.
     [[nodiscard]] std::vector<Bytes> take_packets();
 
     /// Returns the time at which the oldest unacknowledged chunk was first sent; nullopt if all
@@ -147,7 +145,6 @@ class ReplayClient {
 
     void close_connection(ClientEnding ending);
 
-    /// Returns the datagrams to send now, and removes them.
     [[nodiscard]] std::vector<Bytes> take_datagrams();
     /// Returns the time at which on_time() must be called next, even if nothing arrives.
     [[nodiscard]] Timestamp next_due_time() const;

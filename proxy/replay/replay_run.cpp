@@ -6,15 +6,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <csignal>
 #include <memory>
 #include <random>
 #include <span>
-#include <utility>
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 namespace tw::replay {
@@ -121,7 +117,6 @@ class ReplayRun {
     }
 
   private:
-    /// A client and its socket.
     struct SocketClient {
         SocketClient(asio::io_context& io, std::uint64_t own_key, const ClientScript& script,
                      ReplayClient::Options options, Timestamp start, ClientCounts& counts)

@@ -3,7 +3,6 @@
 #include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -25,6 +24,20 @@ namespace {
 std::string_view environment_variable(const char* name) {
     const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): it never changes
     return value == nullptr ? std::string_view{} : value;
+}
+
+/// Returns a share such as "100%" or "99.9%", rounded down, so that "100%" means all.
+std::string share_text(std::uint64_t part, std::uint64_t whole) {
+    constexpr std::uint64_t kPerMille = 1000;
+    const std::uint64_t share = part * kPerMille / whole;
+    return share == kPerMille ? "100%" : fmt::format("{}.{}%", share / 10, share % 10);
+}
+
+/// Returns a text such as ", 1 error, 2 warnings"; empty if there are neither. Informational
+/// findings do not count.
+std::string severe_findings_text(std::uint64_t errors, std::uint64_t warnings) {
+    return (errors == 0 ? "" : ", " + record::count_with_noun(errors, "error[s]")) +
+           (warnings == 0 ? "" : ", " + record::count_with_noun(warnings, "warning[s]"));
 }
 
 } // namespace
@@ -144,24 +157,6 @@ void Console::count_snapshots(std::uint64_t snapshots, std::uint64_t verified) {
     num_snapshots_.fetch_add(snapshots, std::memory_order_relaxed);
     num_unverified_.fetch_add(snapshots - verified, std::memory_order_relaxed);
 }
-
-namespace {
-
-/// Returns a share such as "100%" or "99.9%", rounded down, so that "100%" means all.
-std::string share_text(std::uint64_t part, std::uint64_t whole) {
-    constexpr std::uint64_t kPerMille = 1000;
-    const std::uint64_t share = part * kPerMille / whole;
-    return share == kPerMille ? "100%" : fmt::format("{}.{}%", share / 10, share % 10);
-}
-
-/// Returns a text such as ", 1 error, 2 warnings"; empty if there are neither. Informational
-/// findings do not count.
-std::string severe_findings_text(std::uint64_t errors, std::uint64_t warnings) {
-    return (errors == 0 ? "" : ", " + record::count_with_noun(errors, "error[s]")) +
-           (warnings == 0 ? "" : ", " + record::count_with_noun(warnings, "warning[s]"));
-}
-
-} // namespace
 
 std::string Console::colored(std::string_view code, std::string text) const {
     return style_.is_colored ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);

@@ -21,7 +21,6 @@ namespace tw::sink {
 /// is set or TERM is "dumb".
 enum class Colors : std::uint8_t { automatic, always, never };
 
-/// The form of the text for users.
 struct ConsoleStyle {
     bool is_colored = false;
     bool has_dates = false; ///< times are shown with the date

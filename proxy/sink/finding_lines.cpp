@@ -4,8 +4,6 @@
 #include "proxy/record/findings.h"
 #include "proxy/record/terminal_text.h"
 
-#include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 #include "proxy/record/terminal_text.h"
 #include "proxy/wire/text.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 

@@ -3,7 +3,6 @@
 #include "proxy/record/item_schema.h"
 #include "proxy/record/schema.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <functional>
@@ -11,6 +10,12 @@
 #include <type_traits>
 
 namespace tw::sink {
+
+using record::SnapshotRecord;
+using snapshot::ItemView;
+using snapshot::kClientInfoType;
+using snapshot::same_ints;
+using snapshot::SnapshotView;
 
 namespace {
 
@@ -71,6 +76,95 @@ char* put_int_string(char* to, std::span<const std::int32_t> ints) {
     escaped.append_string(text.view());
     std::memcpy(to, escaped.view().data(), escaped.size());
     return to + escaped.size();
+}
+
+/// With ItemChoice::changed, one of this many snapshots lists all items, so that a reader can
+/// start in the middle of the records.
+constexpr std::uint64_t kFullEvery = 250;
+
+/// Returns whether the position of a merged item is unknown (see record::ItemSightings).
+bool is_position_unknown(const snapshot::ObjectSpec& object, std::uint32_t missing_ints) {
+    using record::ItemSightings;
+    return missing_ints != 0 && object.position &&
+           (missing_ints & (ItemSightings::int_bit(object.position->x) |
+                            ItemSightings::int_bit(object.position->y))) != 0;
+}
+
+/// Appends `[type,id]` to a list of such pairs. `packed`: the packed ItemKey.
+void append_key(std::uint32_t packed, JsonBuffer& list) {
+    const auto key = snapshot::ItemKey::from_packed(packed);
+    list.append(list.empty() ? std::string_view{"["} : std::string_view{",["});
+    list.append_int(std::int32_t{key.type});
+    list.append(',');
+    list.append_int(std::int32_t{key.id});
+    list.append(']');
+}
+
+/// Appends the value of a member of the JSON object `at`, which describes a position.
+template <typename Value>
+void put(const Value& value, JsonBuffer& out) {
+    if constexpr (std::is_same_v<Value, record::NumberPair>) {
+        char* to = out.reserve(2 * kIntRoomBytes + 3);
+        *to++ = '[';
+        to = put_int(to, value.x);
+        *to++ = ',';
+        to = put_int(to, value.y);
+        *to++ = ']';
+        out.set_end(to);
+    } else if constexpr (std::is_integral_v<Value>) {
+        out.append_int(std::int32_t{value});
+    } else {
+        out.append_string(value);
+    }
+}
+
+template <typename Source, typename Schema>
+void put_object(const Source& source, const Schema& schema, JsonBuffer& out);
+
+/// Appends the members of an object, each with a comma before it.
+template <typename Source, typename Schema>
+void put_members(const Source& source, const Schema& schema, JsonBuffer& out) {
+    record::for_each_row(schema, [&](const auto& row) {
+        using Row = std::remove_cvref_t<decltype(row)>;
+        if constexpr (record::kIsInlined<Row>) {
+            put_members(*row.get(source), *row.schema, out);
+        } else if constexpr (record::kIsObject<Row>) {
+            if (const auto* object = row.get(source); object != nullptr) {
+                out.append(row.key.json());
+                put_object(*object, *row.schema, out);
+            }
+        } else {
+            out.append(row.key.json());
+            put(std::invoke(row.get, source), out);
+        }
+    });
+}
+
+template <typename Source, typename Schema>
+void put_object(const Source& source, const Schema& schema, JsonBuffer& out) {
+    const std::size_t begin = out.size();
+    put_members(source, schema, out);
+    out.replace(begin, '{'); // replaces the first comma
+    out.append('}');
+}
+
+/// Writes the start of an item, up to its id, for an item that is not a known object: a UUID
+/// descriptor, or an item of an unknown type.
+void write_start_of_unknown_item(const SnapshotRecord& record, const ItemView& item,
+                                 JsonBuffer& out) {
+    const std::size_t begin = out.size();
+    out.append(record::kItemType.key.json());
+    out.append_string(record::type_name(item.key.type, nullptr));
+    out.replace(begin, '{'); // replaces the first comma
+    if (const auto uuid = record::type_uuid(item.key.type, nullptr, record.types)) {
+        const auto text = snapshot::format_uuid(*uuid);
+        out.append(record::kItemUuid.key.json());
+        out.append_string({text.data(), text.size()});
+    }
+    out.append(record::kItemTypeId.key.json());
+    out.append_int(std::int32_t{item.key.type});
+    out.append(record::kItemId.key.json());
+    out.append_int(std::int32_t{item.key.id});
 }
 
 } // namespace
@@ -234,105 +328,6 @@ void ObjectWriter::write(snapshot::ItemKey key, std::span<const std::int32_t> da
     *to++ = '}';
     out.set_end(put_names(to, data, missing_ints));
 }
-
-using record::SnapshotRecord;
-using snapshot::ItemView;
-using snapshot::kClientInfoType;
-using snapshot::same_ints;
-using snapshot::SnapshotView;
-
-namespace {
-
-/// With ItemChoice::changed, one of this many snapshots lists all items, so that a reader can
-/// start in the middle of the records.
-constexpr std::uint64_t kFullEvery = 250;
-
-/// Returns whether the position of a merged item is unknown (see record::ItemSightings).
-bool is_position_unknown(const snapshot::ObjectSpec& object, std::uint32_t missing_ints) {
-    using record::ItemSightings;
-    return missing_ints != 0 && object.position &&
-           (missing_ints & (ItemSightings::int_bit(object.position->x) |
-                            ItemSightings::int_bit(object.position->y))) != 0;
-}
-
-/// Appends `[type,id]` to a list of such pairs. `packed`: the packed ItemKey.
-void append_key(std::uint32_t packed, JsonBuffer& list) {
-    const auto key = snapshot::ItemKey::from_packed(packed);
-    list.append(list.empty() ? std::string_view{"["} : std::string_view{",["});
-    list.append_int(std::int32_t{key.type});
-    list.append(',');
-    list.append_int(std::int32_t{key.id});
-    list.append(']');
-}
-
-/// Appends the value of a member of the JSON object `at`, which describes a position.
-template <typename Value>
-void put(const Value& value, JsonBuffer& out) {
-    if constexpr (std::is_same_v<Value, record::NumberPair>) {
-        char* to = out.reserve(2 * kIntRoomBytes + 3);
-        *to++ = '[';
-        to = put_int(to, value.x);
-        *to++ = ',';
-        to = put_int(to, value.y);
-        *to++ = ']';
-        out.set_end(to);
-    } else if constexpr (std::is_integral_v<Value>) {
-        out.append_int(std::int32_t{value});
-    } else {
-        out.append_string(value);
-    }
-}
-
-template <typename Source, typename Schema>
-void put_object(const Source& source, const Schema& schema, JsonBuffer& out);
-
-/// Appends the members of an object, each with a comma before it.
-template <typename Source, typename Schema>
-void put_members(const Source& source, const Schema& schema, JsonBuffer& out) {
-    record::for_each_row(schema, [&](const auto& row) {
-        using Row = std::remove_cvref_t<decltype(row)>;
-        if constexpr (record::kIsInlined<Row>) {
-            put_members(*row.get(source), *row.schema, out);
-        } else if constexpr (record::kIsObject<Row>) {
-            if (const auto* object = row.get(source); object != nullptr) {
-                out.append(row.key.json());
-                put_object(*object, *row.schema, out);
-            }
-        } else {
-            out.append(row.key.json());
-            put(std::invoke(row.get, source), out);
-        }
-    });
-}
-
-template <typename Source, typename Schema>
-void put_object(const Source& source, const Schema& schema, JsonBuffer& out) {
-    const std::size_t begin = out.size();
-    put_members(source, schema, out);
-    out.replace(begin, '{'); // replaces the first comma
-    out.append('}');
-}
-
-/// Writes the start of an item, up to its id, for an item that is not a known object: a UUID
-/// descriptor, or an item of an unknown type.
-void write_start_of_unknown_item(const SnapshotRecord& record, const ItemView& item,
-                                 JsonBuffer& out) {
-    const std::size_t begin = out.size();
-    out.append(record::kItemType.key.json());
-    out.append_string(record::type_name(item.key.type, nullptr));
-    out.replace(begin, '{'); // replaces the first comma
-    if (const auto uuid = record::type_uuid(item.key.type, nullptr, record.types)) {
-        const auto text = snapshot::format_uuid(*uuid);
-        out.append(record::kItemUuid.key.json());
-        out.append_string({text.data(), text.size()});
-    }
-    out.append(record::kItemTypeId.key.json());
-    out.append_int(std::int32_t{item.key.type});
-    out.append(record::kItemId.key.json());
-    out.append_int(std::int32_t{item.key.id});
-}
-
-} // namespace
 
 ItemWriter::ItemWriter(ItemChoice choice, bool raw, const snapshot::ObjectSet& objects)
     : object_set_{&objects}, choice_{choice}, writes_raw_ints_{raw} {

@@ -6,10 +6,7 @@
 #include "proxy/sink/split_lines.h"
 #include "proxy/wire/secrets.h"
 
-#include <algorithm>
 #include <cstring>
-#include <ctime>
-#include <functional>
 #include <type_traits>
 #include <utility>
 

@@ -74,10 +74,8 @@ class JsonLines final : public record::RecordSink {
     JsonLines(const JsonOptions& options, Output& output);
 
     void on_record(const record::Record& record) override;
-    /// Passes the collected lines to the output.
     void flush();
 
-    /// Returns the number of bytes of all lines since the start.
     [[nodiscard]] std::uint64_t bytes_written() const { return passed_bytes_ + out_.size(); }
 
   private:

@@ -44,12 +44,10 @@ class Output : public record::InterfaceBase {
     virtual void advance_to_segment(std::uint32_t /*segment*/) {}
 };
 
-/// Returns the number of records in a block.
 [[nodiscard]] inline std::uint64_t count_lines(std::string_view block) {
     return static_cast<std::uint64_t>(std::ranges::count(block, '\n'));
 }
 
-/// Stores the written text in memory.
 class TextOutput final : public Output {
   public:
     void write(std::string_view block) override { text += block; }

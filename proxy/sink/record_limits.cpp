@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 namespace tw::sink {
 
@@ -29,6 +28,15 @@ std::uint64_t key_of(const record::FindingRecord& finding) {
 
 constexpr record::FindingId finding_id_of(std::uint64_t key) {
     return static_cast<record::FindingId>(key >> 16U & UINT16_MAX);
+}
+
+constexpr std::uint64_t kNanosecondsASecond{record::kNanosecondsPerSecond};
+constexpr std::uint64_t kReportInterval = 60 * kNanosecondsASecond;
+
+/// Returns the time between two records; 0 if time went back. The times may come from captures and
+/// have any value.
+std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
+    return to > from ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from) : 0;
 }
 
 } // namespace
@@ -97,19 +105,6 @@ void FindingRateLimiter::report_all_omissions() {
     }
     kinds_.clear();
 }
-
-namespace {
-
-constexpr std::uint64_t kNanosecondsASecond{record::kNanosecondsPerSecond};
-constexpr std::uint64_t kReportInterval = 60 * kNanosecondsASecond;
-
-/// Returns the time between two records; 0 if time went back. The times may come from captures and
-/// have any value.
-std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
-    return to > from ? static_cast<std::uint64_t>(to) - static_cast<std::uint64_t>(from) : 0;
-}
-
-} // namespace
 
 void MessageRateLimiter::on_record(const record::Record& record) {
     const auto* const* const message = std::get_if<const record::MessageRecord*>(&record);

@@ -68,7 +68,7 @@ class MessageRateLimiter final : public record::RecordSink {
     [[nodiscard]] std::uint64_t num_omitted_messages() const { return num_omitted_; }
 
   private:
-    /// The most sessions. If more occur, all omissions are reported and all sessions are forgotten.
+    /// Beyond this number, all omissions are reported and all sessions are forgotten.
     static constexpr std::size_t kMaxSessions = 4096;
 
     struct Session {
