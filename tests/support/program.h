@@ -71,6 +71,12 @@ class TemporaryFolder {
 
     [[nodiscard]] std::string file(const std::string& name) const { return path_ + '/' + name; }
 
+    /// Writes a file and returns its path.
+    std::string write(const std::string& name, const std::string& text) const {
+        write_text(file(name), text);
+        return file(name);
+    }
+
     /// The files in the folder, sorted by name.
     [[nodiscard]] std::vector<std::filesystem::path> files() const;
 

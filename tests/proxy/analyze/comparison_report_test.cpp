@@ -4,14 +4,7 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <map>
-#include <memory>
-#include <optional>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>

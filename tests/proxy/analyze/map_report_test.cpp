@@ -12,11 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include <boost/json.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

@@ -1,11 +1,6 @@
 #include "proxy/analyze/map_visits.h"
 
-#include <optional>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -40,6 +35,10 @@ std::string snapshot_line(int tick, std::string_view items, std::string_view mor
                         fmt::format(R"("tick":{},"ok":true{},"items":[{}])", tick, more, items));
 }
 
+std::string full_line(int tick, std::string_view items) {
+    return snapshot_line(tick, items, R"(,"full":true)");
+}
+
 } // namespace
 
 TEST_CASE("snapshots are rebuilt from the changes in records") {
@@ -47,8 +46,7 @@ TEST_CASE("snapshots are rebuilt from the changes in records") {
     CHECK_FALSE(
         reader.on_line(snapshot_line(2, item_json(4, 1, 5)))); // the other items are unknown
     CHECK(reader.unusable_snapshot_count() == 1);
-    const auto whole = reader.on_line(
-        snapshot_line(4, item_json(4, 2, 6) + "," + item_json(4, 1, 5), R"(,"full":true)"));
+    const auto whole = reader.on_line(full_line(4, item_json(4, 2, 6) + "," + item_json(4, 1, 5)));
     REQUIRE(whole);
     CHECK(whole->tick == 4);
     CHECK(shown_text(*whole->items) == R"(4/1={"x":5} 4/2={"x":6} )");
@@ -64,10 +62,10 @@ TEST_CASE("snapshots are rebuilt from the changes in records") {
 
 TEST_CASE("a snapshot without changes has the items of the one before it") {
     MapVisitReader reader;
-    const auto whole = reader.on_line(snapshot_line(4, item_json(4, 1, 5), R"(,"full":true)"));
+    const auto whole = reader.on_line(full_line(4, item_json(4, 1, 5)));
     const auto same = reader.on_line(snapshot_line(6, ""));
     const auto less = reader.on_line(snapshot_line(8, "", R"(,"removed":[[4,1]])"));
-    const auto listed = reader.on_line(snapshot_line(10, "", R"(,"full":true)"));
+    const auto listed = reader.on_line(full_line(10, ""));
     REQUIRE((whole && same && less && listed));
     CHECK(same->tick == 6);
     CHECK(*same->items == *whole->items);
@@ -90,10 +88,10 @@ TEST_CASE("after a gap in the records, snapshots are unusable until one lists al
     for (const std::string& hole : holes) {
         CAPTURE(hole);
         MapVisitReader reader;
-        REQUIRE(reader.on_line(snapshot_line(2, item_json(4, 1, 5), R"(,"full":true)")));
+        REQUIRE(reader.on_line(full_line(2, item_json(4, 1, 5))));
         CHECK_FALSE(reader.on_line(hole));
         CHECK_FALSE(reader.on_line(snapshot_line(6, item_json(4, 2, 7))));
-        CHECK(reader.on_line(snapshot_line(8, item_json(4, 2, 7), R"(,"full":true)")));
+        CHECK(reader.on_line(full_line(8, item_json(4, 2, 7))));
     }
 }
 
@@ -119,7 +117,7 @@ TEST_CASE("after a line that is not a record, each session needs a full snapshot
 
 TEST_CASE(
     "another map or a much lower tick begins another visit, and late snapshots are left out") {
-    const auto full = [](int tick) { return snapshot_line(tick, "", R"(,"full":true)"); };
+    const auto full = [](int tick) { return full_line(tick, ""); };
     MapVisitReader reader;
     CHECK_FALSE(reader.on_line(session_line("session", R"("event":"open","client":"ann:1")")));
     CHECK_FALSE(reader.on_line(session_line("map", R"("name":"dm1","crc":"1")")));
@@ -153,14 +151,14 @@ TEST_CASE("a map announced again begins another visit if the ticks start again")
     const std::string again = session_line("map", R"("name":"dm1","crc":"1","again":true)");
     MapVisitReader reader;
     static_cast<void>(reader.on_line(map));
-    CHECK(reader.on_line(snapshot_line(50, item_json(4, 1, 5), R"(,"full":true)"))->visit == 0);
+    CHECK(reader.on_line(full_line(50, item_json(4, 1, 5)))->visit == 0);
     static_cast<void>(reader.on_line(again)); // a segment begins with this record
-    CHECK_FALSE(reader.on_line(snapshot_line(48, item_json(4, 1, 5), R"(,"full":true)")));
-    CHECK_FALSE(reader.on_line(snapshot_line(50, item_json(4, 1, 5), R"(,"full":true)")));
+    CHECK_FALSE(reader.on_line(full_line(48, item_json(4, 1, 5))));
+    CHECK_FALSE(reader.on_line(full_line(50, item_json(4, 1, 5))));
     CHECK(reader.late_snapshot_count() == 2);
     static_cast<void>(reader.on_line(map));
-    CHECK(reader.on_line(snapshot_line(4, item_json(4, 1, 5), R"(,"full":true)"))->visit == 1);
-    CHECK_FALSE(reader.on_line(snapshot_line(4, item_json(4, 1, 5), R"(,"full":true)")));
+    CHECK(reader.on_line(full_line(4, item_json(4, 1, 5)))->visit == 1);
+    CHECK_FALSE(reader.on_line(full_line(4, item_json(4, 1, 5))));
     CHECK(reader.visits().size() == 2);
     CHECK(reader.late_snapshot_count() == 3);
 }
@@ -280,22 +278,20 @@ TEST_CASE("a visit has the name of the session's own player") {
         std::string_view name;
     };
 
-    const std::string full = R"(,"full":true)";
     const std::string other = R"({"type":"de_client_info","type_id":13,"id":1,"fields":)"
                               R"({"local":0,"name":"bob"}})";
     const Row rows[] = {
-        {"0.6", {snapshot_line(2, own(0, "bob") + "," + own(1, "ann"), full)}, "ann"},
+        {"0.6", {full_line(2, own(0, "bob") + "," + own(1, "ann"))}, "ann"},
         {"0.6, the first of two names",
-         {snapshot_line(2, own(1, "ann"), full), snapshot_line(4, own(1, "bob"))},
+         {full_line(2, own(1, "ann")), snapshot_line(4, own(1, "bob"))},
          "ann"},
-        {"0.6, known later", {snapshot_line(2, "", full), snapshot_line(4, own(1, "ann"))}, "ann"},
-        {"0.7", {told("false", "bob"), told("true", "ann"), snapshot_line(2, "", full)}, "ann"},
-        {"a demo of 0.7", {snapshot_line(2, other + "," + of_demo, full)}, "ann"},
-        {"unknown", {snapshot_line(2, own(0, "bob") + "," + other, full)}, ""},
+        {"0.6, known later", {full_line(2, ""), snapshot_line(4, own(1, "ann"))}, "ann"},
+        {"0.7", {told("false", "bob"), told("true", "ann"), full_line(2, "")}, "ann"},
+        {"a demo of 0.7", {full_line(2, other + "," + of_demo)}, "ann"},
+        {"unknown", {full_line(2, own(0, "bob") + "," + other)}, ""},
         {"not a text",
          {session_line("message", R"("name":"sv_client_info","fields":{"local":true})"),
-          session_line("message", R"("name":"sv_client_info","fields":[])"),
-          snapshot_line(2, "", full)},
+          session_line("message", R"("name":"sv_client_info","fields":[])"), full_line(2, "")},
          ""},
     };
     for (const Row& row : rows) {

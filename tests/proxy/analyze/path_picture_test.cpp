@@ -1,10 +1,6 @@
 #include "proxy/analyze/recorded_paths.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

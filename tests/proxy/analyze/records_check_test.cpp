@@ -4,9 +4,6 @@
 #include "tests/support/text.h"
 
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -52,11 +49,18 @@ std::string game_with_counts(int snapshots, int messages, std::string_view begin
                                           R"(,"snapshots":{"total":2},"c2s":{"messages":3})"));
 }
 
+void read_lines(analyze::RecordsCheck& check, const std::string& text) {
+    std::istringstream lines{text};
+    for (std::string each; std::getline(lines, each);) {
+        check.on_line(each, filter::read_line_head(each));
+    }
+}
+
 std::string check_recordings(const std::vector<std::pair<std::string, std::string>>& files) {
     const TemporaryFolder folder;
     analyze::RecordsCheck check;
     for (const auto& [name, text] : files) {
-        write_text(folder.file(name), text);
+        folder.write(name, text);
         store::LineReader reader{folder.file(name)};
         check.begin_file(folder.file(name));
         for (std::string_view each; reader.next_line(each);) {
@@ -188,44 +192,33 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
 }
 
 TEST_CASE("open sessions of a file that is being written are no fault, and are counted once") {
-    const std::string lines[] = {timed_record(1, "open", 1), timed_record(2, "open", 1),
-                                 timed_record(1, "close", 2), timed_record(1, "summary", 2),
-                                 timed_record(1, "finding", 3)};
     analyze::RecordsCheck check;
     check.begin_file("a", true);
-    for (const std::string_view each : lines) {
-        check.on_line(each.substr(0, each.size() - 1), filter::read_line_head(each));
-    }
+    read_lines(check, timed_record(1, "open", 1) + timed_record(2, "open", 1) +
+                          timed_record(1, "close", 2) + timed_record(1, "summary", 2) +
+                          timed_record(1, "finding", 3));
     CHECK(check.report_text() == "1 file, 5 records, 2 sessions, 2026-11-21T16:15:01.000000Z to "
                                  "2026-11-21T16:15:03.000000Z\ncomplete\n");
 }
 
 TEST_CASE("sessions that a crash cut off are reported, although a later run still records") {
     analyze::RecordsCheck check;
-    const auto read = [&check](const std::string& text) {
-        check.on_line(std::string_view{text}.substr(0, text.size() - 1),
-                      filter::read_line_head(text));
-    };
     check.begin_file("a", false);
-    read(timed_record(1, "open", 1));
-    read(timed_record(2, "open", 2));
+    read_lines(check, timed_record(1, "open", 1) + timed_record(2, "open", 2));
     check.begin_file("b", true);
-    read(timed_record(2, "open", 2, R"(,"again":true)"));
+    read_lines(check, timed_record(2, "open", 2, R"(,"again":true)"));
     CHECK(contains(check.report_text(), "\n1 session without an end: cut off"));
-    read(timed_record(1, "open", 3));
+    read_lines(check, timed_record(1, "open", 3));
     CHECK(contains(check.report_text(), "\n1 session without an end: cut off"));
 }
 
 TEST_CASE("a session that reconnects after its end counts once, and so does its summary") {
     analyze::RecordsCheck check;
     check.begin_file("a", false);
-    std::istringstream lines{game_with_counts(2, 3, "open", "map") +
-                             timed_record(1, "session", 6, R"(,"event":"established")") +
-                             timed_record(1, "snapshot", 6) + timed_record(1, "close", 7) +
-                             timed_record(1, "summary", 7, R"(,"snapshots":{"total":2})")};
-    for (std::string each; std::getline(lines, each);) {
-        check.on_line(each, filter::read_line_head(each));
-    }
+    read_lines(check, game_with_counts(2, 3, "open", "map") +
+                          timed_record(1, "session", 6, R"(,"event":"established")") +
+                          timed_record(1, "snapshot", 6) + timed_record(1, "close", 7) +
+                          timed_record(1, "summary", 7, R"(,"snapshots":{"total":2})"));
     CHECK(contains(check.report_text(), " records, 1 session, "));
     CHECK(contains(check.report_text(), "\n1 snapshot and 0 messages"));
 }

@@ -2,9 +2,6 @@
 #include "tests/support/json_records.h"
 #include "tests/support/text.h"
 
-#include <string>
-
-#include <boost/json.hpp>
 #include <doctest/doctest.h>
 
 using namespace tw;

@@ -2,10 +2,6 @@
 #include "proxy/cli/output_file.h"
 #include "tests/support/program.h"
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 using namespace tw;

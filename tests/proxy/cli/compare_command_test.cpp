@@ -6,7 +6,6 @@
 #include <cctype>
 #include <filesystem>
 #include <sstream>
-#include <string>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -171,12 +170,11 @@ TEST_CASE("a changed field is reported with its tick and its item") {
         {{"--items", "all,raw"}, R"("data":[)", "", "4242"},
     };
     for (const Row& row : rows) {
-        const std::string recording = folder.file("changed.jsonl");
         std::filesystem::remove(folder.file("honest.jsonl"));
         const std::string honest = record_capture(folder, "honest.jsonl", row.flags);
         std::string text = read_text(honest);
         const std::string tick = replace_last_number(text, row.key, row.value);
-        write_text(recording, text);
+        const std::string recording = folder.write("changed.jsonl", text);
         for (const std::string& view : {kMapChange, honest}) {
             const ProgramResult done = twscope({"compare", view, recording});
             CAPTURE(done.out);
@@ -245,7 +243,7 @@ TEST_CASE("a recording that begins with an incomplete line is compared, and the 
 TEST_CASE("input without snapshots is an error of one line") {
     const TemporaryFolder folder;
     const auto file = [&](const std::string& name, const std::string& text) {
-        write_text(folder.file(name), text);
+        folder.write(name, text);
         return folder.file(name);
     };
     const std::string empty = file("empty", "");

@@ -5,9 +5,7 @@
 #include "tests/support/demo_bytes.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <string>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,6 @@
 #include "tests/proxy/cli/program_runs.h"
 
 #include <filesystem>
-#include <string>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
@@ -89,8 +88,7 @@ TEST_CASE("a capture, its records and standard input give the same explanation")
          at = spaced.find("\":", at + 3)) {
         spaced.insert(at + 2, " ");
     }
-    const std::string other = folder.file("spaced.jsonl");
-    write_text(other, spaced);
+    const std::string other = folder.write("spaced.jsonl", spaced);
     CHECK(twscope({"explain", other}).out == story);
     const std::string segments = folder.file("segments");
     std::filesystem::create_directory(segments);
@@ -236,8 +234,7 @@ TEST_CASE("a recording is recognised by any first record, in a file and in a pip
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        const std::string odd = folder.file("odd.jsonl");
-        write_text(odd, row.text);
+        const std::string odd = folder.write("odd.jsonl", row.text);
         const std::string lines_of[] = {"$twscope explain " + odd, "$twscope explain - < " + odd,
                                         "cat " + odd + " | $twscope explain -",
                                         "zstd -qc " + odd + " | $twscope explain -"};
@@ -249,7 +246,7 @@ TEST_CASE("a recording is recognised by any first record, in a file and in a pip
         }
     }
     CHECK(twscope({"explain", folder.file("nothing")}).status != 0);
-    write_text(folder.file("empty"), "");
+    folder.write("empty", "");
     CHECK(twscope({"explain", folder.file("empty")}).status == 2);
     CHECK(run_in_shell("cat " + folder.file("empty") + " | $twscope explain -").out ==
           "Nothing to explain: no finding about snapshots in 0 sessions.\n");

@@ -1,11 +1,5 @@
 #include "proxy/cli/flags.h"
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 using tw::cli::Texts;

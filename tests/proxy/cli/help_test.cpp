@@ -5,12 +5,7 @@
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/program.h"
 
-#include <algorithm>
-#include <cstdint>
 #include <sstream>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <boost/algorithm/string/replace.hpp>
 #include <doctest/doctest.h>
@@ -221,8 +216,7 @@ TEST_CASE("bash completes commands, flags and the values of flags") {
         {"twscope map --idle", "--idle", "map", ""},
     };
     const tw::test::TemporaryFolder folder;
-    tw::test::write_text(folder.file("completion"),
-                         tw::cli::bash_completion(tw::cli::make_commands()));
+    folder.write("completion", tw::cli::bash_completion(tw::cli::make_commands()));
     for (const Row& row : rows) {
         CAPTURE(row.words);
         const auto done = tw::test::run_program(

@@ -6,10 +6,7 @@
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
-#include <cstdint>
-#include <filesystem>
 #include <set>
-#include <string>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
@@ -120,8 +117,7 @@ TEST_CASE("twscope map describes and draws a map") {
         }
         return text;
     };
-    const std::string path = folder.file("worlds.jsonl");
-    write_text(path, worlds(1, 2));
+    const std::string path = folder.write("worlds.jsonl", worlds(1, 2));
     const std::string two = drawn({"--path", path});
     write_text(path, worlds(2, 1));
     CHECK(drawn({"--path", path}) == two);
@@ -145,8 +141,7 @@ TEST_CASE("twscope map describes and draws a map") {
 TEST_CASE("a picture that cannot be written leaves the existing one unchanged") {
     const TemporaryFolder folder;
     REQUIRE(map::test::write_file(folder.file("tiny.map"), small_map()));
-    const std::string png = folder.file("tiny.png");
-    write_text(png, "\x89PNG: the one before");
+    const std::string png = folder.write("tiny.png", "\x89PNG: the one before");
     const std::string enter = "cd " + folder.path() + "; ";
     // The size limit of files is a few hundred bytes: enough for an error message, not for a picture.
     const ProgramResult full = run_in_shell(enter + "trap '' XFSZ; ulimit -f 1; "
@@ -173,8 +168,8 @@ TEST_CASE("a picture that cannot be written leaves the existing one unchanged") 
 
 TEST_CASE("twscope map reports files that are not maps, and unusual maps") {
     const TemporaryFolder folder;
-    const std::string noise = folder.file("noise.map");
-    write_text(noise, "this is no map, but it is long enough to be read as if it were one");
+    const std::string noise = folder.write(
+        "noise.map", "this is no map, but it is long enough to be read as if it were one");
     const ProgramResult none = twscope({"map", noise, "--json"});
     CHECK(none.status == 2);
     CHECK(contains(none.err, "noise.map"));
@@ -195,12 +190,12 @@ TEST_CASE("twscope map reports files that are not maps, and unusual maps") {
 TEST_CASE("twscope map rejects invalid flags in one line") {
     const TemporaryFolder folder;
     const std::string file = folder.file("tiny.map");
-    const std::string noise = folder.file("noise.map");
+    const std::string noise = folder.write(
+        "noise.map", "this is no map, but it is long enough to be read as if it were one");
     const std::string nobody = folder.file("nobody.jsonl");
     const std::string capture = TW_GOLDEN "/token-map-change.pcap";
     REQUIRE(map::test::write_file(file, small_map()));
-    write_text(noise, "this is no map, but it is long enough to be read as if it were one");
-    write_text(folder.file("short.txt"), "short");
+    folder.write("short.txt", "short");
     REQUIRE(map::test::write_file(folder.file("none.map"), map::test::map_with_layers({}, {})));
     write_text(nobody, R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1})"
                        "\n");

@@ -5,13 +5,9 @@
 #include "snapshot/names.h"
 #include "tests/support/program.h"
 
-#include <filesystem>
 #include <fstream>
-#include <string>
-#include <string_view>
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 namespace tw::test {
 namespace {

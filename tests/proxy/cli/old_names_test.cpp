@@ -1,9 +1,6 @@
 #include "proxy/cli/commands.h"
 #include "tests/proxy/cli/program_runs.h"
 
-#include <string>
-#include <string_view>
-
 #include <doctest/doctest.h>
 
 using namespace tw::test;
@@ -12,8 +9,7 @@ namespace {
 
 /// Writes a capture of a short game. Returns its path.
 std::string save_short_game(const TemporaryFolder& folder) {
-    const std::string capture = folder.file("game.pcap");
-    save_game(capture, tee_at(100, 80));
+    const std::string capture = save_game(folder.file("game.pcap"), tee_at(100, 80));
     return capture;
 }
 
@@ -88,8 +84,7 @@ TEST_CASE("old flags work from the command line, a variable and a file, and name
           "once") {
     const TemporaryFolder folder;
     const std::string capture = save_short_game(folder);
-    const std::string config = folder.file("c.conf");
-    write_text(config, "raw = true\n");
+    const std::string config = folder.write("c.conf", "raw = true\n");
     const std::string now = twscope({"decode", capture, "-o", "-", "--items", "raw"}).out;
     CHECK(contains(now, R"("data":[)"));
     CHECK_FALSE(contains(twscope({"decode", capture, "-o", "-"}).out, R"("data":[)"));

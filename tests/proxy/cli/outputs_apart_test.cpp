@@ -7,9 +7,6 @@
 #include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
-#include <filesystem>
-#include <string>
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 

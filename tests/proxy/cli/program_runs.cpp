@@ -108,10 +108,11 @@ void TestCapture::save(const std::string& path) const {
     write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-void save_game(const std::string& path, const Items& items) {
+std::string save_game(const std::string& path, const Items& items) {
     TestCapture recording;
     recording.add_session(kAnn, items);
     recording.save(path);
+    return path;
 }
 
 Items tee_at(std::int32_t x, std::int32_t y) {

@@ -62,8 +62,8 @@ class TestCapture {
     std::uint32_t microseconds_ = 0;
 };
 
-/// Writes a capture in which a client sees these items.
-void save_game(const std::string& path, const Items& items);
+/// Writes a capture in which a client sees these items, and returns its path.
+std::string save_game(const std::string& path, const Items& items);
 
 /// A snapshot with one tee, of client 3.
 [[nodiscard]] Items tee_at(std::int32_t x, std::int32_t y);

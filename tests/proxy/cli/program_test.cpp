@@ -14,8 +14,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <string>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -52,11 +50,10 @@ constexpr const char* kObjects = R"({"objects": [
 TEST_CASE("with --objects, records and the traffic table have the names of a mod's objects") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
-    const std::string objects = folder.file("objects.json");
+    const std::string objects = folder.write("objects.json", kObjects);
     TestCapture recording;
     recording.add_session(kAnn, {{{40, 7}, {100, 70, 1}}});
     recording.save(capture);
-    write_text(objects, kObjects);
 
     const auto plain = parse_snapshot_items(twscope({"decode", capture, "-o", "-"}).out);
     REQUIRE_FALSE(plain.empty());
@@ -83,8 +80,7 @@ TEST_CASE("with --objects, records and the traffic table have the names of a mod
 TEST_CASE("--objects sets the agreed size of a mod's type") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
-    const std::string objects = folder.file("objects.json");
-    write_text(objects, kObjects);
+    const std::string objects = folder.write("objects.json", kObjects);
     TestCapture recording;
     SessionScript peers;
     peers.assume_ddnet();
@@ -104,9 +100,9 @@ TEST_CASE("--objects sets the agreed size of a mod's type") {
 TEST_CASE("an invalid file of objects is an error of one line") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
-    const std::string objects = folder.file("objects.json");
+    const std::string objects = folder.write(
+        "objects.json", R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})");
     save_game(capture, {});
-    write_text(objects, R"({"objects": [{"name": "a", "type": 40}, {"name": "b", "type": 40}]})");
     check_usage_error({"decode", capture, "--objects", objects}, "object 1");
     for (const Arguments& command : {Arguments{"decode"}, Arguments{"decode", "--stats"}}) {
         check_usage_error(
@@ -184,8 +180,7 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
         {{"--filter", "not finding", "--no-messages"}, 0, ""},
     };
     const TemporaryFolder folder;
-    const std::string capture = folder.file("game.pcap");
-    save_game(capture, tee_at(100, 100));
+    const std::string capture = save_game(folder.file("game.pcap"), tee_at(100, 100));
     for (const Row& row : rows) {
         const ProgramResult done = twscope({"decode", capture, "-o", "-"}, row.flags);
         const bool messages = row.flags.empty() || row.flags.back() != "--no-messages";
@@ -371,9 +366,9 @@ TEST_CASE("a missing value is an error, and the next flag is not taken as the va
 
 TEST_CASE("contradictory flags are reported before the start") {
     const TemporaryFolder folder;
-    const std::string config = folder.file("twice.conf");
+    const std::string config =
+        folder.write("twice.conf", "server = \"127.0.0.1:1\"\nkeep = \"1GiB\"\nkeep = \"2GiB\"\n");
     const std::string no_folder = folder.file("no/such/folder.xml");
-    write_text(config, "server = \"127.0.0.1:1\"\nkeep = \"1GiB\"\nkeep = \"2GiB\"\n");
     check_usage_errors(
         {}, {{{"frobnicate"}, "unknown command 'frobnicate' (see"},
              {{"recods"}, "unknown command 'recods'; did you mean records? (see"},

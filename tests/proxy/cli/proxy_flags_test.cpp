@@ -2,9 +2,6 @@
 #include "proxy/cli/settings.h"
 
 #include <cstdlib>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 

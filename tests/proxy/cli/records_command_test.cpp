@@ -8,12 +8,6 @@
 #include "tests/proxy/store/recording_bytes.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -73,8 +67,7 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
 
 TEST_CASE("a time that is malformed or does not exist is rejected") {
     const TemporaryFolder folder;
-    const std::string file = folder.file("g.jsonl");
-    write_text(file, kFirst + kSecond);
+    const std::string file = folder.write("g.jsonl", kFirst + kSecond);
 
     struct Row {
         Arguments choice;
@@ -107,7 +100,7 @@ TEST_CASE("a time that is malformed or does not exist is rejected") {
         check_usage_error({"records", file, std::string{"--from="} + bad},
                           "expected a time in UTC");
     }
-    write_text(folder.file("empty.jsonl"), "");
+    folder.write("empty.jsonl", "");
     check_usage_error({"records", folder.file("empty.jsonl"), "--from", "20:15"},
                       "add the date, for example 2026-11-21T20:15");
     check_usage_error({"records", file, "--from", "2026-11-22", "--to", "2026-11-21"},
@@ -117,7 +110,6 @@ TEST_CASE("a time that is malformed or does not exist is rejected") {
 
 TEST_CASE("records selected by time include the start and the map of each session") {
     const TemporaryFolder folder;
-    const std::string file = folder.file("g.jsonl");
     const auto line = [](std::string_view time, std::string_view type, std::string_view rest) {
         return fmt::format(R"({{"v":1,"t":"2026-11-21T20:{}.000000Z","type":"{}","session":1,{}}})"
                            "\n",
@@ -128,10 +120,11 @@ TEST_CASE("records selected by time include the start and the map of each sessio
     const std::string chat = line("15:03", "message", R"("name":"sv_chat")");
     const std::string late = line("20:00", "message", R"("name":"sv_chat")");
     const std::string end = line("20:01", "session", R"("event":"close")");
+    const std::string file =
+        folder.write("g.jsonl", kFirst + old_map + map + chat + late + late + end);
     const auto again = [](std::string text) {
         return text.replace(text.size() - 2, 1, R"(,"again":true})");
     };
-    write_text(file, kFirst + old_map + map + chat + late + late + end);
     const auto chosen = [&](const Arguments& more) {
         return twscope({"records", file, "--from", "2026-11-21T20:20"}, more).out;
     };
@@ -152,8 +145,7 @@ TEST_CASE("records selected by time include the start and the map of each sessio
 
 TEST_CASE("session numbers begin at 1") {
     const TemporaryFolder folder;
-    const std::string file = folder.file("g.jsonl");
-    write_text(file, kFirst);
+    const std::string file = folder.write("g.jsonl", kFirst);
     for (const char* bad : {"0", "-5", "1x", "99999999999"}) {
         CAPTURE(bad);
         const std::string session = std::string{"--session="} + bad;
@@ -175,8 +167,7 @@ TEST_CASE("session numbers begin at 1") {
 
 TEST_CASE("flags that select no record are reported") {
     const TemporaryFolder folder;
-    const std::string file = folder.file("g.jsonl");
-    write_text(file, kFirst + kSecond);
+    const std::string file = folder.write("g.jsonl", kFirst + kSecond);
 
     struct Row {
         Arguments choice;
@@ -207,8 +198,7 @@ TEST_CASE("flags that select no record are reported") {
 
 TEST_CASE("an empty file is reported in one sentence") {
     const TemporaryFolder folder;
-    const std::string empty = folder.file("empty");
-    write_text(empty, "");
+    const std::string empty = folder.write("empty", "");
     const std::string map = folder.file("m.map");
     REQUIRE(tw::map::test::write_file(map, small_map()));
     for (const std::string& file : {empty, std::string{"/dev/null"}}) {
@@ -247,9 +237,8 @@ TEST_CASE("clients can be replayed from a folder of segments") {
 
 TEST_CASE("columns must be keys of records") {
     const TemporaryFolder folder;
-    const std::string file = folder.file("g.jsonl");
-    write_text(
-        file,
+    const std::string file = folder.write(
+        "g.jsonl",
         R"({"v":1,"t":"T","type":"summary","session":0,"findings":{"snapshot.crc_mismatch":3}})"
         "\n");
     const std::string hint = " (fields that an objects file defines need --objects)";
@@ -278,15 +267,15 @@ TEST_CASE("columns must be keys of records") {
     CHECK(empty.status == 0);
     CHECK(empty.err == "twscope: --columns at.x: no value in these records; items have it as "
                        "items.at.x\n");
-    const std::string clans = folder.file("clans.jsonl");
-    write_text(clans, R"({"v":1,"t":"T","type":"message","session":1,"fields":{"clan":""}})"
-                      "\n");
+    const std::string clans = folder.write(
+        "clans.jsonl", R"({"v":1,"t":"T","type":"message","session":1,"fields":{"clan":""}})"
+                       "\n");
     const ProgramResult no_clan = twscope({"records", clans, "--columns", "t,fields.clan"});
     CHECK(no_clan.out == "t,fields.clan\r\nT,\r\n");
     CHECK(no_clan.err.empty()); // an empty text is a value
-    const std::string nulls = folder.file("nulls.jsonl");
-    write_text(nulls, R"({"v":1,"t":"T","type":"finding","session":1,"tick":null})"
-                      "\n");
+    const std::string nulls =
+        folder.write("nulls.jsonl", R"({"v":1,"t":"T","type":"finding","session":1,"tick":null})"
+                                    "\n");
     CHECK(contains(twscope({"records", nulls, "--columns", "tick"}).err,
                    "no row: these columns have no value in any of these records\n"));
     const ProgramResult done =
@@ -297,16 +286,16 @@ TEST_CASE("columns must be keys of records") {
 
 TEST_CASE("a condition selects the rows of a table of items, including by a mod's fields") {
     const TemporaryFolder folder;
-    const std::string file = folder.file("g.jsonl");
-    write_text(file, R"({"v":1,"t":"T","type":"snapshot","session":1,"tick":5,"items":[)"
-                     R"({"type":"character","type_id":9,"id":0,"player":"ann"},)"
-                     R"({"type":"lantern","type_id":77,"id":3,"fields":{"glow":6}},)"
-                     R"({"type":"lantern","type_id":77,"id":4,"fields":{"glow":1}}],)"
-                     R"("removed":[[77,2]]})"
-                     "\n");
-    const std::string objects = folder.file("mod.json");
-    write_text(objects,
-               R"({"objects": [{"type": 77, "name": "lantern", "fields": [{"name": "glow"}]}]})");
+    const std::string file =
+        folder.write("g.jsonl", R"({"v":1,"t":"T","type":"snapshot","session":1,"tick":5,"items":[)"
+                                R"({"type":"character","type_id":9,"id":0,"player":"ann"},)"
+                                R"({"type":"lantern","type_id":77,"id":3,"fields":{"glow":6}},)"
+                                R"({"type":"lantern","type_id":77,"id":4,"fields":{"glow":1}}],)"
+                                R"("removed":[[77,2]]})"
+                                "\n");
+    const std::string objects = folder.write(
+        "mod.json",
+        R"({"objects": [{"type": 77, "name": "lantern", "fields": [{"name": "glow"}]}]})");
 
     struct Row {
         Arguments more;
@@ -334,9 +323,9 @@ TEST_CASE("a condition selects the rows of a table of items, including by a mod'
 TEST_CASE(
     "lines that are not records are left out, and their number is reported once for each file") {
     const TemporaryFolder folder;
-    const std::string file = folder.file("torn.jsonl");
     const std::string torn = kFirst.substr(0, 40);
-    write_text(file, kFirst + torn + "\n" + torn + kSecond + kSecond);
+    const std::string file =
+        folder.write("torn.jsonl", kFirst + torn + "\n" + torn + kSecond + kSecond);
     const std::string said = "twscope: " + file + ": skipped 2 lines that are not records\n";
     const Arguments readers[] = {{"records", file},
                                  {"records", file, "--session", "2"},
@@ -350,8 +339,7 @@ TEST_CASE(
     }
     CHECK(twscope({"records", file}).out == kFirst + kSecond);
 
-    const std::string other = folder.file("bad.pcap");
-    save_game(other, tee_at(50, 80));
+    const std::string other = save_game(folder.file("bad.pcap"), tee_at(50, 80));
     check_usage_error({"records", other},
                       "contains no records; this is a capture; use 'twscope decode'");
     check_usage_error({"map", file}, "this is a recording; use 'twscope records'");
@@ -369,8 +357,7 @@ TEST_CASE(
 
 TEST_CASE("records may replace a recording, but no other file") {
     const TemporaryFolder folder;
-    const std::string capture = folder.file("game.pcap");
-    save_game(capture, tee_at(50, 80));
+    const std::string capture = save_game(folder.file("game.pcap"), tee_at(50, 80));
     const std::string records = folder.file("game.jsonl");
     const std::string packed = folder.file("game.jsonl.zst");
     for (const std::string& output :
@@ -384,8 +371,7 @@ TEST_CASE("records may replace a recording, but no other file") {
     constexpr std::string_view kRefusal = "contains something other than records";
     for (const std::string name : {"thesis.txt", "thesis.jsonl.zst"}) {
         CAPTURE(name);
-        const std::string thesis = folder.file(name);
-        write_text(thesis, "years of work");
+        const std::string thesis = folder.write(name, "years of work");
         check_usage_error({"decode", capture, "-o", thesis}, kRefusal);
         check_usage_error({"records", records, "-o", thesis}, kRefusal);
         CHECK(read_text(thesis) == "years of work");
@@ -394,30 +380,28 @@ TEST_CASE("records may replace a recording, but no other file") {
     std::string other;
     tw::store::ZstdFrameWriter{}.append_frame("years of work", other);
     for (const std::string& bytes : {other, other.substr(0, 4) + std::string(20, '\xff')}) {
-        write_text(folder.file("other.zst"), bytes);
+        folder.write("other.zst", bytes);
         check_usage_error(
             {"records", records, "-o", folder.file("other.zst")},
             "contains something other than records; name another file, or move this one "
             "away");
         CHECK(read_text(folder.file("other.zst")) == bytes);
     }
-    write_text(folder.file("empty.jsonl"), "");
+    folder.write("empty.jsonl", "");
     CHECK(twscope({"decode", capture, "-o", folder.file("empty.jsonl")}).status == 0);
     const Arguments table{"records", records, "--columns", "session", "-o", folder.file("t.tsv")};
-    write_text(folder.file("t.tsv"), "session\n"); // not by twscope, which ends lines with CRLF
+    folder.write("t.tsv", "session\n"); // not by twscope, which ends lines with CRLF
     check_usage_error(table, "contains something other than a table of records");
-    write_text(folder.file("t.tsv"), "session\r\n");
+    folder.write("t.tsv", "session\r\n");
     CHECK(twscope(table).status == 0);
 }
 
 TEST_CASE("records repeated in one recording are not left out of another one") {
     const TemporaryFolder folder;
     const std::string a = folder.file("a-20261121T201500Z-0001.jsonl");
-    const std::string next = folder.file("a-20261121T211500Z-0002.jsonl");
-    const std::string b = folder.file("b-20261121T201500Z-0007.jsonl");
+    const std::string next = folder.write("a-20261121T211500Z-0002.jsonl", kAgain);
+    const std::string b = folder.write("b-20261121T201500Z-0007.jsonl", kAgain);
     write_text(a, kFirst);
-    write_text(next, kAgain);
-    write_text(b, kAgain);
     CHECK(twscope({"records", a, next}).out == kFirst);
     CHECK(twscope({"records", a, b}).out == kFirst + kAgain);
 }
@@ -427,8 +411,7 @@ TEST_CASE("a report that cannot be written is a failure") {
         return;
     }
     const TemporaryFolder folder;
-    const std::string capture = folder.file("p.pcap");
-    save_game(capture, tee_at(50, 80));
+    const std::string capture = save_game(folder.file("p.pcap"), tee_at(50, 80));
     for (const std::string command : {"stats ", "decode ", "sizes "}) {
         CAPTURE(command);
         const ProgramResult done = run_program(
@@ -488,8 +471,7 @@ TEST_CASE("a truncated recording is read as far as possible, and reported once")
          "damaged: skipped 16 bytes of compressed data; {} lines were read", 3},
     };
     for (const TruncatedRecording& cut : cuts) {
-        const std::string file = folder.file(std::string{cut.name});
-        write_text(file, cut.bytes);
+        const std::string file = folder.write(std::string{cut.name}, cut.bytes);
         std::string said = "twscope: " + file + ": " + std::string{cut.said} + "\n";
         said.replace(said.find("{}"), 2, number);
 

@@ -1,11 +1,6 @@
 #include "proxy/cli/records_files.h"
 #include "tests/support/program.h"
 
-#include <filesystem>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 using namespace tw;
@@ -78,10 +73,8 @@ TEST_CASE(
 
 TEST_CASE("following a collector's files continues from hour to hour") {
     const TemporaryFolder folder;
-    const std::string first = folder.file("2026-11-22T18Z.jsonl.zst");
-    write_text(first, "one\n");
+    const std::string first = folder.write("2026-11-22T18Z.jsonl.zst", "one\n");
     CHECK(follow_folder(folder, {[&] { std::filesystem::remove(first); },
-                                 [&] {
-                                     write_text(folder.file("2026-11-22T20Z.jsonl.zst"), "two\n");
-                                 }}) == std::vector<std::string>{"one", "two"});
+                                 [&] { folder.write("2026-11-22T20Z.jsonl.zst", "two\n"); }}) ==
+          std::vector<std::string>{"one", "two"});
 }

@@ -7,8 +7,6 @@
 #include <filesystem>
 #include <set>
 #include <sstream>
-#include <string>
-#include <string_view>
 
 #include <doctest/doctest.h>
 
@@ -50,12 +48,9 @@ TEST_CASE("a filter that only messages can match is rejected if messages are lef
 
 TEST_CASE("a file that contains other data than records is not written to") {
     const TemporaryFolder folder;
-    const std::string notes = folder.file("notes.txt");
-    const std::string config = folder.file("c.conf");
-    const std::string token = folder.file("token");
-    write_text(notes, "dear diary, with no end of line");
-    write_text(config, "max-sessions = 5\nquiet = true");
-    write_text(token, "abcdefghijklmnopqrstuv");
+    const std::string notes = folder.write("notes.txt", "dear diary, with no end of line");
+    const std::string config = folder.write("c.conf", "max-sessions = 5\nquiet = true");
+    const std::string token = folder.write("token", "abcdefghijklmnopqrstuv");
     check_run_usage_errors({
         {{"-o", notes}, "contains something other than records"},
         {{"-o", folder.file("new.jsonl.gz")}, "compresses with zstd only; name it "},
@@ -139,8 +134,7 @@ TEST_CASE("an error in a configuration is reported with its line") {
 
 TEST_CASE("an error about a flag names the variable or file that has set it") {
     const TemporaryFolder folder;
-    const std::string config = folder.file("c.conf");
-    write_text(config, "listen = nowhere\n");
+    const std::string config = folder.write("c.conf", "listen = nowhere\n");
     for (const std::string check : {"", " --check-config"}) {
         CAPTURE(check);
         const std::string run = "$twscope proxy -s 127.0.0.1:1" + check;
@@ -414,10 +408,9 @@ TEST_CASE("--check-config reports no errors that only follow from another error"
 
 TEST_CASE("--check-config names every error, once, and ends with 2") {
     const TemporaryFolder folder;
-    const std::string config = folder.file("c.conf");
-    const std::string notes = folder.file("notes.jsonl");
-    write_text(notes, "dear diary");
-    write_text(config, "max-sessons = 5\nitems = \"some\"\nfilter = \"tock == 5\"\n");
+    const std::string config =
+        folder.write("c.conf", "max-sessons = 5\nitems = \"some\"\nfilter = \"tock == 5\"\n");
+    const std::string notes = folder.write("notes.jsonl", "dear diary");
     const ProgramResult done = run_in_shell(
         "TWSCOPE_PSEUDONYM=secret TWSCOPE_KEEP= TWSCOPE_THREADS=none $twscope proxy --check-config "
         "--resync --no-inspect -o " +

@@ -3,13 +3,6 @@
 
 #include "tests/proxy/cli/program_runs.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
 
@@ -259,8 +252,7 @@ TEST_CASE("a type in a file written by --sizes keeps the names of its fields") {
 
 TEST_CASE("the sizes of an unmodified 0.6 server are as agreed") {
     const TemporaryFolder folder;
-    const std::string capture = folder.file("honest.pcap");
-    save_game(capture, tee_at(100, 80));
+    const std::string capture = save_game(folder.file("honest.pcap"), tee_at(100, 80));
     const ProgramResult done = twscope({"decode", "--sizes", capture});
     CHECK(done.status == 0);
     CHECK(contains(done.out, "All sizes are as agreed in 0.6.\n"));
@@ -273,8 +265,7 @@ TEST_CASE("an error of --sizes is one line") {
     TestCapture{}.save(silent);
     check_usage_error({"decode", "--sizes", silent, "--write-objects", folder.file("no/where")},
                       "no/where");
-    const std::string kept = folder.file("kept.json");
-    write_text(kept, "{}");
+    const std::string kept = folder.write("kept.json", "{}");
     CHECK(twscope({"decode", "--sizes", silent, "--write-objects", kept}).status == 2);
     CHECK(read_text(kept) == "{}");
     const ProgramResult done = twscope({"decode", "--sizes", silent});

@@ -5,8 +5,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <string>
-#include <string_view>
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

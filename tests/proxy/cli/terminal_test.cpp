@@ -5,12 +5,7 @@
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/program.h"
 
-#include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <cstdint>
-#include <string>
-#include <string_view>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/udp.hpp>
@@ -30,8 +25,7 @@ TEST_CASE("every command has --color, and it decides the colours of the log") {
         CHECK(command->find_flag("--color") != nullptr);
     }
     const TemporaryFolder folder;
-    const std::string config = folder.file("c.conf");
-    write_text(config, "color = \"always\"\n");
+    const std::string config = folder.write("c.conf", "color = \"always\"\n");
 
     struct Row {
         std::string variables;

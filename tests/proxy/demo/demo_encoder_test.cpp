@@ -2,10 +2,6 @@
 #include "tests/support/demo_bytes.h"
 #include "tests/support/hex.h"
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <doctest/doctest.h>
 
 using namespace tw;

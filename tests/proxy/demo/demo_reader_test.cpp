@@ -9,13 +9,9 @@
 #include "tests/support/record_log.h"
 #include "tests/support/snapshot_messages.h"
 
-#include <atomic>
 #include <filesystem>
 #include <limits>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -8,13 +8,7 @@
 #include "tests/support/test_data.h"
 
 #include <algorithm>
-#include <map>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <doctest/doctest.h>
 
 using namespace tw;
 using test::Items;

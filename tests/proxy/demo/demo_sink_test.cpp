@@ -11,15 +11,7 @@
 #include "tests/support/record_sink.h"
 #include "tests/support/session_script.h"
 
-#include <algorithm>
-#include <fstream>
-#include <map>
-#include <set>
-#include <string>
 #include <thread>
-#include <vector>
-
-#include <doctest/doctest.h>
 
 using namespace tw;
 using demo::DemoSink;
@@ -54,14 +46,37 @@ class SessionDemoScript {
 
     test::SessionScript& script() { return *script_; }
 
+    /// Sends a snapshot of every second tick, in which something changes.
+    void play_until(snapshot::Tick end) {
+        for (snapshot::Tick tick = std::max(10, base_ + 2); tick < end; tick += 2) {
+            script_->snap(tick, base_, tick % 4 == 0 ? kPickupAndPlayer : kMovedPickup);
+            base_ = tick;
+        }
+    }
+
+    /// Enters a game and sends two snapshots.
+    void play_two_ticks(std::string_view map = "dm1") {
+        script_->enter_game(map);
+        script_->snap(10, kNoBase, kPickupAndPlayer);
+        script_->snap(12, 10, kMovedPickup);
+    }
+
     DemoSink& demos() { return *demos_; }
 
     FileQueue& queue() { return files_; }
 
+    [[nodiscard]] std::vector<std::filesystem::path> files() const { return folder_.files(); }
+
     std::vector<std::filesystem::path> end() {
         demos_->end_demos();
         files_.finish_writing();
-        return folder_.files();
+        return files();
+    }
+
+    std::filesystem::path end_only_demo() {
+        const auto files = end();
+        REQUIRE(files.size() == 1);
+        return files[0];
     }
 
   private:
@@ -69,7 +84,14 @@ class SessionDemoScript {
     FileQueue files_;
     std::optional<DemoSink> demos_;
     std::optional<test::SessionScript> script_;
+    snapshot::Tick base_ = kNoBase;
 };
+
+bool is_playable(const std::filesystem::path& demo) {
+    return std::ranges::none_of(record_lines_of(demo), [](const std::string& line) {
+        return line.starts_with("finding demo");
+    });
+}
 
 demo::DemoHeader read_demo_header(const std::filesystem::path& path) {
     const demo::DemoFile file{path.string()};
@@ -89,15 +111,14 @@ TEST_CASE("a session becomes a demo with all its snapshots and messages") {
     stage.script().send(kS2c, message("sv_broadcast").string("go"));
     stage.script().snap(90, 12, kPickupAndPlayer);
     stage.script().close("idle");
-    const auto files = stage.end();
-    REQUIRE(files.size() == 1);
-    CHECK(files[0].filename().string().ends_with("Z-s1-dm1.demo"));
-    CHECK(record_lines_of(files[0]) ==
+    const auto demo = stage.end_only_demo();
+    CHECK(demo.filename().string().ends_with("Z-s1-dm1.demo"));
+    CHECK(record_lines_of(demo) ==
           std::vector<std::string>{"map dm1 none", "finding map.not_found dm1",
                                    "snapshot 10<--1 ok 2", "message s2c sv_motd #0",
                                    "snapshot 12<-10 ok 1", "message s2c sv_broadcast #0",
                                    "snapshot 90<-12 ok 2"});
-    const auto header = read_demo_header(files[0]);
+    const auto header = read_demo_header(demo);
     CHECK(header.version == 5); // the hash of the map is unknown
     CHECK(header.length == 1);
     CHECK(header.map_name == "dm1");
@@ -110,12 +131,9 @@ TEST_CASE("a known map is embedded in the demo with its hash") {
     answer.status = inspect::MapStatus::not_found;
     answer.sha256.emplace().fill(9);
     answer.file_bytes = std::make_shared<const Bytes>(test::bytes_of({1, 2, 3}));
-    stage.script().enter_game("dm1");
-    stage.script().snap(10, kNoBase, kPickupAndPlayer);
-    stage.script().snap(12, 10, kMovedPickup);
-    const auto files = stage.end();
-    REQUIRE(files.size() == 1);
-    const auto header = read_demo_header(files[0]);
+    stage.play_two_ticks();
+    const auto demo = stage.end_only_demo();
+    const auto header = read_demo_header(demo);
     CHECK(header.version == 6);
     CHECK(header.sha256 == answer.sha256);
 }
@@ -129,17 +147,14 @@ TEST_CASE("a session with an unknown map has no demo and is counted") {
     stage.script().enter_game("dm1");
     stage.script().snap(5, kNoBase, kMovedPickup);
     stage.script().snap(7, 5, kPickupAndPlayer);
-    const auto files = stage.end();
-    REQUIRE(files.size() == 1);
-    CHECK(read_demo_header(files[0]).map_name == "dm1");
+    const auto demo = stage.end_only_demo();
+    CHECK(read_demo_header(demo).map_name == "dm1");
     CHECK(stage.demos().losses().sessions_without_map == 1);
 }
 
 TEST_CASE("each map gets a separate demo, and no demo is empty") {
     SessionDemoScript stage;
-    stage.script().enter_game("dm1");
-    stage.script().snap(10, kNoBase, kPickupAndPlayer);
-    stage.script().snap(12, 10, kMovedPickup);
+    stage.play_two_ticks();
     stage.script().enter_game("../ctf1");
     stage.script().send(kS2c, message("sv_motd").string("on ctf1"));
     stage.script().snap(5, kNoBase, kMovedPickup);
@@ -169,30 +184,19 @@ TEST_CASE("findings of warning or worse are markers") {
     stage.script().snap(180, 102, kPickupAndPlayer);
     stage.script().send(
         kS2c, {test::vital(message("sv_emoticon").number(1))}); // a finding of severity warning
-    const auto files = stage.end();
-    REQUIRE(files.size() == 1);
-    CHECK(read_demo_header(files[0]).markers == std::vector<std::int32_t>{180});
+    const auto demo = stage.end_only_demo();
+    CHECK(read_demo_header(demo).markers == std::vector<std::int32_t>{180});
 }
 
 TEST_CASE("a killed recorder leaves a playable demo") {
-    test::TemporaryFolder folder;
-    FileQueue files;
-    DemoSink demos{{.folder = folder.path()}, files};
-    test::SessionScript script{{}, demos};
-    script.join_ddnet();
-    script.enter_game("dm1");
-    snapshot::Tick base = kNoBase;
-    for (snapshot::Tick tick = 10; tick < 110; tick += 2) {
-        script.snap(tick, base, tick % 4 == 0 ? kPickupAndPlayer : kMovedPickup);
-        base = tick;
-    }
-    files.finish_writing(); // the demo is not ended
-    const auto made = folder.files();
+    SessionDemoScript stage;
+    stage.script().enter_game("dm1");
+    stage.play_until(110);
+    stage.queue().finish_writing(); // the demo is not ended
+    const auto made = stage.files();
     REQUIRE(made.size() == 1);
-    const auto lines = record_lines_of(made[0]);
-    CHECK(lines.size() > 2 + 30); // the last half second is not written yet
-    CHECK(std::ranges::none_of(
-        lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
+    CHECK(record_lines_of(made[0]).size() > 2 + 30); // the last half second is not written yet
+    CHECK(is_playable(made[0]));
     CHECK(read_demo_header(made[0]).length == 0);
 }
 
@@ -200,16 +204,12 @@ TEST_CASE("demos contain messages with secrets only on request") {
     for (const bool show : {false, true}) {
         CAPTURE(show);
         SessionDemoScript stage{{.folder = {}, .show_secrets = show}};
-        stage.script().enter_game("dm1");
-        stage.script().snap(10, kNoBase, kPickupAndPlayer);
-        stage.script().snap(12, 10, kMovedPickup);
+        stage.play_two_ticks();
         constexpr std::int32_t kWhisper = 3;
         stage.script().send(kS2c, message("sv_chat").number(kWhisper).number(1).string("psst"));
         stage.script().send(kS2c, message("sv_chat").number(0).number(1).string("hello"));
-        const auto files = stage.end();
-        REQUIRE(files.size() == 1);
-        std::ifstream file{files[0], std::ios::binary};
-        const auto lines = record_lines_of(files[0]);
+        const auto demo = stage.end_only_demo();
+        const auto lines = record_lines_of(demo);
         CHECK(std::ranges::count(lines, "message s2c sv_chat #0") == (show ? 2 : 1));
     }
 }
@@ -232,10 +232,9 @@ TEST_CASE("a demo for vanilla contains only items and messages of vanilla") {
     stage.script().snap(12, 10, kMovedPickup);
     stage.script().send(kS2c, message("sv_emoticon").number(15).number(1));
     stage.script().send(kS2c, message("sv_emoticon").number(16).number(1));
-    const auto files = stage.end();
-    REQUIRE(files.size() == 1);
-    CHECK(read_demo_header(files[0]).version == 4);
-    const auto lines = record_lines_of(files[0]);
+    const auto demo = stage.end_only_demo();
+    CHECK(read_demo_header(demo).version == 4);
+    const auto lines = record_lines_of(demo);
     CHECK(std::ranges::count(lines, "snapshot 10<--1 ok 4") == 1);
     CHECK(std::ranges::count(lines, "message s2c sv_emoticon #0") == 1);
 }
@@ -272,50 +271,33 @@ TEST_CASE("a demo for vanilla contains no client id that vanilla cannot store") 
 TEST_CASE("a full queue ends a demo, and another begins later") {
     SessionDemoScript stage{{}, 600}; // space for a header and little more
     stage.script().enter_game("dm1");
-    snapshot::Tick base = kNoBase;
-    for (snapshot::Tick tick = 10; tick < 2000; tick += 2) {
-        stage.script().snap(tick, base, tick % 4 == 0 ? kPickupAndPlayer : kMovedPickup);
-        base = tick;
-    }
-    const auto files = stage.end();
-    for (const auto& file : files) {
-        const auto lines = record_lines_of(file);
-        CHECK(std::ranges::none_of(
-            lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
-    }
+    stage.play_until(2000);
+    CHECK(std::ranges::all_of(stage.end(), is_playable));
 }
 
 TEST_CASE("a full disk ends a demo, which stays playable, and another begins later") {
     SessionDemoScript stage;
     stage.script().enter_game("dm1");
-    snapshot::Tick base = kNoBase;
-    const auto play_until = [&](snapshot::Tick end) {
-        for (snapshot::Tick tick = std::max(10, base + 2); tick < end; tick += 2) {
-            stage.script().snap(tick, base, tick % 4 == 0 ? kPickupAndPlayer : kMovedPickup);
-            base = tick;
-        }
-    };
-    play_until(200);
+    stage.play_until(200);
     while (stage.queue().queued_bytes() != 0) {
         std::this_thread::yield();
     }
     {
         const test::FullDisk disk;
-        play_until(230);
+        stage.play_until(230);
         while (stage.queue().num_lost_blocks() == 0) {
             std::this_thread::yield();
         }
-        play_until(300);
+        stage.play_until(300);
     }
     CHECK(stage.demos().losses().unwritten_snapshots > 10);
-    play_until(1000);
+    stage.play_until(1000);
     const auto files = stage.end();
     REQUIRE(files.size() == 2);
     std::vector<std::string> last;
     for (const auto& file : files) {
+        CHECK(is_playable(file));
         const auto lines = record_lines_of(file);
-        CHECK(std::ranges::none_of(
-            lines, [](const std::string& line) { return line.starts_with("finding demo"); }));
         last.push_back(lines.back().substr(0, lines.back().find('<')));
     }
     std::ranges::sort(last);
@@ -438,6 +420,24 @@ void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
     inspect_file(path, into);
 }
 
+void read_demos(const TemporaryFolder& folder, record::RecordSink& into) {
+    for (const auto& path : folder.files()) {
+        read_demo(path, into);
+    }
+}
+
+/// Writes the records that `play` passes on as demos, without losses.
+void film(const TemporaryFolder& folder, demo::DemoOptions options,
+          const std::function<void(record::RecordSink& demos)>& play) {
+    store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
+    options.folder = folder.path();
+    demo::DemoSink demos{options, files};
+    play(demos);
+    demos.end_demos();
+    files.finish_writing();
+    CHECK(demos.losses().num_unwritten_chunks() == 0);
+}
+
 /// Returns the snapshots sorted by tick and content, because demos contain one session each.
 std::multiset<std::pair<snapshot::Tick, Shown>> sorted_snapshots(const SevenSnapshots& snapshots) {
     return {snapshots.all.begin(), snapshots.all.end()};
@@ -450,20 +450,12 @@ TEST_CASE("every snapshot of a demo of 0.7 is the one that was decoded, with the
         CAPTURE(version);
         const TemporaryFolder folder;
         SevenSnapshots decoded;
-        {
-            store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
-            demo::DemoSink demos{{.folder = folder.path(), .version = version}, files};
+        film(folder, {.folder = {}, .version = version}, [&](record::RecordSink& demos) {
             BothSinks both{decoded, demos};
-            TrafficInspector inspector{{}, both};
-            inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
-            demos.end_demos();
-            files.finish_writing();
-            CHECK(demos.losses().num_unwritten_chunks() == 0);
-        }
+            TrafficInspector{{}, both}.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
+        });
         SevenSnapshots read;
-        for (const auto& path : folder.files()) {
-            read_demo(path, read);
-        }
+        read_demos(folder, read);
         CHECK(decoded.all.size() > 1000);
         CHECK(read.damaged == 0);
         CHECK(read.all.size() == decoded.all.size());
@@ -480,26 +472,17 @@ TEST_CASE("a demo of 0.7 that is made of a demo holds what that one holds, wheth
         CAPTURE(messages);
         const TemporaryFolder first;
         const TemporaryFolder second;
-        const auto film = [&](const TemporaryFolder& folder, const auto& play) {
-            store::FileQueue files{store::FileQueue::FullQueuePolicy::wait, 1 << 20};
-            demo::DemoSink demos{{.folder = folder.path(), .messages = messages}, files};
-            play(demos);
-            demos.end_demos();
-            files.finish_writing();
-        };
-        film(first, [](record::RecordSink& demos) {
-            TrafficInspector inspector{{}, demos};
-            inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
+        film(first, {.folder = {}, .messages = messages}, [](record::RecordSink& demos) {
+            TrafficInspector{{}, demos}.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
         });
         AllItemSnapshots of_first;
         for (const auto& path : first.files()) {
             read_demo(path, of_first);
-            film(second, [&](record::RecordSink& demos) { read_demo(path, demos); });
+            film(second, {.folder = {}, .messages = messages},
+                 [&](record::RecordSink& demos) { read_demo(path, demos); });
         }
         AllItemSnapshots of_second;
-        for (const auto& path : second.files()) {
-            read_demo(path, of_second);
-        }
+        read_demos(second, of_second);
         CHECK(of_first.of_demos > 1000);
         CHECK(of_first.all.size() > 1000);
         CHECK((of_first.all == of_second.all));
@@ -523,9 +506,7 @@ TEST_CASE("worlds of a 0.7 server become a 0.7 demo") {
         CHECK(loss_sentences(demos.losses()).empty());
     }
     SevenSnapshots read;
-    for (const auto& path : folder.files()) {
-        read_demo(path, read);
-    }
+    read_demos(folder, read);
     CHECK(worlds.all.size() > 500);
     CHECK(read.damaged == 0);
     CHECK((sorted_snapshots(read) == sorted_snapshots(worlds)));

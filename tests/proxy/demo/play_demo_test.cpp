@@ -7,10 +7,7 @@
 #include "tests/support/session_script.h"
 
 #include <atomic>
-#include <functional>
 #include <set>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -26,46 +23,51 @@ namespace {
 
 const Items kTwoPickups{{{4, 1}, {11, 20, 0, 0}}, {{4, 2}, {5, 5, 0, 0}}};
 
+const Bytes kNextTick = bytes_of({0xa2}); ///< two ticks later
+
+/// Returns a demo of two ticks with further chunks.
+Bytes demo_with(const std::vector<Bytes>& chunks) {
+    Bytes demo = test::demo_of(6, {{10, kPickupAndPlayer}, {12, kTwoPickups}});
+    for (const Bytes& chunk : chunks) {
+        append(demo, chunk);
+    }
+    return demo;
+}
+
 /// The records of a demo, and how reading it ended.
 struct PlayedDemo {
+    explicit PlayedDemo(const Bytes& bytes) {
+        test::FakeMaps maps;
+        std::atomic<std::uint32_t> numbers{0};
+        inspect::Inspector inspector{{}, maps, log, numbers};
+        const auto head = demo::decode_demo_parts(bytes);
+        REQUIRE(head.has_value());
+        end = demo::inspect_demo(*head, "a.demo", inspector);
+        totals = inspector.totals();
+        CHECK(inspector.num_sessions_opened() == 1);
+    }
+
+    /// Returns the snapshots and messages of the further chunks of demo_with().
+    [[nodiscard]] std::vector<std::string> further_lines() const {
+        auto lines = log.lines({"snapshot", "message"});
+        REQUIRE(lines.size() >= 2);
+        CHECK(lines[0] == "snapshot 10<--1 ok 2");
+        CHECK(lines[1] == "snapshot 12<-10 ok 2");
+        lines.erase(lines.begin(), lines.begin() + 2);
+        return lines;
+    }
+
     test::RecordLog log;
     demo::DemoReadResult end;
     record::SessionStats totals;
 };
 
-void play_demo(const Bytes& bytes, PlayedDemo& played) {
-    test::FakeMaps maps;
-    std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{}, maps, played.log, numbers};
-    const auto head = demo::decode_demo_parts(bytes);
-    REQUIRE(head.has_value());
-    played.end = demo::inspect_demo(*head, "a.demo", inspector);
-    played.totals = inspector.totals();
-    CHECK(inspector.num_sessions_opened() == 1);
-}
-
-/// Appends a chunk of these ints.
-void append_int_chunk(Bytes& demo, int type, const std::vector<std::int32_t>& ints) {
+Bytes int_chunk(int type, const std::vector<std::int32_t>& ints) {
     const Bytes data =
         wire::huffman_compress(test::body_of(ints), wire::HuffmanEnding::without_zero_byte);
-    append(demo, bytes_of({type << 5 | 30, static_cast<int>(data.size())}));
-    append(demo, data);
-}
-
-/// Appends the head of a chunk with this size, without its data.
-void append_empty_chunk(Bytes& demo, int type) {
-    append(demo, bytes_of({type << 5}));
-}
-
-void append_message_chunk(Bytes& demo, const Bytes& payload) {
-    demo::DemoEncoder encoder{6, snapshot::Dialect::six};
-    REQUIRE(encoder.append_message(payload, demo));
-}
-
-Bytes make_changed_demo(const std::function<void(Bytes&)>& change) {
-    Bytes demo = test::demo_of(6, {{10, kPickupAndPlayer}, {12, kTwoPickups}});
-    change(demo);
-    return demo;
+    Bytes chunk = bytes_of({type << 5 | 30, static_cast<int>(data.size())});
+    append(chunk, data);
+    return chunk;
 }
 
 } // namespace
@@ -81,8 +83,7 @@ TEST_CASE("a demo becomes a session with its map, snapshots and messages, with t
         REQUIRE(encoder.append_snapshot(12, test::to_snapshot(kPickupAndPlayer).view(), demo));
         REQUIRE(encoder.append_snapshot(64, test::to_snapshot(kTwoPickups).view(), demo));
         REQUIRE(encoder.append_snapshot(400, test::to_snapshot(kTwoPickups).view(), demo));
-        PlayedDemo played;
-        play_demo(demo, played);
+        const PlayedDemo played{demo};
         CHECK(played.log.lines({"session", "map", "message", "snapshot", "finding"}) ==
               std::vector<std::string>{"session open", "session established 0.6", "map dm1 none",
                                        "finding map.not_found dm1", "snapshot 10<--1 ok 2",
@@ -155,59 +156,29 @@ TEST_CASE("padding of a demo's message is not read as a tuning of 0.7") {
 TEST_CASE("every finding about demos is reported for its fault") {
     struct Row {
         FindingId id;
-        std::function<void(Bytes&)> change;
+        std::vector<Bytes> chunks;
     };
 
     using enum FindingId;
     const Row rows[] = {
-        {demo_cut_short,
-         [](Bytes& demo) {
-             append(demo, bytes_of({0xa2, 0x2f, 1}));
-         }},
-        {demo_damaged,
-         [](Bytes& demo) {
-             append(demo, bytes_of({0xa2, 0x21, 1}));
-         }},
-        {demo_snapshot_invalid,
-         [](Bytes& demo) {
-             append(demo, bytes_of({0xa2}));
-             append_int_chunk(demo, 1, {4, 1});
-         }},
-        {demo_tick_order,
-         [](Bytes& demo) {
-             append(demo, bytes_of({0x80, 0, 0, 0, 11}));
-             append_int_chunk(demo, 3, {0, 0, 0});
-         }},
-        {demo_duplicate_item,
-         [](Bytes& demo) {
-             append(demo, bytes_of({0xa2}));
-             append_int_chunk(demo, 1, {16, 2, 0, 8, 6 << 16, 5, 6 << 16, 6});
-         }},
-        {snapshot_size_out_of_range,
-         [](Bytes& demo) {
-             append(demo, bytes_of({0xa2}));
-             append_int_chunk(demo, 3, {0, 1, 0, 40, 0, -1});
-         }},
-        {snapshot_unknown_delete,
-         [](Bytes& demo) {
-             append(demo, bytes_of({0xa2}));
-             append_int_chunk(demo, 3, {1, 0, 0, 99});
-         }},
-        {message_id_invalid, [](Bytes& demo) { append_int_chunk(demo, 2, {-1}); }},
-        {message_truncated, [](Bytes& demo) { append_int_chunk(demo, 2, {0x01010106}); }},
+        {demo_cut_short, {bytes_of({0xa2, 0x2f, 1})}},
+        {demo_damaged, {bytes_of({0xa2, 0x21, 1})}},
+        {demo_snapshot_invalid, {kNextTick, int_chunk(1, {4, 1})}},
+        {demo_tick_order, {bytes_of({0x80, 0, 0, 0, 11}), int_chunk(3, {0, 0, 0})}},
+        {demo_duplicate_item, {kNextTick, int_chunk(1, {16, 2, 0, 8, 6 << 16, 5, 6 << 16, 6})}},
+        {snapshot_size_out_of_range, {kNextTick, int_chunk(3, {0, 1, 0, 40, 0, -1})}},
+        {snapshot_unknown_delete, {kNextTick, int_chunk(3, {1, 0, 0, 99})}},
+        {message_id_invalid, {int_chunk(2, {-1})}},
+        {message_truncated, {int_chunk(2, {0x01010106})}},
     };
     std::set<FindingId> found;
     for (const Row& row : rows) {
         const std::string name{record::finding_info(row.id).name};
         CAPTURE(name);
-        PlayedDemo played;
-        play_demo(make_changed_demo(row.change), played);
+        const PlayedDemo played{demo_with(row.chunks)};
         CHECK(played.log.count_of(name) == 1);
         CHECK(played.totals.findings[static_cast<std::size_t>(row.id)] == 1);
-        // The readable part comes first.
-        const auto snapshots = played.log.lines({"snapshot"});
-        REQUIRE(snapshots.size() >= 2);
-        CHECK(snapshots[1] == "snapshot 12<-10 ok 2");
+        static_cast<void>(played.further_lines()); // the readable part comes first
         found.insert(row.id);
     }
     for (const record::FindingInfo& info : record::finding_table()) {
@@ -219,52 +190,36 @@ TEST_CASE("every finding about demos is reported for its fault") {
 TEST_CASE("a snapshot that demo players skip leaves the previous one as base and to be shown") {
     struct Row {
         const char* name;
-        std::function<void(Bytes&)> put; ///< appends the chunks of a tick
-        std::vector<std::string> lines;  ///< records of this tick and the next one
+        std::vector<Bytes> chunks;      ///< of a tick
+        std::vector<std::string> lines; ///< records of this tick and the next one
     };
 
-    const auto full = [](Bytes& demo) { append_int_chunk(demo, 1, {4, 1}); };
-    const auto delta = [](Bytes& demo) { append_int_chunk(demo, 3, {0, 1, 0, 40, 0, -1}); };
-    const auto right = [](Bytes& demo) { append_int_chunk(demo, 3, {0, 0, 0}); };
-    const auto chat = [](Bytes& demo) { append_int_chunk(demo, 2, {6}); };
+    const Bytes full = int_chunk(1, {4, 1});
+    const Bytes delta = int_chunk(3, {0, 1, 0, 40, 0, -1});
+    const Bytes right = int_chunk(3, {0, 0, 0});
+    const Bytes chat = int_chunk(2, {6});
     const Row rows[] = {
-        {"full", full, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
-        {"delta", delta, {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
+        {"full", {full}, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
+        {"delta", {delta}, {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}},
         {"both, and then a right one",
-         [&](Bytes& demo) {
-             full(demo);
-             delta(demo);
-             right(demo);
-         },
+         {full, delta, right},
          {"snapshot 14<--1 bad", "snapshot 14<-12 bad", "snapshot 14<-12 ok 2",
           "snapshot 16<-14 ok 2"}},
         {"behind a right one",
-         [&](Bytes& demo) {
-             right(demo);
-             full(demo);
-         },
+         {right, full},
          {"snapshot 14<-12 ok 2", "snapshot 14<--1 bad", "snapshot 16<-14 ok 2"}},
         {"a message follows",
-         [&](Bytes& demo) {
-             delta(demo);
-             chat(demo);
-         },
+         {delta, chat},
          {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "message s2c sv_chat #0",
           "snapshot 16<-14 ok 2"}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        PlayedDemo played;
-        play_demo(make_changed_demo([&](Bytes& demo) {
-                      append(demo, bytes_of({0xa2}));
-                      row.put(demo);
-                      append(demo, bytes_of({0xa2}));
-                      right(demo);
-                  }),
-                  played);
-        std::vector<std::string> lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"};
-        lines.insert(lines.end(), row.lines.begin(), row.lines.end());
-        CHECK(played.log.lines({"snapshot", "message"}) == lines);
+        std::vector<Bytes> chunks = row.chunks;
+        chunks.insert(chunks.begin(), kNextTick);
+        chunks.insert(chunks.end(), {kNextTick, right});
+        const PlayedDemo played{demo_with(chunks)};
+        CHECK(played.further_lines() == row.lines);
         CHECK(played.end.error.code == demo::DemoErrc::none);
     }
 }
@@ -273,33 +228,27 @@ TEST_CASE("an empty chunk is skipped") {
     struct Row {
         const char* name;
         int type;
-        std::vector<std::string> lines; ///< records of the snapshot's tick
+        std::vector<std::string> lines; ///< records of its tick and the next one
         std::vector<std::string> findings;
     };
 
     const Row rows[] = {
-        {"other", 0, {"snapshot 14<-12 ok 2"}, {}},
-        {"snapshot", 1, {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2"}, {"demo.snapshot_invalid"}},
-        {"message", 2, {"snapshot 14<-12 ok 2"}, {}},
+        {"other", 0, {"snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}, {}},
+        {"snapshot",
+         1,
+         {"snapshot 14<--1 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"},
+         {"demo.snapshot_invalid"}},
+        {"message", 2, {"snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"}, {}},
         {"delta",
          3,
-         {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2"},
+         {"snapshot 14<-12 bad", "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2"},
          {"snapshot.deleted_out_of_range"}},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        PlayedDemo played;
-        play_demo(make_changed_demo([&](Bytes& demo) {
-                      append(demo, bytes_of({0xa2}));
-                      append_empty_chunk(demo, row.type);
-                      append(demo, bytes_of({0xa2}));
-                      append_int_chunk(demo, 3, {0, 0, 0});
-                  }),
-                  played);
-        std::vector<std::string> lines{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2"};
-        lines.insert(lines.end(), row.lines.begin(), row.lines.end());
-        lines.emplace_back("snapshot 16<-14 ok 2");
-        CHECK(played.log.lines({"snapshot", "message"}) == lines);
+        const PlayedDemo played{
+            demo_with({kNextTick, bytes_of({row.type << 5}), kNextTick, int_chunk(3, {0, 0, 0})})};
+        CHECK(played.further_lines() == row.lines);
         CHECK(played.end.error.code == demo::DemoErrc::none);
         for (const std::string& finding : row.findings) {
             CHECK(played.log.count_of(finding) == 1);
@@ -308,37 +257,20 @@ TEST_CASE("an empty chunk is skipped") {
 }
 
 TEST_CASE("a chunk of an unused type is decompressed, and the previous snapshot is shown again") {
-    PlayedDemo played;
-    play_demo(make_changed_demo([](Bytes& demo) {
-                  append(demo, bytes_of({0xa2}));
-                  append_int_chunk(demo, 0, {1, 2, 3});
-                  append_int_chunk(demo, 3, {0, 0, 0});
-              }),
-              played);
-    CHECK(played.log.lines({"snapshot"}) ==
-          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
-                                   "snapshot 14<-12 ok 2", "snapshot 14<-14 ok 2"});
+    const PlayedDemo played{
+        demo_with({kNextTick, int_chunk(0, {1, 2, 3}), int_chunk(3, {0, 0, 0})})};
+    CHECK(played.further_lines() ==
+          std::vector<std::string>{"snapshot 14<-12 ok 2", "snapshot 14<-14 ok 2"});
     CHECK(played.end.error.code == demo::DemoErrc::none);
 
-    PlayedDemo damaged;
-    play_demo(make_changed_demo([](Bytes& demo) {
-                  append(demo, bytes_of({0xa2, 0x01, 0x01}));
-                  append_int_chunk(demo, 3, {0, 0, 0});
-              }),
-              damaged);
+    const PlayedDemo damaged{demo_with({bytes_of({0xa2, 0x01, 0x01}), int_chunk(3, {0, 0, 0})})};
     CHECK(damaged.log.lines({"snapshot"}).size() == 2);
     CHECK(damaged.log.count_of("demo.damaged") == 1);
     CHECK(damaged.end.error.code == demo::DemoErrc::payload_undecodable);
 }
 
 TEST_CASE("ticks out of order are shown, and reported once") {
-    PlayedDemo played;
-    play_demo(make_changed_demo([](Bytes& demo) {
-                  append(demo, bytes_of({0xa0}));
-                  append(demo, bytes_of({0x80, 0, 0, 0, 11}));
-                  append(demo, bytes_of({0xa1, 0xa1}));
-              }),
-              played);
+    const PlayedDemo played{demo_with({bytes_of({0xa0, 0x80, 0, 0, 0, 11, 0xa1, 0xa1})})};
     CHECK(played.log.lines({"snapshot", "finding"}) ==
           std::vector<std::string>{"finding map.not_found dm1", "snapshot 10<--1 ok 2",
                                    "snapshot 12<-10 ok 2", "finding demo.tick_order tick 12",
@@ -350,9 +282,8 @@ TEST_CASE("ticks out of order are shown, and reported once") {
 TEST_CASE("a delta without a base gives no snapshot") {
     Bytes demo = demo::DemoEncoder::encode_start(test::demo_header(), {});
     append(demo, bytes_of({0x80, 0, 0, 0, 10}));
-    append_int_chunk(demo, 3, {0, 0, 0});
-    PlayedDemo played;
-    play_demo(demo, played);
+    append(demo, int_chunk(3, {0, 0, 0}));
+    const PlayedDemo played{demo};
     CHECK(played.log.count_of("snapshot.unknown_base") == 1);
     CHECK(played.totals.unknown_base == 1);
     CHECK(played.totals.full == 0);
@@ -360,36 +291,14 @@ TEST_CASE("a delta without a base gives no snapshot") {
 
 TEST_CASE(
     "a tick without a snapshot shows the previous one once a chunk follows, also the last tick") {
-    PlayedDemo played;
-    play_demo(make_changed_demo([](Bytes& demo) {
-                  append(demo, bytes_of({0xa2, 0xa2}));
-                  append_int_chunk(demo, 2, {6});
-                  append(demo, bytes_of({0xa2}));
-              }),
-              played);
-    CHECK(played.log.lines({"snapshot", "message"}) ==
-          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
-                                   "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
-                                   "message s2c sv_chat #0"});
-
+    const std::vector<std::string> shown{"snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
+                                         "message s2c sv_chat #0"};
+    const Bytes chat = int_chunk(2, {6});
+    CHECK(PlayedDemo{demo_with({kNextTick, kNextTick, chat, kNextTick})}.further_lines() == shown);
     // A message after the tick suffices.
-    PlayedDemo ends;
-    play_demo(make_changed_demo([](Bytes& demo) {
-                  append(demo, bytes_of({0xa2, 0xa2}));
-                  append_int_chunk(demo, 2, {6});
-              }),
-              ends);
-    CHECK(ends.log.lines({"snapshot", "message"}) ==
-          std::vector<std::string>{"snapshot 10<--1 ok 2", "snapshot 12<-10 ok 2",
-                                   "snapshot 14<-12 ok 2", "snapshot 16<-14 ok 2",
-                                   "message s2c sv_chat #0"});
-
+    CHECK(PlayedDemo{demo_with({kNextTick, kNextTick, chat})}.further_lines() == shown);
     // A message that cannot be decompressed does not.
-    PlayedDemo damaged;
-    play_demo(make_changed_demo([](Bytes& demo) {
-                  append(demo, bytes_of({0xa2, 0x41, 0x01}));
-              }),
-              damaged);
+    const PlayedDemo damaged{demo_with({bytes_of({0xa2, 0x41, 0x01})})};
     CHECK(damaged.log.lines({"snapshot"}).size() == 2);
 }
 
@@ -401,8 +310,7 @@ TEST_CASE("joins and leaves in demos of 0.7's client are no findings") {
     const auto left = test::MessageBuilder{}.number(23 << 1).string("anna").number(2).string("");
     REQUIRE(encoder.append_message(left.bytes(), demo));
     encoder.append_final_chunk(demo);
-    PlayedDemo played;
-    play_demo(demo, played);
+    const PlayedDemo played{demo};
     CHECK(played.log.count_of("message.unexpected") == 0);
     CHECK(played.log.lines({"message"}) ==
           std::vector<std::string>{"message s2c de_client_leave #0"});
@@ -427,9 +335,9 @@ TEST_CASE("only the zeros that demos append are removed from messages") {
                         {"more", surplus, 1}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        PlayedDemo played;
-        play_demo(make_changed_demo([&](Bytes& demo) { append_message_chunk(demo, row.payload); }),
-                  played);
+        Bytes demo = demo_with({});
+        REQUIRE(demo::DemoEncoder{6, snapshot::Dialect::six}.append_message(row.payload, demo));
+        const PlayedDemo played{demo};
         CHECK(played.log.count_of("message.trailing_bytes") == row.findings);
         CHECK(played.log.lines({"message"}).size() == 1);
     }

@@ -9,10 +9,7 @@
 #include "tests/support/snapshot_messages.h"
 
 #include <algorithm>
-#include <string>
-#include <vector>
-
-#include <doctest/doctest.h>
+#include <numeric>
 
 using namespace tw;
 using test::Items;
@@ -56,32 +53,23 @@ class WorldDemoScript {
     void write_world(snapshot::Tick tick, const Items& items, std::uint32_t run = 1,
                      bool complete = true, std::string_view server = "a:1",
                      record::Timestamp time = 0, std::string_view map_name = "dm1") {
-        const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = map_name, .crc = 7, .source = "folder"};
-        record::WorldRecord world{.head = {.time = time},
-                                  .tick = tick,
-                                  .server = server,
-                                  .run = run,
-                                  .complete = complete,
-                                  .map = &map};
-        world.merged = {.tick = tick, .rebuilt = true, .items = shown.view(), .types = &types_};
-        demos_.on_record(&world);
+        write({.head = {.time = time},
+               .tick = tick,
+               .server = server,
+               .run = run,
+               .complete = complete,
+               .map = &map},
+              items, types_);
     }
 
     /// Writes a world of a server whose clients all use 0.7.
     void write_seven_world(snapshot::Tick tick, const Items& items, const record::Roster& roster) {
-        const auto shown = test::to_snapshot(items);
         const record::MapRecord map{.name = "dm1", .crc = 7, .source = "folder"};
         record::ItemTypes types;
         types.start_connection(snapshot::Dialect::seven);
-        record::WorldRecord world{.tick = tick, .server = "a:1", .run = 1, .map = &map};
-        world.complete = true;
-        world.merged = {.tick = tick,
-                        .rebuilt = true,
-                        .items = shown.view(),
-                        .types = &types,
-                        .roster = &roster};
-        demos_.on_record(&world);
+        write({.tick = tick, .server = "a:1", .run = 1, .complete = true, .map = &map}, items,
+              types, &roster);
     }
 
     /// From now on, worlds of 0.6 also contain items that only 0.7 knows.
@@ -106,6 +94,14 @@ class WorldDemoScript {
                       run);
     }
 
+    void write_race_finish() {
+        write_message("sv_race_finish", {{.name = "client_id", .integer = 1},
+                                         {.name = "time", .integer = 500},
+                                         {.name = "diff"},
+                                         {.name = "record_personal"},
+                                         {.name = "record_server"}});
+    }
+
     /// Returns the records of each demo as lines.
     std::vector<std::vector<std::string>> end() {
         demos_.end_demos();
@@ -121,12 +117,37 @@ class WorldDemoScript {
         return demos;
     }
 
+    /// Returns the records of the only demo.
+    std::vector<std::string> end_only_demo() {
+        const auto demos = end();
+        REQUIRE(demos.size() == 1);
+        return demos.front();
+    }
+
+    /// Returns the records of the demo of two ticks with these items.
+    std::vector<std::string> demo_of(const Items& items) {
+        write_world(100, items);
+        write_world(102, items);
+        return end_only_demo();
+    }
+
     [[nodiscard]] demo::DemoLosses losses() const { return demos_.losses(); }
 
     std::vector<std::string> names;
     std::vector<std::string> said; ///< messages in all demos
 
   private:
+    void write(record::WorldRecord world, const Items& items, const record::ItemTypes& types,
+               const record::Roster* roster = nullptr) {
+        const auto shown = test::to_snapshot(items);
+        world.merged = {.tick = world.tick,
+                        .rebuilt = true,
+                        .items = shown.view(),
+                        .types = &types,
+                        .roster = roster};
+        demos_.on_record(&world);
+    }
+
     test::TemporaryFolder folder_;
     record::ItemTypes types_;
     store::FileQueue files_{store::FileQueue::FullQueuePolicy::wait};
@@ -158,9 +179,7 @@ TEST_CASE("a demo begins when the map is known") {
     for (snapshot::Tick tick = 100; tick < 120; tick += 2) {
         stage.write_world(tick, kSome, 1, true, "a:1", 0, tick < 104 ? "" : "dm1");
     }
-    const auto demos = stage.end();
-    REQUIRE(demos.size() == 1);
-    CHECK(demos.front().size() == 8);
+    CHECK(stage.end_only_demo().size() == 8);
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
     CHECK(stage.losses().sessions_without_map == 0);
 }
@@ -227,11 +246,7 @@ TEST_CASE("items beyond the limit of a snapshot are left out and counted") {
     many[{9, 5}] = std::vector<std::int32_t>(22, 5);
     many[{6, 0}] = std::vector<std::int32_t>(8, 6);
     WorldDemoScript stage;
-    stage.write_world(100, many);
-    stage.write_world(102, many);
-    const auto demos = stage.end();
-    REQUIRE(demos.size() == 1);
-    CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
+    CHECK(stage.demo_of(many).front() == "snapshot 100<--1 ok 1024");
     CHECK(stage.losses().items_over_limit == 2 * (2202 - 1024));
     CHECK(stage.losses().ticks_over_limit == 2);
     CHECK(stage.losses().items_without_id == 0);
@@ -244,11 +259,7 @@ TEST_CASE("items that only 0.7 knows are not in 0.6 demos and not counted") {
     items[{24, 0}] = {1, 2, 3}; // a game_data_race
     WorldDemoScript stage;
     stage.allow_seven_items();
-    stage.write_world(100, items);
-    stage.write_world(102, items);
-    const auto demos = stage.end();
-    REQUIRE(demos.size() == 1);
-    CHECK(demos.front().front() == "snapshot 100<--1 ok 1");
+    CHECK(stage.demo_of(items).front() == "snapshot 100<--1 ok 1");
     CHECK(loss_sentences(stage.losses()).empty());
 }
 
@@ -259,10 +270,7 @@ TEST_CASE("a snapshot in a demo has at most the size limit of servers") {
     }
     large[{9, 5}] = std::vector<std::int32_t>(22, 5);
     WorldDemoScript stage;
-    stage.write_world(100, large);
-    stage.write_world(102, large);
-    const auto demos = stage.end();
-    REQUIRE(demos.size() == 1);
+    stage.demo_of(large);
     CHECK(stage.losses().items_over_limit > 0);
     CHECK(stage.losses().ticks_over_limit == 2);
 }
@@ -286,10 +294,9 @@ TEST_CASE("the player items of 0.7 demos fit into each snapshot") {
         large[{60, i}] = std::vector<std::int32_t>(24, i); // an item of a mod
     }
     stage.write_seven_world(104, large, roster);
-    const auto demos = stage.end();
-    REQUIRE(demos.size() == 1);
-    CHECK(demos.front().size() == 3);
-    CHECK(demos.front().front() == "snapshot 100<--1 ok 1024");
+    const auto lines = stage.end_only_demo();
+    CHECK(lines.size() == 3);
+    CHECK(lines.front() == "snapshot 100<--1 ok 1024");
     CHECK(stage.losses().items_over_limit ==
           2 * (1100 + kPlayers - 1024) + 600 - (65536 - 8 - 64 * 240) / 104);
     CHECK(stage.losses().num_unwritten_chunks() == 0);
@@ -306,12 +313,8 @@ TEST_CASE("players with made-up ids get free ids in demos, and others are counte
             items[{10, client}] = {0, client, 0, 0, 0};
         }
         WorldDemoScript stage{version};
-        stage.write_world(100, items);
-        stage.write_world(102, items);
         const std::uint64_t there = version == 4 ? 16 : kPlayers;
-        const auto demos = stage.end();
-        REQUIRE(demos.size() == 1);
-        CHECK(demos.front().front() == "snapshot 100<--1 ok " + std::to_string(2 * there));
+        CHECK(stage.demo_of(items).front() == "snapshot 100<--1 ok " + std::to_string(2 * there));
         CHECK(stage.losses().items_without_id == 2 * 2 * (kPlayers - there));
         CHECK(stage.losses().ticks_without_id == (version == 4 ? 2 : 0));
         CHECK(stage.losses().items_over_limit == 0);
@@ -335,13 +338,9 @@ TEST_CASE("messages are in the demo of their run with the demo's client ids") {
                                         {.name = "victim", .integer = 1},
                                         {.name = "weapon", .integer = 3},
                                         {.name = "mode_special"}});
-    stage.write_message("sv_race_finish", {{.name = "client_id", .integer = 1},
-                                           {.name = "time", .integer = 500},
-                                           {.name = "diff"},
-                                           {.name = "record_personal"},
-                                           {.name = "record_server"}});
+    stage.write_race_finish();
     stage.write_world(104, items);
-    REQUIRE(stage.end().size() == 1);
+    stage.end_only_demo();
     CHECK(stage.said == std::vector<std::string>{"sv_chat 0 -1 the server", "sv_chat 0 1 hi",
                                                  "sv_chat 0 63 made up", "sv_kill_msg 63 1 3 0",
                                                  "sv_race_finish 1 500 0 0 0"});
@@ -354,13 +353,9 @@ TEST_CASE("demos for vanilla contain only messages that vanilla knows") {
     WorldDemoScript stage{4};
     stage.write_world(100, items);
     stage.write_chat(20, "hi");
-    stage.write_message("sv_race_finish", {{.name = "client_id", .integer = 1},
-                                           {.name = "time", .integer = 500},
-                                           {.name = "diff"},
-                                           {.name = "record_personal"},
-                                           {.name = "record_server"}});
+    stage.write_race_finish();
     stage.write_world(102, items);
-    REQUIRE(stage.end().size() == 1);
+    stage.end_only_demo();
     CHECK(stage.said == std::vector<std::string>{"sv_chat 0 15 hi"});
 }
 
@@ -417,10 +412,8 @@ std::vector<std::string> hook_texts(const snapshot::SnapshotView& items) {
 }
 
 Ids client_id_range(std::uint16_t first, std::uint16_t last) {
-    Ids ids;
-    for (std::uint16_t id = first; id <= last; ++id) {
-        ids.push_back(id);
-    }
+    Ids ids(last - first + 1U);
+    std::iota(ids.begin(), ids.end(), first);
     return ids;
 }
 

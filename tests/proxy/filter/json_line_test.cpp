@@ -1,8 +1,6 @@
 #include "proxy/filter/json_line.h"
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 
 #include <doctest/doctest.h>
 

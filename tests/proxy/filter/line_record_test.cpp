@@ -1,15 +1,11 @@
 #include "proxy/filter/line_record.h"
 #include "tests/proxy/sink/sample_records.h"
 
-#include <algorithm>
-#include <array>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <regex>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>

@@ -5,8 +5,6 @@
 #include "tests/support/session_script.h"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <string>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

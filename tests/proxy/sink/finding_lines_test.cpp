@@ -4,8 +4,6 @@
 
 #include <cstdlib>
 #include <ctime>
-#include <string>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -7,14 +7,7 @@
 #include "tests/support/json_records.h"
 #include "tests/support/session_script.h"
 
-#include <algorithm>
-#include <map>
-#include <memory>
 #include <random>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <doctest/doctest.h>
 

@@ -6,12 +6,6 @@
 #include "tests/support/session_script.h"
 #include "tests/support/text.h"
 
-#include <array>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include <boost/json.hpp>
 #include <doctest/doctest.h>
 
 using namespace tw;
@@ -52,6 +46,26 @@ struct PlainSession {
     test::FakeMaps maps;
     std::unique_ptr<inspect::DecodeBuffers> workspace = std::make_unique<inspect::DecodeBuffers>();
     inspect::Session session{1, "client", "server", {}, maps, json};
+};
+
+/// A script, and the JSON lines of its records.
+struct JsonScript {
+    sink::TextOutput output;
+    sink::JsonLines json{{}, output};
+    test::SessionScript script;
+
+    explicit JsonScript(inspect::Options options = {}) : script{std::move(options), json} {}
+
+    /// Returns the fields of a message of the client, which becomes one record.
+    boost::json::value fields_of(const test::MessageBuilder& message) {
+        json.flush();
+        output.text.clear();
+        script.send(wire::Direction::c2s, message);
+        json.flush();
+        const auto records = test::parse_lines(output.text);
+        REQUIRE(records.size() == 1);
+        return records.front().at("fields");
+    }
 };
 
 } // namespace
@@ -257,21 +271,14 @@ TEST_CASE("no password gets into the records of a session") {
 TEST_CASE("arguments are shown for commands that the server describes as harmless or the operator "
           "lists") {
     using test::message;
-    constexpr auto kC2s = wire::Direction::c2s;
     constexpr auto kS2c = wire::Direction::s2c;
     const wire::CommandNames listed{{"jail_code"}};
-    sink::TextOutput output;
-    sink::JsonLines json{{}, output};
-    test::SessionScript script{{.shown_commands = &listed}, json};
+    JsonScript session{{.shown_commands = &listed}};
+    test::SessionScript& script = session.script;
     script.join_ddnet();
     const auto say = [&](std::string_view line) {
-        json.flush();
-        output.text.clear();
-        script.send(kC2s, message("cl_say").number(0).string(line));
-        json.flush();
-        const auto records = test::parse_lines(output.text);
-        REQUIRE(records.size() == 1);
-        return std::string{records.front().at("fields").at("message").as_string()};
+        const auto fields = session.fields_of(message("cl_say").number(0).string(line));
+        return std::string{fields.at("message").as_string()};
     };
     const auto announce = [&](std::string_view name, std::string_view format) {
         script.send(kS2c, message("sv_command_info").string(name).string(format).string("Help"));
@@ -297,19 +304,12 @@ TEST_CASE("arguments are shown for commands that the server describes as harmles
 }
 
 TEST_CASE("commands of 0.7 are redacted like chat") {
-    constexpr auto kC2s = wire::Direction::c2s;
-    sink::TextOutput output;
-    sink::JsonLines json{{}, output};
-    test::SessionScript script{{}, json};
+    JsonScript session;
+    test::SessionScript& script = session.script;
     script.join_seven();
     const auto command = [&](std::string_view name, std::string_view arguments) {
-        json.flush();
-        output.text.clear();
-        script.send(kC2s, script.message_of("cl_command").string(name).string(arguments));
-        json.flush();
-        const auto records = test::parse_lines(output.text);
-        REQUIRE(records.size() == 1);
-        const auto& fields = records.front().at("fields");
+        const auto fields =
+            session.fields_of(script.message_of("cl_command").string(name).string(arguments));
         return std::string{fields.at("name").as_string()} + '|' +
                std::string{fields.at("arguments").as_string()};
     };
@@ -418,21 +418,18 @@ class SegmentTexts final : public sink::Output {
     void advance_to_segment(std::uint32_t segment) override { arrived = segment; }
 };
 
-/// Returns a description of each line, such as "snapshot1 full" or "session1 open again".
-std::vector<std::string> line_kinds(const std::string& text) {
-    std::vector<std::string> all;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = text.find('\n', at);
-        const auto record = boost::json::parse(text.substr(at, end - at)).as_object();
-        std::string kind{record.at("type").as_string()};
-        kind += std::to_string(record.at("session").as_int64());
+/// Returns a description of each line, such as "snapshot1 full, " or "session1 open again, ".
+std::string line_kinds(const std::string& text) {
+    std::string all;
+    for (const auto& line : test::parse_lines(text)) {
+        const auto& record = line.as_object();
+        all += std::string{record.at("type").as_string()} +
+               std::to_string(record.at("session").as_int64());
         if (record.contains("event")) {
-            kind += ' ' + std::string{record.at("event").as_string()};
+            all += ' ' + std::string{record.at("event").as_string()};
         }
-        kind += record.contains("full") ? " full" : "";
-        kind += record.contains("again") ? " again" : "";
-        all.push_back(kind);
-        at = end + 1;
+        all += record.contains("full") ? " full" : "";
+        all += record.contains("again") ? " again, " : ", ";
     }
     return all;
 }
@@ -444,32 +441,25 @@ TEST_CASE(
     SampleRecords sample;
     SegmentTexts output;
     sink::JsonLines lines{{}, output};
+    sample.map.again = false;
+    sample.snapshot.previous = sample.snapshot.items;
+    sample.snapshot.ordinal = 1;
+    const auto write = [&lines](auto& record, std::uint32_t session) {
+        record.head.session = session;
+        lines.on_record(&record);
+    };
     const auto event = [&](std::uint32_t session, record::SessionEvent what,
                            std::string_view reason = {}) {
-        record::SessionRecord record = sample.session;
-        record.head.session = session;
-        record.event = what;
-        record.reason = reason;
-        lines.on_record(&record);
+        sample.session.event = what;
+        sample.session.reason = reason;
+        write(sample.session, session);
     };
-    const auto map = [&](std::uint32_t session) {
-        record::MapRecord record = sample.map;
-        record.head.session = session;
-        record.again = false;
-        lines.on_record(&record);
-    };
-    const auto snapshot = [&](std::uint32_t session) {
-        record::SnapshotRecord record = sample.snapshot;
-        record.head.session = session;
-        record.previous = record.items;
-        record.ordinal = 1;
-        lines.on_record(&record);
-    };
+    const auto snapshot = [&](std::uint32_t session) { write(sample.snapshot, session); };
     using Event = record::SessionEvent;
     for (const std::uint32_t session : {1U, 2U, 3U}) {
         event(session, Event::open);
         event(session, Event::established);
-        map(session);
+        write(sample.map, session);
     }
     snapshot(1);
     snapshot(1);
@@ -483,26 +473,13 @@ TEST_CASE(
     snapshot(1);
     snapshot(3);
     lines.flush();
-    const std::vector<std::string> first{"session1 open",
-                                         "session1 established",
-                                         "map1",
-                                         "session2 open",
-                                         "session2 established",
-                                         "map2",
-                                         "session3 open",
-                                         "session3 established",
-                                         "map3",
-                                         "snapshot1 full",
-                                         "snapshot1",
-                                         "session2 close",
-                                         "session3 close",
-                                         "session3 established"};
-    CHECK(line_kinds(output.texts[1]) == first);
+    CHECK(line_kinds(output.texts[1]) ==
+          "session1 open, session1 established, map1, session2 open, session2 established, map2, "
+          "session3 open, session3 established, map3, snapshot1 full, snapshot1, session2 close, "
+          "session3 close, session3 established, ");
     CHECK(line_kinds(output.texts[2]) ==
-          std::vector<std::string>{"session1 open again", "session1 established again",
-                                   "map1 again", "session3 open again",
-                                   "session3 established again", "snapshot1 full", "snapshot1",
-                                   "snapshot3 full"});
+          "session1 open again, session1 established again, map1 again, session3 open again, "
+          "session3 established again, snapshot1 full, snapshot1, snapshot3 full, ");
     // The repeated record is the one of the previous segment.
     const std::string again = output.texts[2].substr(0, output.texts[2].find('\n'));
     const std::string before = output.texts[1].substr(0, output.texts[1].find('\n'));

@@ -33,85 +33,87 @@ class FindingLog final : public record::RecordSink {
     }
 };
 
+/// Passes findings through a FindingRateLimiter. Times are tenths of a second.
+struct LimitedFindings {
+    void find(std::uint32_t session, FindingId id, std::int64_t time,
+              const std::optional<record::FindingItem>& item = {}) {
+        const record::FindingRecord finding{
+            .head = {.time = time * 100'000'000, .session = session}, .id = id, .item = item};
+        limit.on_record(&finding);
+    }
+
+    void close_session(std::uint32_t session, std::int64_t time) {
+        const record::SessionRecord close{.head = {.time = time * 100'000'000, .session = session},
+                                          .event = record::SessionEvent::close};
+        limit.on_record(&close);
+    }
+
+    FindingLog seen;
+    sink::FindingRateLimiter limit{seen};
+};
+
 } // namespace
 
 TEST_CASE("one finding a second per id and session is written, with the number of omitted ones") {
-    FindingLog seen;
-    sink::FindingRateLimiter limit{seen};
-    const auto find = [&](std::uint32_t session, FindingId id, std::int64_t tenths) {
-        const record::FindingRecord finding{
-            .head = {.time = tenths * 100'000'000, .session = session}, .id = id};
-        limit.on_record(&finding);
-    };
+    LimitedFindings limited;
     const auto crc = FindingId::snapshot_crc_mismatch;
     const auto gap = FindingId::inspect_gap;
     for (std::int64_t tenths = 0; tenths <= 25; tenths += 1) {
-        find(1, crc, tenths);
+        limited.find(1, crc, tenths);
     }
-    find(1, gap, 3);
-    find(1, gap, 4);
-    find(2, crc, 3);
-    find(2, crc, 2); // time went back: findings are passed on again
-    find(2, crc, 13);
+    limited.find(1, gap, 3);
+    limited.find(1, gap, 4);
+    limited.find(2, crc, 3);
+    limited.find(2, crc, 2); // time went back: findings are passed on again
+    limited.find(2, crc, 13);
     const record::MapRecord map;
-    limit.on_record(&map);
-    const record::SessionRecord close{.head = {.time = 2'600'000'000, .session = 1},
-                                      .event = record::SessionEvent::close};
-    limit.on_record(&close);
-    find(1, crc, 26); // a new session with the same number
-    const record::SessionRecord quiet{.head = {.time = 2'700'000'000, .session = 2},
-                                      .event = record::SessionEvent::close};
-    limit.on_record(&quiet);
-    CHECK(seen.all == std::vector<std::string>{
-                          "1:snapshot.crc_mismatch@0", "1:snapshot.crc_mismatch@10+9",
-                          "1:snapshot.crc_mismatch@20+9", "1:inspect.gap@3",
-                          "2:snapshot.crc_mismatch@3", "2:snapshot.crc_mismatch@2",
-                          "2:snapshot.crc_mismatch@13", "other", "1:snapshot.crc_mismatch@26+5",
-                          "1:inspect.gap@26+1", "other", "1:snapshot.crc_mismatch@26", "other"});
+    limited.limit.on_record(&map);
+    limited.close_session(1, 26);
+    limited.find(1, crc, 26); // a new session with the same number
+    limited.close_session(2, 27);
+    CHECK(limited.seen.all ==
+          std::vector<std::string>{"1:snapshot.crc_mismatch@0", "1:snapshot.crc_mismatch@10+9",
+                                   "1:snapshot.crc_mismatch@20+9", "1:inspect.gap@3",
+                                   "2:snapshot.crc_mismatch@3", "2:snapshot.crc_mismatch@2",
+                                   "2:snapshot.crc_mismatch@13", "other",
+                                   "1:snapshot.crc_mismatch@26+5", "1:inspect.gap@26+1", "other",
+                                   "1:snapshot.crc_mismatch@26", "other"});
 }
 
 TEST_CASE("findings about different types of other sizes are all written") {
-    FindingLog seen;
-    sink::FindingRateLimiter limit{seen};
+    LimitedFindings limited;
     const auto name = [&](std::uint16_t type, std::int64_t tenths) {
-        const record::FindingRecord finding{.head = {.time = tenths * 100'000'000, .session = 1},
-                                            .id = FindingId::snapshot_size_differs,
-                                            .item = record::FindingItem{.type_id = type}};
-        limit.on_record(&finding);
+        limited.find(1, FindingId::snapshot_size_differs, tenths,
+                     record::FindingItem{.type_id = type});
     };
     for (const std::uint16_t type : {std::uint16_t{10}, std::uint16_t{11}, std::uint16_t{0}}) {
         name(type, 10);
         name(type, 11);
     }
     name(64, 12); // this type has no agreed size
-    const record::SessionRecord close{.head = {.time = 1'500'000'000, .session = 1},
-                                      .event = record::SessionEvent::close};
-    limit.on_record(&close);
-    limit.report_all_omissions(); // nothing more to report
+    limited.close_session(1, 15);
+    limited.limit.report_all_omissions(); // nothing more to report
     const std::string at_ten = "1:snapshot.size_differs@10";
     const std::string rest = "1:snapshot.size_differs@15+";
-    CHECK(seen.all == std::vector<std::string>{at_ten, at_ten, at_ten, rest + "4", "other"});
+    CHECK(limited.seen.all ==
+          std::vector<std::string>{at_ten, at_ten, at_ten, rest + "4", "other"});
 }
 
 TEST_CASE("omissions are reported at the end, and when a session ends") {
-    FindingLog seen;
-    sink::FindingRateLimiter limit{seen};
+    LimitedFindings limited;
     const auto find = [&](std::uint32_t session, std::int64_t tenths) {
-        const record::FindingRecord finding{
-            .head = {.time = tenths * 100'000'000, .session = session},
-            .id = FindingId::world_views_differ};
-        limit.on_record(&finding);
+        limited.find(session, FindingId::world_views_differ, tenths);
     };
     for (const std::uint32_t session : {3U, 2U, 1U}) {
         find(session, 10);
         find(session, 11);
         find(session, 12);
     }
-    limit.end_session({.time = 1'500'000'000, .session = 2});
-    limit.report_all_omissions();
-    limit.report_all_omissions(); // nothing more to report
+    limited.limit.end_session({.time = 1'500'000'000, .session = 2});
+    limited.limit.report_all_omissions();
+    limited.limit.report_all_omissions(); // nothing more to report
     find(1, 13);
-    CHECK(seen.all ==
+    CHECK(limited.seen.all ==
           std::vector<std::string>{"3:world.views_differ@10", "2:world.views_differ@10",
                                    "1:world.views_differ@10", "2:world.views_differ@15+2",
                                    "1:world.views_differ@12+2", "3:world.views_differ@12+2",

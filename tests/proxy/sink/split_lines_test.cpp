@@ -1,10 +1,6 @@
 #include "proxy/sink/split_lines.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

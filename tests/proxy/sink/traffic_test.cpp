@@ -8,14 +8,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
-#include <cstdlib>
 #include <optional>
-#include <random>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <doctest/doctest.h>
 
