@@ -26,6 +26,8 @@
 #include "proxy/sink/output.h"
 #include "proxy/store/file_output.h"
 
+#include <cerrno>
+
 #include <fmt/ranges.h>
 #include <unistd.h>
 
@@ -47,9 +49,19 @@ void log_recorded_size(const RunFlags& flags, const store::OutputFile* file) {
         std::error_code ignored;
         const std::string folder = flags.recording.segment_folder(flags.recordings().front());
         const auto path =
-            std::filesystem::absolute(folder.empty() ? flags.records.output : folder, ignored);
-        log::info("recorded {}; read it with: twscope records {}", record::size_text(bytes),
-                  quote_for_shell(path.lexically_normal().string()));
+            std::filesystem::absolute(folder.empty() ? flags.records.output : folder, ignored)
+                .lexically_normal();
+        const auto kind = file->has_segments() ? std::filesystem::file_type::directory
+                                               : std::filesystem::file_type::regular;
+        const bool is_replaced = std::filesystem::status(path, ignored).type() != kind ||
+                                 file->error() == EEXIST || file->error() == EACCES;
+        if (!is_replaced) {
+            log::info("recorded {}; read it with: twscope records {}", record::size_text(bytes),
+                      quote_for_shell(path.string()));
+        } else {
+            log::warn("recorded {}, but {} was removed or replaced during the run",
+                      record::size_text(bytes), record::escape_for_terminal(path.string()));
+        }
     }
 }
 

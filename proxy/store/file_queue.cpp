@@ -22,7 +22,8 @@ FileStatus file_status_of(const struct stat& found) {
             .inode = found.st_ino,
             .size = static_cast<std::uint64_t>(found.st_size),
             .modified = found.st_mtim.tv_sec,
-            .is_regular = S_ISREG(found.st_mode)};
+            .is_regular = S_ISREG(found.st_mode),
+            .has_name = found.st_nlink != 0};
 }
 
 } // namespace

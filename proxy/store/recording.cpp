@@ -363,6 +363,13 @@ bool Recording::write_buffered_data() {
         set_error(errno);
         return false;
     }
+    if (blocking_error_ != 0) {
+        reopen();
+    }
+    if (blocking_error_ != 0) {
+        set_error(blocking_error_);
+        return false;
+    }
     if (was_truncated_elsewhere()) {
         begin_file();
     }
@@ -427,8 +434,11 @@ void Recording::remove_written_part() {
 
 void Recording::do_due_work(Clock::time_point now) {
     now_ = now;
-    execute_requests();
     const bool is_check_due = now - last_check_ >= kCheckInterval;
+    if (is_check_due && !failed()) {
+        detect_moved_file();
+    }
+    execute_requests();
     if (is_check_due) {
         last_check_ = now;
         detect_clock_jump();
@@ -445,7 +455,6 @@ void Recording::do_due_work(Clock::time_point now) {
         std::ignore = write_buffered_data();
     }
     if (is_check_due) {
-        detect_moved_file();
         if (!has_locked_file_ && file_ >= 0) {
             std::ignore = lock_file(); // the process that had locked the file has ended
         }
@@ -490,7 +499,13 @@ void Recording::reopen() {
     }
     is_path_moved_ =
         false; // detect_moved_file() sets it again if the path still names another file
+    blocking_error_ = 0;
     const int error = switch_to_named_file();
+    if (const auto own = disk_->file_status(file_); error != 0 && own && !own->has_name) {
+        blocking_error_ = error; // data in a file without a name would be lost, so it waits
+        set_error(error);
+        return;
+    }
     if (std::exchange(reported_error_, error) != error && error != 0) {
         state.reopening_error = error;
     }
@@ -513,9 +528,11 @@ int Recording::switch_to_named_file() {
         disk_->close(next);
         return EEXIST;
     }
-    end_frame();
-    if (!failed()) {
-        std::ignore = write_buffered_data();
+    if (own && own->has_name) { // otherwise the new file gets the data
+        end_frame();
+        if (!failed()) {
+            std::ignore = write_buffered_data();
+        }
     }
     const int before = file_;
     file_ = next;
@@ -617,6 +634,10 @@ void Recording::close_current_file() {
     if (status && status->is_regular && status->size == 0) {
         std::ignore = write_all(*disk_, file_, compress_frame(""));
     }
+    if (const auto own = options_.segments ? disk_->file_status(file_) : std::nullopt;
+        own && own->size == 0) { // the disk had no room at all
+        std::ignore = disk_->remove(current_path_);
+    }
     if (options_.sync != SyncPolicy::none && has_unsynced_data_) {
         std::ignore = disk_->sync(file_); // an error cannot be handled any more
     }
@@ -626,6 +647,9 @@ void Recording::close_current_file() {
 }
 
 void Recording::finish_writing() {
+    if (!options_.segments) {
+        detect_moved_file();
+    }
     execute_requests();
     end_frame();
     if (!buffer_.empty() && !write_buffered_data()) {

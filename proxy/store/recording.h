@@ -129,6 +129,7 @@ class Recording final : public OutputFile {
     std::string current_path_;     ///< the path of file_
     bool has_locked_file_ = false; ///< true if this process has locked file_
     bool is_path_moved_ = false;   ///< true if another file, or none, now has the path of file_
+    int blocking_error_ = 0;       ///< why a removed file cannot be created again; 0 if it is there
     int reported_error_ = 0;       ///< the error that was last stored in state.reopening_error
     std::optional<ZstdFrameWriter> frame_writer_;
     std::string

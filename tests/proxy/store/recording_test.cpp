@@ -352,6 +352,20 @@ TEST_CASE("a segment with room for only its header says how many records are mis
     }
 }
 
+TEST_CASE("a segment without room for a byte is removed") {
+    for (const bool compressed : {false, true}) {
+        CAPTURE(compressed);
+        const TemporaryFolder folder;
+        FaultyDisk disk;
+        disk.room = 0;
+        {
+            Recording recording{segment_options(folder, compressed), StartMode::append, disk};
+            recording.finish_writing();
+        }
+        CHECK(std::filesystem::is_empty(folder.path()));
+    }
+}
+
 TEST_CASE("with small frames, little data is lost on a full disk") {
     const TemporaryFolder folder;
     const std::string path = folder.file("a.jsonl.zst");
@@ -439,6 +453,53 @@ TEST_CASE("a file that is not a recording is never written to, and is reported o
             recording.finish_writing();
             CHECK(read_file_text(folder.file("1-" + name)) == "one\ntwo\n");
         }
+    }
+}
+
+TEST_CASE("if something else takes a removed file's place, recording stops until it is gone") {
+    for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
+        for (const bool is_freed : {true, false}) {
+            CAPTURE(name);
+            CAPTURE(is_freed);
+            const TemporaryFolder folder;
+            const std::string path = folder.file(name);
+            Recording recording{{.path = path, .compressed = name.ends_with(".zst")},
+                                StartMode::append};
+            ClockedRecording clock{recording};
+            recording.write("one\n");
+            clock.advance_time(seconds{2});
+            std::filesystem::remove(path);
+            std::filesystem::create_directory(path);
+            clock.advance_time(seconds{2});
+            CHECK_FALSE(recording.accepts_data());
+            CHECK(recording.error() == EISDIR);
+            if (is_freed) {
+                std::filesystem::remove(path);
+            }
+            clock.advance_time(seconds{2});
+            CHECK(recording.accepts_data() == is_freed);
+            recording.write("two\n");
+            recording.finish_writing();
+            CHECK(recording.num_lost_entries() == (is_freed ? 0 : 1));
+            CHECK(is_freed ==
+                  (!std::filesystem::is_directory(path) && read_file_text(path) == "two\n"));
+        }
+    }
+}
+
+TEST_CASE("data at the end is not written to a file that was removed just before") {
+    for (const bool is_blocked : {false, true}) {
+        const TemporaryFolder folder;
+        const std::string path = folder.file("a.jsonl.zst");
+        Recording recording{compressed_options(path), StartMode::append};
+        recording.write("one\n");
+        std::filesystem::remove(path);
+        if (is_blocked) {
+            std::filesystem::create_directory(path);
+        }
+        recording.finish_writing();
+        CHECK(recording.num_lost_entries() == (is_blocked ? 1 : 0));
+        CHECK((is_blocked || read_file_text(path) == "one\n"));
     }
 }
 
