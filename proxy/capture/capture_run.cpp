@@ -130,7 +130,9 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
         sink::print_error("{}: cannot be read beyond frame {}: {}", path, counts.frames,
                           file.read_error());
     }
-    if (counts.datagrams == 0) {
+    if (counts.frames == 0 && !counts.ended_early && file.read_error().empty()) {
+        sink::print_error("{}: contains no packets", path);
+    } else if (counts.datagrams == 0) {
         sink::print_error("{}: no whole UDP datagrams in {}", path,
                           record::count_with_noun(counts.frames, "frame[s]"));
     } else if (asked && ignored == counts.datagrams) {
@@ -245,6 +247,14 @@ void CaptureRun::report_captures() {
                            source.refused, source.oversized);
         }
     }
+}
+
+bool CaptureRun::is_empty() const {
+    std::error_code ignored;
+    return std::ranges::all_of(sources_, [&](const CaptureSource& source) {
+        return source.capture && source.begun && source.capture->counts().frames == 0 &&
+               std::filesystem::is_regular_file(source.path, ignored);
+    });
 }
 
 void CaptureRun::read_demo(const CaptureSource& source, inspect::Inspector& inspector) {

@@ -365,7 +365,7 @@ int DecodeCommand::run() {
                                    summary_file_.get());
     const bool whole = recorded && captured && filmed && !captures_->is_damaged();
     const int worst = code == 0 ? reported : code;
-    return worst == 0 && !whole ? kExitFailed : worst;
+    return worst != 0 ? worst : !whole ? kExitFailed : captures_->is_empty() ? kExitUsage : 0;
 }
 
 int run_decode(const DecodeFlags& flags) {

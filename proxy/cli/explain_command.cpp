@@ -76,9 +76,9 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
     captures.read_captures(inspector);
 }
 
-/// Reads captures into an explanation. Returns false if some of the data could not be read, which
-/// is printed.
-bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
+/// Reads captures into an explanation. Returns the exit code: not 0 if some of the data could not be
+/// read, or if there is none, which is printed.
+int read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
     const auto mod = flags.maps_and_objects.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     LineCallbackOutput lines{[&reader](std::string_view line) { reader.on_line(line); }};
@@ -101,7 +101,7 @@ bool read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader
     observers.add_observer(datagrams);
     inspect_captures(flags, *mod, captures, json, flags.learn_sizes, observers);
     json.flush();
-    return !captures.is_damaged();
+    return captures.is_damaged() ? kExitFailed : captures.is_empty() ? kExitUsage : 0;
 }
 
 /// Throws UsageError if a path looks like the misspelt name of a finding.
@@ -249,17 +249,17 @@ int run_explain(const ExplainFlags& flags) {
         return print_findings(named, flags.json);
     }
     analyze::ExplanationReader reader{{.session = flags.session, .tick = flags.tick}};
-    bool whole = true;
+    int code = 0;
     const std::string& first = flags.captures.paths.front();
     const store::FileStartReader start = read_file_start(first); // a pipe stays open
     const bool are_records = is_recording(first, start);
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {
             const auto use_line = [&](std::string_view line) { reader.on_line(line); };
-            whole = read_records(path, use_line) && whole;
+            code = read_records(path, use_line) ? code : kExitFailed;
         }
     } else {
-        whole = read_captures(flags, reader);
+        code = read_captures(flags, reader);
     }
     analyze::Explanation& explanation = reader.explanation();
     if (reader.lacks_selected_session()) {
@@ -291,7 +291,7 @@ int run_explain(const ExplainFlags& flags) {
                     : "");
     };
     fmt::print("{}", record::escape_lines_for_terminal(text()));
-    return whole ? 0 : kExitFailed;
+    return code;
 }
 
 struct CompareFlags {

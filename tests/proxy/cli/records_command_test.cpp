@@ -196,6 +196,25 @@ TEST_CASE("flags that select no record are reported") {
     }
 }
 
+TEST_CASE("a capture without packets is reported, unless others have some or it is a pipe") {
+    const TemporaryFolder folder;
+    const std::string game = folder.file("game.pcap");
+    save_game(game, tee_at(1, 1));
+    const std::string forms[] = {folder.file("a.pcap"), folder.file("a.pcapng")};
+    REQUIRE(tw::map::test::write_file(forms[0], pcap_file({}, {})));
+    REQUIRE(tw::map::test::write_file(forms[1], pcapng_file(false, 1, 6, {})));
+    for (const std::string& file : forms) {
+        CAPTURE(file);
+        for (const char* const command : {"decode", "explain"}) {
+            const ProgramResult done = twscope({command, file});
+            CHECK(done.status == 2);
+            CHECK(done.err == "twscope: " + file + ": contains no packets\n");
+        }
+        CHECK(twscope({"decode", file, game}).status == 0);
+        CHECK(run_in_shell("$twscope decode - < " + file).status == 0);
+    }
+}
+
 TEST_CASE("an empty file is reported in one sentence") {
     const TemporaryFolder folder;
     const std::string empty = folder.write("empty", "");
