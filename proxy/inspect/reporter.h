@@ -154,6 +154,11 @@ class Reporter {
 
     [[nodiscard]] const record::RecordHeader& head() const { return head_; }
 
+    /// Sets whether the differences between the times of datagrams are how long they took.
+    void set_times_reliable(bool reliable) { are_times_reliable_ = reliable; }
+
+    [[nodiscard]] bool are_times_reliable() const { return are_times_reliable_; }
+
     void emit_session_event(record::SessionEvent event, std::string_view protocol,
                             std::string_view reason = {}, bool resumed = false) {
         emit(record::SessionRecord{.head = session_head(),
@@ -219,6 +224,7 @@ class Reporter {
     std::string server_;
     record::RecordHeader head_;
     wire::Direction direction_ = wire::Direction::c2s;
+    bool are_times_reliable_ = true;
     std::bitset<record::kFindingCount> reported_findings_;
 };
 

@@ -95,6 +95,11 @@ void Session::open_session(record::Timestamp time) {
 void Session::on_datagram(record::Timestamp time, wire::Direction direction,
                           std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     reporter_.set_head(time, direction);
+    if (time_reliability_.on_datagram(time)) {
+        snapshot_tracker_.stall_detector().on_time_step();
+        silence_detector_.on_missed_datagrams();
+    }
+    reporter_.set_times_reliable(time_reliability_.is_reliable());
     if (!is_connless(bytes)) {
         acceptance_.store_activity(time, direction);
         ++num_datagrams_;
@@ -128,6 +133,10 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
 void Session::check_server_silence(std::span<const std::byte> bytes, bool is_held) {
     if (is_close_reported_ && reporter_.direction() == wire::Direction::c2s &&
         !may_begin_connection(bytes)) {
+        return;
+    }
+    if (reporter_.direction() == wire::Direction::c2s && !reporter_.are_times_reliable()) {
+        silence_detector_.on_missed_datagrams();
         return;
     }
     const bool goes_on = is_held || acceptance_.connection().is_established();

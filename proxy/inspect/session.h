@@ -13,6 +13,7 @@
 #include "proxy/wire/message.h"
 #include "proxy/wire/packet.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -145,6 +146,31 @@ struct Options {
     const Observers* observers = &Observers::none();
 };
 
+/// Tells whether the differences between the times of a session's datagrams are how long they took.
+/// A clock that steps back often jumps forward again soon, which looks like a pause.
+class TimeReliability {
+  public:
+    /// Called for each datagram. Returns whether the time stepped back.
+    [[nodiscard]] bool on_datagram(record::Timestamp time) {
+        const bool steps_back = time < newest_time_ - kMaxDisorder;
+        newest_time_ = steps_back ? time : std::max(newest_time_, time);
+        num_unreliable_ = steps_back ? kUnreliableDatagrams : num_unreliable_ - !is_reliable();
+        return steps_back;
+    }
+
+    [[nodiscard]] bool is_reliable() const { return num_unreliable_ == 0; }
+
+  private:
+    /// Recorders may store datagrams of several network queues this much out of order (ns).
+    static constexpr record::Timestamp kMaxDisorder = 100'000'000;
+    /// The number of datagrams after a step back whose times are not reliable: a game's in about 13
+    /// seconds.
+    static constexpr int kUnreliableDatagrams = 1000;
+
+    record::Timestamp newest_time_ = 0; ///< newest time since the last step back
+    int num_unreliable_ = 0;            ///< number of next datagrams whose times are not reliable
+};
+
 /// Buffers for decoding a datagram, shared by all sessions of a worker. Once the buffers are large
 /// enough, decoding does not allocate memory.
 struct DecodeBuffers {
@@ -265,6 +291,7 @@ class Session {
     MapTracker map_tracker_;
     SnapshotTracker snapshot_tracker_;
     DatagramsOfUnknownProtocol held_datagrams_;
+    TimeReliability time_reliability_;
     bool sees_all_datagrams_;
     bool is_missing_side_reported_ = false; ///< report_missing_side() has emitted its finding
     std::uint64_t num_datagrams_ = 0;       ///< number of datagrams seen so far

@@ -209,13 +209,14 @@ void StallDetector::report_remaining_stalls(Reporter& reporter) {
 
 void StallDetector::forget_displayed_snapshot(Reporter& reporter) {
     report_waiting_stalls(reporter);
-    const auto version = client_version_;
-    *this = StallDetector{*cadence_, *server_activity_};
-    client_version_ = version;
+    on_time_step();
 }
 
 void StallDetector::count_freeze(Timestamp frozen, const std::optional<SnapshotTicks>& usable,
                                  Reporter& reporter) {
+    if (!reporter.are_times_reliable()) {
+        return;
+    }
     const Freeze freeze{.duration = frozen,
                         .displayed_tick = displayed_->tick,
                         .next_snapshot = usable,
@@ -428,7 +429,8 @@ void StallDetector::end_repeated_acks(std::optional<Tick> next, Timestamp end, R
             frozen -= each.duration;
         }
     }
-    if (repeated_acks_.tick == snapshot::kNoBase || frozen < kMinStall) {
+    if (repeated_acks_.tick == snapshot::kNoBase || frozen < kMinStall ||
+        !reporter.are_times_reliable()) {
         return;
     }
     const Freeze freeze{.duration = frozen,

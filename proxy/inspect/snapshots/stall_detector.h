@@ -177,6 +177,14 @@ class StallDetector {
     /// Called when the map changed or copies of datagrams were lost.
     void forget_displayed_snapshot(Reporter& reporter);
 
+    /// Forgets the stalls that wait for evidence, and which snapshot the client shows. Called when
+    /// the time stepped back.
+    void on_time_step() {
+        const auto version = client_version_;
+        *this = StallDetector{*cadence_, *server_activity_};
+        client_version_ = version;
+    }
+
     /// Forgets everything about the client. Called when a new connection begins.
     void forget_client(Reporter& reporter) {
         forget_displayed_snapshot(reporter);
@@ -290,7 +298,8 @@ class StallDetector {
     /// Handles a new snapshot that the client can show. Counts the freeze that it ended.
     void display_new_snapshot(const SnapshotTicks& snapshot, record::Timestamp time,
                               Reporter& reporter);
-    /// Counts a freeze. `usable`: the snapshot that ended it; nullopt if the connection ended.
+    /// Counts a freeze, if the times are reliable. `usable`: the snapshot that ended it; nullopt if
+    /// the connection ended.
     void count_freeze(record::Timestamp frozen, const std::optional<SnapshotTicks>& usable,
                       Reporter& reporter);
     /// Returns whether the freeze is due to the slower rate at which servers send snapshots until

@@ -216,6 +216,27 @@ TEST_CASE("a client that acknowledges no new snapshot stalls") {
     }
 }
 
+TEST_CASE("a clock that steps back again and again makes no stall") {
+    SimulatedPlay play;
+    play.establish_cadence();
+    for (int i = 0; i < 20; ++i) {
+        play.script.pause(-2000 * kMillisecond);
+        play.wait_for_evidence();
+        play.script.pause(2000 * kMillisecond);
+        play.wait_for_evidence();
+    }
+    CHECK(play.script.stats().frozen_ms == 0);
+    CHECK(play.script.log().count_of("snapshot.client_stalled") == 0);
+    // One step back does not hide the stalls of the whole session.
+    for (int i = 0; i < 20; ++i) {
+        play.wait_for_evidence();
+    }
+    play.skip_snapshots(10);
+    play.send_acked_snapshot();
+    play.wait_for_evidence();
+    CHECK(play.script.log().count_of("snapshot.client_stalled") == 1);
+}
+
 TEST_CASE("delayed or rare inputs are no stall") {
     SimulatedPlay play;
     // An input and all later ones are delayed by half a second.
