@@ -155,6 +155,13 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          {{"a", game_with_counts(1, 0) + end}},
          "1 snapshot and 3 messages that summaries count are missing: not recorded, or filtered "
          "out\n"},
+        {"a rejected control packet, which has no record",
+         {{"a", timed_record(1, "open", 1) + timed_record(1, "message", 2) +
+                    timed_record(1, "close", 3) +
+                    timed_record(1, "summary", 3,
+                                 R"(,"snapshots":{"total":0},"c2s":{"control":1,"messages":1,)"
+                                 R"("not_accepted":1})")}},
+         ""},
         {"recorded as worlds",
          {{"a", timed_record(0, "world", 1) + game_with_counts(0, 1) + end}},
          "2 snapshots and 2 messages that summaries count are recorded as worlds, or filtered "
