@@ -77,6 +77,9 @@ std::int64_t count_ticks(snapshot::Tick begin, snapshot::Tick end) {
 /// to ignore names and addresses.
 int rate_pair(const MapVisit& a, const MapVisit& b, bool any_name) {
     const std::int64_t common = count_ticks(std::max(a.begin, b.begin), std::min(a.end, b.end));
+    if (common <= 0) {
+        return 0;
+    }
     // A recording that begins during a game may not know its map, or only the name.
     const auto fits = [](const std::string& one, const std::string& other) {
         return one.empty() || other.empty() || one == other;
@@ -84,7 +87,7 @@ int rate_pair(const MapVisit& a, const MapVisit& b, bool any_name) {
     const bool same_map = fits(a.map, b.map) && fits(a.crc, b.crc);
     const int name = !a.name.empty() && a.name == b.name ? 2 : 0;
     const int client = !a.client.empty() && a.client == b.client ? 1 : 0;
-    if (common <= 0 || !same_map || (name + client == 0 && !any_name)) {
+    if (!same_map || (name + client == 0 && !any_name)) {
         return 0;
     }
     const auto shorter = std::min(count_ticks(a.begin, a.end), count_ticks(b.begin, b.end));
@@ -185,7 +188,7 @@ identify_items(const std::map<std::uint32_t, std::shared_ptr<const RecordedItem>
 }
 
 void MapVisitReader::Session::apply_item_changes(const json::object& record,
-                                                 const json::array& list) {
+                                                 const json::array& list, bool makes_items) {
     if (flag_of(record, "full")) {
         items.emplace();
     }
@@ -197,7 +200,7 @@ void MapVisitReader::Session::apply_item_changes(const json::object& record,
                              ? std::nullopt
                              : key_of(number_of(*item, "type_id"), number_of(*item, "id"));
         if (key) {
-            (*items)[*key] = parse_item(*key, *item);
+            (*items)[*key] = makes_items ? parse_item(*key, *item) : nullptr;
             update_own_name(*item, player_name);
         }
     }
@@ -322,7 +325,7 @@ std::optional<MapVisitSnapshot> MapVisitReader::on_snapshot(const json::object& 
         }
         return std::nullopt;
     }
-    session.apply_item_changes(record, *list);
+    session.apply_item_changes(record, *list, makes_items_);
     const auto wanted = number_of(record, "num_items");
     if (wanted && *wanted != static_cast<std::int64_t>(session.items->size())) {
         session.items

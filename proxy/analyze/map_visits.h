@@ -123,7 +123,9 @@ class MapVisitReader {
         bool is_map_announced = false;    ///< the server announced the map after the last snapshot
 
         /// Applies a snapshot to `items`: sets new and changed items, and deletes removed items.
-        void apply_item_changes(const boost::json::object& record, const boost::json::array& list);
+        /// `makes_items`: false if only the keys of the items are needed.
+        void apply_item_changes(const boost::json::object& record, const boost::json::array& list,
+                                bool makes_items);
     };
 
     /// Forgets the items of a session, or of all sessions, until a snapshot lists all items again.
