@@ -137,8 +137,11 @@ std::uint64_t FileQueues::write_queued_demos(const demo::DemoLosses& losses) {
     }
     const std::uint64_t missing = losses.num_unwritten_chunks() + files_->num_lost_blocks();
     if (missing != 0) {
-        log::error("demos are incomplete; {} could not be written",
-                   record::count_with_noun(files_->num_lost_blocks(), "block[s]"));
+        const std::uint64_t blocks = files_->num_lost_blocks();
+        log::error("demos are incomplete{}",
+                   blocks == 0 ? ""
+                               : "; " + record::count_with_noun(blocks, "block[s]") +
+                                     " could not be written");
     }
     return missing;
 }
