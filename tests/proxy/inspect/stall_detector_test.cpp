@@ -218,7 +218,6 @@ TEST_CASE("a client that acknowledges no new snapshot stalls") {
 
 TEST_CASE("a clock that steps back again and again makes no stall") {
     SimulatedPlay play;
-    play.establish_cadence();
     for (int i = 0; i < 20; ++i) {
         play.script.pause(-2000 * kMillisecond);
         play.wait_for_evidence();
