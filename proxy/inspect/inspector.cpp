@@ -45,7 +45,7 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
     const auto trailing = fields.error ? std::span<const std::byte>{} : fields.trailing;
     const bool padding =
         trailing.size() <= kMaxPaddingBytes &&
-        std::all_of(trailing.begin(), trailing.end(), [](std::byte b) { return b == std::byte{}; });
+        std::ranges::all_of(trailing, [](std::byte b) { return b == std::byte{}; });
     return padding ? payload.first(payload.size() - trailing.size()) : payload;
 }
 
@@ -202,21 +202,18 @@ void DemoSession::on_message(std::span<const std::byte> payload, wire::DecodedFi
         return; // demo players ignore such a message
     }
     ++reporter_.direction_stats().messages;
-    auto padded = wire::decode_message_header(payload, item_types_.dialect(), *described_messages_);
-    if (!padded) {
-        MessageReporter::report_unreadable_chunk({.payload = payload}, padded.error(), reporter_);
+    auto head = wire::decode_message_header(payload, item_types_.dialect(), *described_messages_);
+    if (!head) {
+        MessageReporter::report_unreadable_chunk({.payload = payload}, head.error(), reporter_);
         return;
     }
-    auto exact = without_padding(payload, *padded, fields);
-    auto head = wire::decode_message_header(exact, item_types_.dialect(), *described_messages_);
-    if (!head) {
-        return; // cannot happen: the head was decoded above, and `exact` contains it
-    }
+    auto exact = without_padding(payload, *head, fields);
+    const auto padded_body = std::exchange(head->body, exact.subspan(head->header_size));
     // A demo does not contain the server's version.
     const auto reading = ServerProgram{}.interpret_message_id(*head);
     if (reading == ServerProgram::IdInterpretation::mistaken) {
         exact = payload;
-        head = std::move(padded);
+        head->body = padded_body;
         head->spec = nullptr;
     }
     // A demo does not tell whether a message was vital. The message counts as vital if messages of
@@ -428,10 +425,8 @@ std::vector<std::uint64_t> Inspector::open_session_keys() const {
     for (const auto& [key, unused] : open_sessions_) {
         keys.push_back(key);
     }
-    std::sort(keys.begin(), keys.end(), [&](std::uint64_t left, std::uint64_t right) {
-        return open_sessions_.at(left).session->number() <
-               open_sessions_.at(right).session->number();
-    });
+    std::ranges::sort(keys, {},
+                      [&](std::uint64_t key) { return open_sessions_.at(key).session->number(); });
     return keys;
 }
 

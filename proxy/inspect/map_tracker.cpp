@@ -58,11 +58,9 @@ void MapDownload::abandon_download() {
 
 bool MapDownload::add_chunk(const wire::MapDataBody& chunk) {
     // Clients, too, drop a chunk of another map, a duplicate, and a chunk after a gap.
-    if (!announcement_ || next_chunk_number_ == kAbandonedChunkNumber) {
-        return false;
-    }
-    if (chunk.numbered && (static_cast<std::uint32_t>(chunk.crc) != announcement_->crc ||
-                           chunk.chunk != next_chunk_number_)) {
+    if (!announcement_ || next_chunk_number_ == kAbandonedChunkNumber ||
+        (chunk.numbered && (static_cast<std::uint32_t>(chunk.crc) != announcement_->crc ||
+                            chunk.chunk != next_chunk_number_))) {
         return false;
     }
     has_unnumbered_chunks_ = !chunk.numbered;

@@ -31,24 +31,20 @@ wire::Secrecy secrecy_of(const wire::MessageHeader& head) {
     if (spec == nullptr) {
         return head.system ? wire::Secrecy::secret : wire::Secrecy::open;
     }
+    const auto secret_field =
+        std::ranges::find(spec->fields, wire::Secrecy::secret, &wire::MessageField::secrecy);
     const bool secret =
         spec->secrecy == wire::Secrecy::secret || spec->id == wire::MessageId::cl_say ||
         spec->id == wire::MessageId::sv_chat || spec->id == wire::MessageId::cl_command ||
-        has_console_id(head) ||
-        std::any_of(spec->fields.begin(), spec->fields.end(), [](const wire::MessageField& field) {
-            return field.secrecy == wire::Secrecy::secret;
-        });
+        has_console_id(head) || secret_field != spec->fields.end();
     return secret ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
 /// Hides the texts of a remote console message without the system bit. Such a message is read as a
 /// game message, so it is recognised by invalid fields.
 void hide_misread_console_texts(const wire::MessageHeader& head, wire::DecodedFields& fields) {
-    const bool misread = fields.error || std::any_of(fields.values.begin(), fields.values.end(),
-                                                     [](const wire::FieldValue& value) {
-                                                         return value.out_of_range;
-                                                     });
-    if (!misread || !has_console_id(head)) {
+    if ((!fields.error && !std::ranges::any_of(fields.values, &wire::FieldValue::out_of_range)) ||
+        !has_console_id(head)) {
         return;
     }
     for (wire::FieldValue& value : fields.values) {
@@ -216,14 +212,11 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
 }
 
 void MessageReporter::update_announced_commands(const wire::MessageHeader& head) {
-    if (head.spec->name != kCommandInfo && head.spec->name != kCommandInfoRemove) {
-        return;
-    }
     if (head.spec->name == kCommandInfoRemove) {
         announced_commands_.remove(wire::find_removed_command(head.body).value_or(""));
-        return;
     }
-    const auto info = wire::decode_command_info(head.body);
+    const auto info =
+        head.spec->name == kCommandInfo ? wire::decode_command_info(head.body) : std::nullopt;
     if (!info) {
         return;
     }

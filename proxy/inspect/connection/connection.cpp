@@ -153,7 +153,7 @@ bool is_token_repeated(const std::optional<wire::Token>& last_bytes,
         return false;
     }
     wire::Token reversed = *token;
-    std::reverse(reversed.begin(), reversed.end());
+    std::ranges::reverse(reversed);
     return *last_bytes == *token || *last_bytes == reversed;
 }
 

@@ -97,9 +97,8 @@ void ServerProgram::on_server_chat(std::string_view line) {
 void ServerProgram::on_uuid_message(const wire::MessageSpec& message) {
     has_ddnet_features_ = true;
     lacks_ddnet_messages_ = false;
-    const auto* const row = std::find_if(
-        std::begin(kFirstVersionsOfMessages), std::end(kFirstVersionsOfMessages),
-        [&](const FirstVersionOfMessage& each) { return each.message == message.name; });
+    const auto* const row =
+        std::ranges::find(kFirstVersionsOfMessages, message.name, &FirstVersionOfMessage::message);
     if (row != std::end(kFirstVersionsOfMessages)) {
         rule_out_versions_before(row->version);
     }
@@ -108,11 +107,8 @@ void ServerProgram::on_uuid_message(const wire::MessageSpec& message) {
 void ServerProgram::on_snapshot(const snapshot::SnapshotView& items,
                                 const record::ItemTypes& types) {
     ++num_examined_snapshots_;
-    const auto keys = items.keys();
-    const auto first =
-        std::lower_bound(keys.begin(), keys.end(), std::uint32_t{snapshot::kFirstUuidType} << 16U);
-    for (auto at = first; at != keys.end(); ++at) {
-        const auto item = items[static_cast<std::size_t>(at - keys.begin())];
+    for (std::size_t i = items.lower_bound({snapshot::kFirstUuidType, 0}); i < items.size(); ++i) {
+        const auto item = items[i];
         const snapshot::ObjectSpec* const object = types.object(item.key.type);
         if (object == nullptr) {
             continue;

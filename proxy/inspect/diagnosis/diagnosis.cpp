@@ -32,14 +32,14 @@ const DeltaUpdate* find_overwritten_update(const CrcMismatch& mismatch, ItemKey 
     const auto missing = static_cast<std::uint32_t>(mismatch.delta.crc) -
                          static_cast<std::uint32_t>(mismatch.rebuilt.crc);
     const auto& updates = mismatch.rebuilt.delta.updates;
-    const auto found = std::find_if(updates.begin(), updates.end(), [&](const DeltaUpdate& each) {
+    const auto found = std::ranges::find_if(updates, [&](const DeltaUpdate& each) {
         return each.key == key && sum_after_update(mismatch, each) == missing;
     });
     return found == updates.end() ? nullptr : &*found;
 }
 
 void add_key_if_new(ItemKey key, std::vector<ItemKey>& keys) {
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+    if (std::ranges::find(keys, key) == keys.end()) {
         keys.push_back(key);
     }
 }

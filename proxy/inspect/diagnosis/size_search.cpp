@@ -201,7 +201,7 @@ std::optional<FittingSizeFinder::ReadPosition> FittingSizeFinder::read_delta_hea
                        .num_updates_left = ints[1],
                        .sum = static_cast<std::uint32_t>(delta_->base.checksum())};
     deleted_keys_.assign(keys.begin(), keys.end());
-    std::sort(deleted_keys_.begin(), deleted_keys_.end());
+    std::ranges::sort(deleted_keys_);
     for (std::size_t i = 0; i < deleted_keys_.size(); ++i) {
         const auto item = delta_->base.find(ItemKey::from_packed(deleted_keys_[i]));
         if (!item || (i > 0 && deleted_keys_[i] == deleted_keys_[i - 1])) {
@@ -229,7 +229,7 @@ std::optional<std::size_t> FittingSizeFinder::read_item_size(ItemKey key, std::s
 }
 
 bool FittingSizeFinder::subtract_cost_once(std::uint16_t what, int price, int& cost) {
-    if (std::find(charged_types_.begin(), charged_types_.end(), what) != charged_types_.end()) {
+    if (std::ranges::find(charged_types_, what) != charged_types_.end()) {
         return true;
     }
     charged_types_.push_back(what);
@@ -270,7 +270,7 @@ FittingSizeFinder::ReadResult FittingSizeFinder::read_update(ReadPosition& place
     std::size_t at = place.next_int + 2;
     const auto size = read_item_size(key, at);
     if (!size || !read_keys_.add_key_if_new(key.packed()) ||
-        std::binary_search(deleted_keys_.begin(), deleted_keys_.end(), key.packed())) {
+        std::ranges::binary_search(deleted_keys_, key.packed())) {
         return ReadResult::misfit;
     }
     if (const auto item = delta_->base.find(key);

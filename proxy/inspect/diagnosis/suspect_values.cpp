@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -102,10 +103,9 @@ const FieldSpec* find_field_of_int(const snapshot::ObjectSpec* object, std::size
     if (object == nullptr) {
         return nullptr;
     }
-    const auto found =
-        std::find_if(object->fields.begin(), object->fields.end(), [index](const FieldSpec& each) {
-            return index >= each.offset && index < std::size_t{each.offset} + each.count;
-        });
+    const auto found = std::ranges::find_if(object->fields, [index](const FieldSpec& each) {
+        return index >= each.offset && index < std::size_t{each.offset} + each.count;
+    });
     return found == object->fields.end() ? nullptr : &*found;
 }
 
@@ -248,9 +248,8 @@ double ValueProbability::probability_of(std::int32_t value) const {
         jumps += each.weight;
     }
     if (!value_history_.usual_values.empty()) {
-        const bool is_usual =
-            std::find(value_history_.usual_values.begin(), value_history_.usual_values.end(),
-                      value) != value_history_.usual_values.end();
+        const bool is_usual = std::ranges::find(value_history_.usual_values, value) !=
+                              value_history_.usual_values.end();
         jumped =
             jumped / 2 +
             (is_usual ? jumps / 2 / static_cast<double>(value_history_.usual_values.size()) : 0);
@@ -348,8 +347,7 @@ void SuspectValues::add_item_values(const CrcMismatch& mismatch, const DeltaUpda
     }
     const auto data = result[*item].data;
     const auto ints = std::span{mismatch.rebuilt.delta.ints}.subspan(update.begin, update.size);
-    const auto changes =
-        std::count_if(ints.begin(), ints.end(), [](std::int32_t each) { return each != 0; });
+    const auto changes = std::ranges::count_if(ints, [](std::int32_t each) { return each != 0; });
     const bool is_new = !mismatch.rebuilt.base.find(update.key);
     for (std::uint32_t i = 0; i < update.size; ++i) {
         const std::int32_t sent = wrapping_minus(ints[i], checksum_error_);
@@ -393,7 +391,7 @@ bool SuspectValues::add_earlier_snapshots(const CrcMismatch& mismatch, SearchBud
             before.emplace_back(tick, right);
         }
     });
-    std::reverse(before.begin(), before.end());
+    std::ranges::reverse(before);
     before.resize(std::min(before.size(), kMaxEarlierSnapshots));
     const auto cost =
         std::accumulate(before.begin(), before.end(), delta_values_.size(),
@@ -429,8 +427,8 @@ void SuspectValues::add_to_statistics(const SnapshotView& from, const SnapshotVi
                 IntStatistics& int_statistics = known.ints[i];
                 int_statistics.num_changes += i < old.size() && old[i] != now[i] ? 1U : 0U;
                 if (int_statistics.seen_values.size() <= IntStatistics::kMaxSeenValues &&
-                    std::find(int_statistics.seen_values.begin(), int_statistics.seen_values.end(),
-                              now[i]) == int_statistics.seen_values.end()) {
+                    std::ranges::find(int_statistics.seen_values, now[i]) ==
+                        int_statistics.seen_values.end()) {
                     int_statistics.seen_values.push_back(now[i]);
                 }
             }
@@ -521,9 +519,7 @@ std::vector<SuspectValues::Suspect> SuspectValues::rank_suspects() const {
     for (Suspect& each : all) {
         each.probability /= sum;
     }
-    std::stable_sort(all.begin(), all.end(), [](const Suspect& a, const Suspect& b) {
-        return a.probability > b.probability;
-    });
+    std::ranges::stable_sort(all, std::greater{}, &Suspect::probability);
     return all;
 }
 

@@ -125,8 +125,7 @@ bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
 
 bool SnapshotTracker::is_reported_without_base(Tick tick, Tick base) const {
     return base != snapshot::kNoBase && !history_.contains(base) &&
-           std::find(ticks_without_base_.begin(), ticks_without_base_.end(), tick) !=
-               ticks_without_base_.end();
+           std::ranges::find(ticks_without_base_, tick) != ticks_without_base_.end();
 }
 
 SnapMessageOutcome SnapshotTracker::add_part(const snapshot::Part& part, Reporter& reporter) {

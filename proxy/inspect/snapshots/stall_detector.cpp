@@ -31,7 +31,7 @@ std::optional<std::int64_t> ArrivalJitter::on_arrival(snapshot::Tick tick, std::
 }
 
 std::uint64_t SnapshotCadence::usual_interval() const {
-    const auto* const most = std::max_element(step_counts_.begin(), step_counts_.end());
+    const auto* const most = std::ranges::max_element(step_counts_);
     return *most == 0 ? 0 : static_cast<std::uint64_t>(most - step_counts_.begin());
 }
 
@@ -155,10 +155,10 @@ void StallDetector::handle_input(const wire::InputBody& input, Reporter& reporte
 }
 
 void StallDetector::on_refused_snapshot_acknowledged(Tick tick, Reporter& reporter) {
-    const auto* const found = std::find_if(rejected_snapshots_.begin(), rejected_snapshots_.end(),
-                                           [tick](const RejectedSnapshot& each) {
-                                               return each.time != 0 && each.snapshot.tick == tick;
-                                           });
+    const auto* const found =
+        std::ranges::find_if(rejected_snapshots_, [tick](const RejectedSnapshot& each) {
+            return each.time != 0 && each.snapshot.tick == tick;
+        });
     const bool known = found != rejected_snapshots_.end();
     // The client has a snapshot or a base that twscope missed, so its earlier snapshots are
     // unknown.
@@ -192,8 +192,8 @@ void StallDetector::display_new_snapshot(const SnapshotTicks& snapshot, Timestam
     checksum_errors_ -= checksum_errors_ > 0 ? 1U : 0U;
     requested_after_errors_ = false;
     // Rejected snapshots that are newer than this usable snapshot still count.
-    num_refused_ = static_cast<std::uint64_t>(std::count_if(
-        rejected_snapshots_.begin(), rejected_snapshots_.end(), [&](const RejectedSnapshot& each) {
+    num_refused_ = static_cast<std::uint64_t>(
+        std::ranges::count_if(rejected_snapshots_, [&](const RejectedSnapshot& each) {
             return each.snapshot.tick > snapshot.tick && each.time != 0;
         }));
 }

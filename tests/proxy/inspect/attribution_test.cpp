@@ -339,7 +339,7 @@ TEST_CASE("every bit of random datagrams is counted") {
     CountedTraffic run;
     for (int i = 0; i < 20'000; ++i) {
         Bytes bytes(random() % (i % 50 == 0 ? 1600 : 60));
-        std::generate(bytes.begin(), bytes.end(), [&] { return static_cast<std::byte>(random()); });
+        std::ranges::generate(bytes, [&] { return static_cast<std::byte>(random()); });
         if (bytes.size() > 2 && i % 2 == 0) {
             bytes[0] &= std::byte{0x83}; // packets of chunks
             bytes[2] &= std::byte{0x07};

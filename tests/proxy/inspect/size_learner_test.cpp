@@ -98,7 +98,7 @@ class ModServer {
                                      [&](const auto& item) { return item.first.type == type; })) {
                 Ints data(kAgreedSizes[type]);
                 for (std::size_t i = 0; i < 1 + random_below(*random_, 3); ++i) {
-                    std::generate(data.begin(), data.end(), [&] { return random_value(*random_); });
+                    std::ranges::generate(data, [&] { return random_value(*random_); });
                     items[{type, static_cast<std::uint16_t>(random_below(*random_, 64))}] = data;
                 }
             }
