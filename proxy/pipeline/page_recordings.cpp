@@ -273,27 +273,20 @@ void PageRecorder::end_capture(record::Timestamp now) {
     capture_.reset();
 }
 
-void PageRecorder::switch_recordings_to(const PageRecordings::ActiveRecordings& active,
-                                        record::Timestamp now) {
+void PageRecorder::update_recordings(record::Timestamp now) {
+    const PageRecordings::ActiveRecordings active = recordings_->active_recordings();
     if (active.demos != is_recording_demos_) {
         is_recording_demos_ = active.demos;
         demos_.set_enabled(is_recording_demos_);
     }
-    if (active.capture == capture_) {
-        return;
-    }
-    if (capture_) {
+    if (capture_ && active.capture != capture_) {
         end_capture(now);
     }
-    if (active.capture) {
+    if (active.capture && !capture_) {
         capture_ = active.capture;
         block_buffer_.discard_comments(); // drops comments from before this capture
         block_buffer_.encoder().on_new_file();
     }
-}
-
-void PageRecorder::update_recordings(record::Timestamp now) {
-    switch_recordings_to(recordings_->active_recordings(), now);
     if (capture_) {
         block_buffer_.flush();
     }

@@ -163,8 +163,6 @@ class PageRecorder final : public record::RecordSink, public inspect::Observer {
     void end_recordings(record::Timestamp now);
 
   private:
-    void switch_recordings_to(const PageRecordings::ActiveRecordings& active,
-                              record::Timestamp now);
     void end_capture(record::Timestamp now);
 
     PageRecordings* recordings_;

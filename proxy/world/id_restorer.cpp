@@ -48,22 +48,20 @@ PlayerNameIds::NameIterator PlayerNameIds::add_name(const std::string& name, std
     return added;
 }
 
-void PlayerNameIds::learn_id(const std::string& name, std::uint16_t id) {
+PlayerNameIds::NameIterator PlayerNameIds::give_id(const std::string& name, std::uint16_t id,
+                                                   IdKind kind) {
     if (const auto holder = names_by_id_.find(id); holder != names_by_id_.end()) {
-        if (holder->second->first == name) {
-            holder->second->second = {.id = id,
-                                      .kind = IdKind::server,
-                                      .last_seen_tick = current_tick_,
-                                      .last_learned_tick = current_tick_};
-            return;
-        }
         forget_name(holder->second);
     }
     if (const auto before = names_.find(name); before != names_.end()) {
         forget_name(before);
     }
-    if (make_room_for_name()) {
-        add_name(name, id, IdKind::server)->second.last_learned_tick = current_tick_;
+    return make_room_for_name() ? add_name(name, id, kind) : names_.end();
+}
+
+void PlayerNameIds::learn_id(const std::string& name, std::uint16_t id) {
+    if (const auto known = give_id(name, id, IdKind::server); known != names_.end()) {
+        known->second.last_learned_tick = current_tick_;
     }
 }
 
@@ -97,15 +95,7 @@ void PlayerNameIds::assign_id_if_free(const std::string& name, std::uint16_t id)
         (holder != names_by_id_.end() && holder->second->second.last_seen_tick == current_tick_)) {
         return;
     }
-    if (holder != names_by_id_.end()) {
-        forget_name(holder->second);
-    }
-    if (const auto before = names_.find(name); before != names_.end()) {
-        forget_name(before);
-    }
-    if (make_room_for_name()) {
-        add_name(name, id, IdKind::views);
-    }
+    give_id(name, id, IdKind::views);
 }
 
 std::uint16_t PlayerNameIds::generate_id() {

@@ -85,6 +85,9 @@ class PlayerNameIds {
     [[nodiscard]] bool make_room_for_name();
     [[nodiscard]] std::uint16_t generate_id();
     NameIterator add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
+    /// Gives the id to the name, and takes it from another name. Returns the end of the names if
+    /// there is no room for the name.
+    NameIterator give_id(const std::string& name, std::uint16_t id, record::IdKind kind);
 
     Names names_;
     std::map<std::uint16_t, NameIterator> names_by_id_;

@@ -238,9 +238,12 @@ void ViewMerger::add_view(std::uint32_t view) {
     std::ranges::inplace_merge(merged_items_, merged_items_.begin() + middle, {}, &MergedItem::key);
 }
 
-void ViewMerger::replace_item(const MergedItem& first, ItemRef by) {
-    // Of several replacements, the first is kept: its view has the most information.
-    replacements_.emplace(first.key, by);
+bool ViewMerger::choose_item(const MergedItem& first, ItemRef other, bool takes_other) {
+    if (takes_other) {
+        // Of several replacements, the first is kept: its view has the most information.
+        replacements_.emplace(first.key, other);
+    }
+    return true;
 }
 
 bool ViewMerger::choose_item_by_switch(const MergedItem& first, ItemRef other) {
@@ -249,10 +252,7 @@ bool ViewMerger::choose_item_by_switch(const MergedItem& first, ItemRef other) {
     const Ints right = item_at(other).data;
     if (may_be_switched(object, left) && may_be_switched(object, right) &&
         is_switched_off(left) != is_switched_off(right)) {
-        if (is_switched_off(left)) {
-            replace_item(first, other);
-        }
-        return true;
+        return choose_item(first, other, is_switched_off(left));
     }
     const auto is_old_door = [&](ItemRef ref, Ints data) {
         return views_[ref.view].client_version < kFirstVersionWithSwitches && is_door(object, data);
@@ -272,25 +272,18 @@ bool ViewMerger::choose_item_by_rule(const MergedItem& first, ItemRef other) {
         const int unit = units_per_position(object, left);
         const int other_unit = units_per_position(object, right);
         if (unit != other_unit) {
-            if (unit < other_unit) {
-                replace_item(first, other);
-            }
-            return true;
+            return choose_item(first, other, unit < other_unit);
         }
     }
     if (object.merge.prefer_known_client) {
         const bool knows = value_with_rule(object, FieldMerge::client_id, left) >= 0;
         const bool other_knows = value_with_rule(object, FieldMerge::client_id, right) >= 0;
         if (knows != other_knows) {
-            if (other_knows) {
-                replace_item(first, other);
-            }
-            return true;
+            return choose_item(first, other, other_knows);
         }
     }
-    if (left.size() < right.size()) {
-        replace_item(first, other); // `other` is from a newer server version, with more fields
-    }
+    // A longer item is from a newer server version, with more fields.
+    choose_item(first, other, left.size() < right.size());
     return false;
 }
 

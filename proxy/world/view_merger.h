@@ -98,7 +98,8 @@ class ViewMerger {
                                              std::int32_t other_value) const;
     void report_difference(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other,
                            std::size_t offset);
-    void replace_item(const MergedItem& first, ItemRef by);
+    /// Chooses one of the two items as a whole. Returns true.
+    bool choose_item(const MergedItem& first, ItemRef other, bool takes_other);
     /// Returns a bit mask of the item's ints that its view does not contain (View::missing_ints).
     [[nodiscard]] std::uint32_t missing_int_mask(ItemRef ref) const;
 
