@@ -81,9 +81,8 @@ struct Outputs {
     record::RecordSink* findings = nullptr; ///< receives all findings, to print them as text
     /// Receives the records of all sessions, for each value of Config::views.
     record::RecordSink* sessions = nullptr;
-    web::StatusBoard* board = nullptr; ///< receives the state for the live page
-    web::PageFeed* feed = nullptr;     ///< receives data for the page's viewers
-    WorldThread* worlds = nullptr;     ///< merges the sessions' snapshots
+    web::PageFeed* feed = nullptr; ///< receives the data of the live page
+    WorldThread* worlds = nullptr; ///< merges the sessions' snapshots
     /// Requests a full snapshot for a session. Returns false on failure.
     std::function<bool(std::uint32_t session)> resync{};
 };

@@ -158,11 +158,9 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
     if (outputs.console != nullptr) {
         sinks_.add_new_sink<sink::ConsoleSink>(config.console_filter, *outputs.console);
     }
-    if (outputs.board != nullptr) {
+    if (outputs.feed != nullptr) {
         sinks_.add_sink(status_.emplace());
         sinks_.add_sink(contexts_.emplace(config.mod->objects));
-    }
-    if (outputs.feed != nullptr) {
         sinks_.add_sink(feed_.emplace(*outputs.feed, index, config.mod->objects));
         feed_->traffic_counter().add_to_observers(observers_);
     }

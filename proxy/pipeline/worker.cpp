@@ -54,8 +54,8 @@ Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource&
                const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index)
     : ring_{input.ring}, observer_number_{input.observer}, facts_{input.facts}, config_{&config},
       worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
-      pipeline_{config, outputs, worlds_, maps, session_numbers, index},
-      status_board_{outputs.board}, worker_index_{index} {
+      pipeline_{config, outputs, worlds_, maps, session_numbers, index}, status_feed_{outputs.feed},
+      worker_index_{index} {
     if (outputs.resync) {
         resync_requester_.emplace(outputs.resync);
     }
@@ -133,7 +133,7 @@ void Worker::do_due_work(base::Clock::time_point now) {
         is_flight_recorder_busy_ = flight_->on_time(base::now_utc());
         needs_flush_ = needs_flush_ || flight_->is_busy();
     }
-    if (status_board_ != nullptr && needs_publish_ && now - published_at_ >= kPublishInterval) {
+    if (status_feed_ != nullptr && needs_publish_ && now - published_at_ >= kPublishInterval) {
         published_at_ = now;
         publish_status_view();
     }
@@ -149,7 +149,7 @@ base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const
     if (needs_flush_) {
         due = std::min(due, flushed_at_ + kFlushInterval);
     }
-    if (status_board_ != nullptr && needs_publish_) {
+    if (status_feed_ != nullptr && needs_publish_) {
         due = std::min(due, published_at_ + kPublishInterval);
     }
     if (page_feed_ != nullptr && page_feed_->has_pending_data()) {
@@ -160,8 +160,8 @@ base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const
 
 void Worker::publish_status_view() {
     pipeline_.fill_status_view(view_);
-    // try_publish() fails while a reader uses the board; the worker tries again later.
-    needs_publish_ = !status_board_->try_publish(worker_index_, view_);
+    // try_publish_view() fails while the page reads; the worker tries again later.
+    needs_publish_ = !status_feed_->try_publish_view(worker_index_, view_);
 }
 
 std::string_view Worker::server_name(const relay::RelayEvent& event) const {

@@ -29,7 +29,7 @@ struct RingInput {
 /// Inspects the datagrams that one relay thread copies to a ring, on a separate thread.
 class Worker {
   public:
-    /// `config` must outlive this object. `index`: the worker's slot on the status board.
+    /// `config` must outlive this object. `index`: the worker's number in the page feed.
     Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
            const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index);
     ~Worker();
@@ -95,7 +95,7 @@ class Worker {
     const SessionCheckpoints* previous_checkpoints_ = nullptr;
     /// The sessions that were restored from checkpoints. A gap at their start is not reported.
     std::unordered_set<std::uint32_t> restored_sessions_;
-    web::StatusBoard* status_board_;
+    web::PageFeed* status_feed_; ///< null without a page
     unsigned worker_index_;
     web::StatusView view_; ///< a member, so that its memory is reused
     base::Clock::time_point flushed_at_;

@@ -222,14 +222,14 @@ void LivePage::set_silence(relay::ServerIndex server,
 }
 
 inspect::MapSearchResult LivePage::map_of_session(std::uint32_t session) const {
-    const auto maps = parts_.board->read_merged_view().maps;
+    const auto maps = parts_.feed->read_merged_view().maps;
     const auto found = maps.find(session);
     return found == maps.end() || !found->second ? inspect::MapSearchResult{}
                                                  : parts_.maps->find_loaded_map(*found->second);
 }
 
 bool LivePage::write_flight_recording(std::uint32_t session) {
-    if (session != 0 && !parts_.board->read_merged_view().maps.contains(session)) {
+    if (session != 0 && !parts_.feed->read_merged_view().maps.contains(session)) {
         return false;
     }
     parts_.write_flight_recording(session);
@@ -239,7 +239,7 @@ bool LivePage::write_flight_recording(std::uint32_t session) {
 std::optional<std::string> LivePage::explain_finding(std::uint32_t session,
                                                      std::int64_t tick) const {
     const std::vector<web::FindingContext> contexts =
-        parts_.board->read_merged_view().finding_contexts;
+        parts_.feed->read_merged_view().finding_contexts;
     const auto found =
         std::find_if(contexts.rbegin(), contexts.rend(), [&](const web::FindingContext& context) {
             return context.session == session && context.tick == tick;
@@ -260,7 +260,7 @@ web::RunState LivePage::state() const {
                         .is_inspecting = parts_.inspecting,
                         .relay = relay_state(relay::totals(parts_.shared->observer_memory)),
                         .recording = {},
-                        .view = parts_.board->read_merged_view()};
+                        .view = parts_.feed->read_merged_view()};
     add_servers(state);
     web::subtract_closed_sessions(state);
     state.recording.has_flight_recorder = static_cast<bool>(parts_.write_flight_recording);

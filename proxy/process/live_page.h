@@ -125,8 +125,7 @@ class LivePage final : public pipeline::RecordPageData {
     struct Dependencies {
         const channel::SharedProcessData* shared;
         ImpairmentControl* impairment;
-        const web::StatusBoard* board;
-        web::PageFeed* feed; ///< null if traffic is not inspected
+        web::PageFeed* feed;
         pipeline::MapFolders* maps;
         const wire::ModDescription* mod;
         std::uint32_t observer;        ///< the number of this observer process within the run
@@ -158,7 +157,9 @@ class LivePage final : public pipeline::RecordPageData {
     void set_silence(relay::ServerIndex server, const std::optional<web::ServerSilence>& silence);
 
   private:
-    [[nodiscard]] web::PageFeed* page_feed() override { return parts_.feed; }
+    [[nodiscard]] web::PageFeed* page_feed() override {
+        return parts_.inspecting ? parts_.feed : nullptr;
+    }
 
     [[nodiscard]] web::RunState state() const override;
     [[nodiscard]] std::uint64_t written_bytes() const;

@@ -28,17 +28,6 @@ Digest digest_of(std::string_view text) {
     return digest;
 }
 
-/// Returns the text after the scheme "Bearer"; empty for another scheme.
-std::string_view bearer_credentials(std::string_view authorization) {
-    const auto end = authorization.find(' ');
-    const std::string_view scheme = authorization.substr(0, end);
-    if (!iequals(scheme, kScheme) || end == std::string_view::npos) {
-        return {};
-    }
-    return authorization.substr(
-        std::min(authorization.find_first_not_of(' ', end), authorization.size()));
-}
-
 /// Returns the byte that two hexadecimal digits stand for; nullopt for any other text.
 std::optional<char> parse_hex_byte(std::string_view digits) {
     constexpr int kHex = 16;
@@ -72,8 +61,10 @@ std::string token_in_protocols(std::string_view protocols) {
 }
 
 bool authorization_has_token(std::string_view authorization, std::string_view token) {
-    const std::string_view shown = bearer_credentials(authorization);
-    return !token.empty() && !shown.empty() &&
+    const auto end = std::min(authorization.find(' '), authorization.size());
+    const std::string_view shown = authorization.substr(
+        std::min(authorization.find_first_not_of(' ', end), authorization.size()));
+    return iequals(authorization.substr(0, end), kScheme) && !token.empty() && !shown.empty() &&
            CRYPTO_memcmp(digest_of(shown).data(), digest_of(token).data(), sizeof(Digest)) == 0;
 }
 
@@ -155,11 +146,6 @@ bool is_same_origin(const Request& request) {
            iequals(request.origin.substr(scheme + kSchemeEnd.size()), request.host);
 }
 
-bool is_allowed_content_type(std::string_view type) {
-    const std::string_view bare = type.substr(0, type.find_first_of("; "));
-    return iequals(bare, "text/plain") || iequals(bare, "application/json");
-}
-
 } // namespace
 
 std::optional<Response> refuse_foreign_origin(const Request& request,
@@ -184,7 +170,9 @@ std::optional<Response> refuse_foreign_origin(const Request& request,
     if (!is_same_origin(request)) {
         return Response{.status = 403, .body = "cross-origin request\n"};
     }
-    if (!request.body.empty() && !is_allowed_content_type(request.content_type)) {
+    const auto type = request.content_type.substr(0, request.content_type.find_first_of("; "));
+    if (!request.body.empty() && !iequals(type, "text/plain") &&
+        !iequals(type, "application/json")) {
         return Response{.status = 415, .body = "send text/plain or application/json\n"};
     }
     return std::nullopt;

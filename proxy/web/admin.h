@@ -1,8 +1,12 @@
 #pragma once
 
 #include "proxy/web/access.h"
-#include "proxy/web/api.h"
 #include "proxy/web/http_server.h"
+#include "proxy/web/page_data.h"
+#include "proxy/web/page_json.h"
+#include "proxy/web/record_requests.h"
+#include "proxy/web/run_state.h"
+#include "proxy/web/viewers.h"
 
 #include <atomic>
 #include <cstdint>
@@ -14,6 +18,23 @@
 #include <vector>
 
 namespace tw::web {
+
+/// The data that the functions that answer HTTP requests use. Used only on the HTTP server's
+/// thread.
+struct RequestContext {
+    /// `page` must outlive the object.
+    explicit RequestContext(PageData& page);
+
+    /// Returns `data.state()` with the number of viewers and the latest change of the impairment.
+    [[nodiscard]] RunState state() const;
+
+    PageData& data;
+    /// The latest change of the impairment that was made on the page.
+    std::optional<ImpairmentChange> impairment_change{};
+    CompressedMapCache maps;
+    std::optional<Health> readiness{}; ///< the latest result of PageData::check_readiness
+    Viewers viewers;
+};
 
 /// Answers twscope's HTTP requests: the page, health checks, `/metrics`, and `/api` (docs/api.md).
 class AdminServer {

@@ -133,6 +133,24 @@ bool Mailbox::take_batch(ViewerBatch& batch) {
     return true;
 }
 
+bool PageFeed::try_publish_view(std::size_t worker, StatusView& view) {
+    const std::unique_lock lock{views_mutex_, std::try_to_lock};
+    if (!lock.owns_lock()) {
+        return false;
+    }
+    std::swap(views_.at(worker), view);
+    return true;
+}
+
+StatusView PageFeed::read_merged_view() const {
+    const std::lock_guard lock{views_mutex_};
+    StatusView all;
+    for (const StatusView& view : views_) {
+        all.merge_with(view);
+    }
+    return all;
+}
+
 void PageFeed::set_listener(std::function<void()> listener) {
     const std::lock_guard lock{mutex_};
     listener_ = std::move(listener);
@@ -167,13 +185,6 @@ void append_text(TextBuffer& out, std::int64_t value) {
     out.append(text.data(), text.data() + text.size());
 }
 
-/// Returns the index of a type's object in the list of /api/objects, or −1 − type if it is unknown.
-std::int64_t object_index(const record::ItemTypes& types, std::uint16_t type) {
-    const snapshot::ObjectSpec* const object = types.object(type);
-    return object == nullptr ? -1 - std::int64_t{type}
-                             : static_cast<std::int64_t>(types.objects().index_of(*object));
-}
-
 /// Returns whether the items give a known type number another UUID, as after a restart of the
 /// server.
 bool has_changed_types(const record::ItemTypes& types, const snapshot::SnapshotView& items) {
@@ -191,7 +202,11 @@ bool has_changed_types(const record::ItemTypes& types, const snapshot::SnapshotV
 
 void append_item(TextBuffer& out, const snapshot::ItemView& item, const record::ItemTypes& types) {
     append_text(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
-    append_text(out, object_index(types, item.key.type));
+    // The index of the type's object in the list of /api/objects, or −1 − type if it is unknown.
+    const snapshot::ObjectSpec* const object = types.object(item.key.type);
+    append_text(out, object == nullptr
+                         ? -1 - std::int64_t{item.key.type}
+                         : static_cast<std::int64_t>(types.objects().index_of(*object)));
     append_text(out, ",");
     append_text(out, std::int64_t{item.key.id});
     for (const std::int32_t value : item.data) {
@@ -217,10 +232,6 @@ void append_bar(std::string& bars, const InspectedSnapshot& seen,
                                  : kUnverified);
 }
 
-bool are_equal_items(const snapshot::ItemView& a, const snapshot::ItemView& b) {
-    return std::equal(a.data.begin(), a.data.end(), b.data.begin(), b.data.end());
-}
-
 /// Appends the items of `now` that are new or differ from `before`. Returns the keys that only
 /// `before` has. Both snapshots are sorted by key.
 std::vector<snapshot::ItemKey> append_changed_items(TextBuffer& out,
@@ -236,7 +247,7 @@ std::vector<snapshot::ItemKey> append_changed_items(TextBuffer& out,
         }
         const bool was = old < before.size() && before[old].key == item.key;
         if (item.key.type != snapshot::kDescriptorType &&
-            !(was && are_equal_items(item, before[old]))) {
+            !(was && std::ranges::equal(item.data, before[old].data))) {
             append_item(out, item, types);
         }
         old += was ? 1 : 0;
@@ -251,11 +262,6 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 
 /// A frame may be sent this many nanoseconds early, because snapshots arrive irregularly.
 constexpr std::int64_t kMaxEarlyTime = 5'000'000;
-
-/// Returns the time between two frames in nanoseconds; 0 if each snapshot gets a frame.
-std::int64_t frame_interval(int frame_rate) {
-    return frame_rate >= kEveryTickFrameRate ? 0 : kSecond / std::max(frame_rate, 1);
-}
 
 } // namespace
 
@@ -309,7 +315,8 @@ void PageFrameMaker::set_latest_items(const InspectedSnapshot& seen,
 }
 
 bool PageFrameMaker::FrameStream::start_due_frame(std::int64_t time) {
-    const std::int64_t period = frame_interval(frame_rate);
+    const std::int64_t period =
+        frame_rate >= kEveryTickFrameRate ? 0 : kSecond / std::max(frame_rate, 1);
     const bool again = time < due - 2 * period; // the clock was set back
     if (!again && time < due - kMaxEarlyTime) {
         return false;

@@ -2,6 +2,7 @@
 
 #include "proxy/record/records.h"
 #include "proxy/record/stats.h"
+#include "proxy/web/status_board.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"
@@ -148,10 +149,17 @@ class Mailbox {
     ViewerBatch batch_;
 };
 
-/// Connects the workers of a run with the page.
+/// Connects the workers of a run with the page. Workers never wait: if they cannot pass data on,
+/// because the page reads, they try again later.
 class PageFeed {
   public:
-    explicit PageFeed(std::size_t workers) : mailboxes(workers + 1) {}
+    explicit PageFeed(std::size_t workers) : mailboxes(workers + 1), views_(workers) {}
+
+    /// Publishes a worker's view. Returns false, and publishes nothing, while the page reads.
+    /// `view` receives the worker's previous view, to reuse the memory.
+    [[nodiscard]] bool try_publish_view(std::size_t worker, StatusView& view);
+    /// Returns the sum of the workers' views.
+    [[nodiscard]] StatusView read_merged_view() const;
 
     /// Passes the batch to Mailbox::try_put_batch() of the mailbox with this index. Wakes the page
     /// if the batch contains snapshots. Other data waits until the page fetches it.
@@ -171,6 +179,8 @@ class PageFeed {
     std::vector<Mailbox> mailboxes; ///< one for each worker; the last one is for merged snapshots
 
   private:
+    mutable std::mutex views_mutex_;
+    std::vector<StatusView> views_;               ///< the latest view of each worker
     std::atomic<bool> is_listener_called_{false}; ///< true since the listener was called
     std::mutex mutex_;                            ///< guards listener_
     std::function<void()> listener_;              ///< wakes the page

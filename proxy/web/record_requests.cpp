@@ -50,15 +50,10 @@ bool parse_log_filter(const json::value& value, ViewerMessage& message) {
     return value.is_string() || value.is_null();
 }
 
-bool parse_wants_traffic(const json::value& value, ViewerMessage& message) {
+template <auto Flag>
+bool parse_flag(const json::value& value, ViewerMessage& message) {
     const bool* const wanted = value.if_bool();
-    message.wants_traffic = wanted != nullptr && *wanted;
-    return wanted != nullptr;
-}
-
-bool parse_wants_full_frame(const json::value& value, ViewerMessage& message) {
-    const bool* const wanted = value.if_bool();
-    message.wants_full_frame = wanted != nullptr && *wanted;
+    message.*Flag = wanted != nullptr && *wanted;
     return wanted != nullptr;
 }
 
@@ -66,8 +61,8 @@ constexpr std::array<Setting, 5> kSettings{
     {{"watch", "the number of a session, \"all\" or null", parse_watched_session},
      {"pace", "1 to 50 frames a second", parse_frame_rate},
      {"log", "a filter or null", parse_log_filter},
-     {"bytes", "true or false", parse_wants_traffic},
-     {"again", "true or false", parse_wants_full_frame}}};
+     {"bytes", "true or false", parse_flag<&ViewerMessage::wants_traffic>},
+     {"again", "true or false", parse_flag<&ViewerMessage::wants_full_frame>}}};
 
 } // namespace
 

@@ -28,26 +28,18 @@ json::object direction_json(const Direction& direction) {
             {"copies_lost", direction.copies_lost}};
 }
 
-json::object new_client_totals_json(const relay::NewClientTotals<std::uint64_t>& totals) {
-    json::object object;
-    for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
-        object[row.name] = totals.*row.value;
-    }
-    return object;
-}
-
 json::object relay_json(const RelayState& relay) {
-    return {{"sessions", relay.sessions_open},
-            {"admission", new_client_totals_json(relay.new_clients)},
-            {"opened", relay.sessions_opened},
-            {"closed", relay.sessions_closed},
-            {"refused", relay.sessions_refused},
-            {"failed", relay.sessions_failed},
-            {"icmp_refused", relay.icmp_refused},
-            {"receive_errors", relay.receive_errors},
-            {"kernel_dropped", relay.kernel_dropped},
-            {"c2s", direction_json(relay.directions[0])},
-            {"s2c", direction_json(relay.directions[1])}};
+    json::object new_clients;
+    for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
+        new_clients[row.name] = relay.new_clients.*row.value;
+    }
+    return {
+        {"sessions", relay.sessions_open},           {"admission", std::move(new_clients)},
+        {"opened", relay.sessions_opened},           {"closed", relay.sessions_closed},
+        {"refused", relay.sessions_refused},         {"failed", relay.sessions_failed},
+        {"icmp_refused", relay.icmp_refused},        {"receive_errors", relay.receive_errors},
+        {"kernel_dropped", relay.kernel_dropped},    {"c2s", direction_json(relay.directions[0])},
+        {"s2c", direction_json(relay.directions[1])}};
 }
 
 json::object direction_json(const SessionView& session, std::size_t direction) {
@@ -58,14 +50,6 @@ json::object direction_json(const SessionView& session, std::size_t direction) {
             {"jitter_count", session.jitter_us[direction].count}};
 }
 
-/// Returns the checksum of the session's map file; null if the file is not available.
-json::value map_checksum_json(const SessionView& session) {
-    if (!session.map_sha256) {
-        return nullptr;
-    }
-    return json::string(fmt::format("{:02x}", fmt::join(*session.map_sha256, "")));
-}
-
 json::array sessions_json(const StatusView& view) {
     json::array sessions;
     for (const SessionView& session : view.sessions) {
@@ -73,7 +57,7 @@ json::array sessions_json(const StatusView& view) {
                           {"client", session.client},
                           {"protocol", session.protocol},
                           {"map", session.map},
-                          {"map_id", map_checksum_json(session)},
+                          {"map_id", nullptr}, // null if the map's file is not available
                           {"name", session.name},
                           {"place", session.place},
                           {"score", json::value_from(session.score)},
@@ -90,6 +74,9 @@ json::array sessions_json(const StatusView& view) {
                           {"ack_lag_count", session.ack_lag_ticks.count},
                           {"largest_snapshot", session.largest_snapshot},
                           {"findings", session.findings}};
+        if (session.map_sha256) {
+            told["map_id"] = fmt::format("{:02x}", fmt::join(*session.map_sha256, ""));
+        }
         if (!session.server_name.empty()) {
             told["server_name"] = session.server_name;
         }
@@ -152,12 +139,6 @@ json::array findings_json(const StatusView& view) {
     return findings;
 }
 
-bool has_explanation(const StatusView& view, const FindingLine& line) {
-    return std::ranges::any_of(view.finding_contexts, [&](const FindingContext& context) {
-        return context.session == line.session && context.tick == line.tick;
-    });
-}
-
 json::array recent_findings_json(const StatusView& view) {
     json::array recent;
     for (const FindingLine& line : view.findings) {
@@ -168,7 +149,9 @@ json::array recent_findings_json(const StatusView& view) {
         if (line.tick) {
             told["tick"] = *line.tick;
         }
-        if (has_explanation(view, line)) {
+        if (std::ranges::any_of(view.finding_contexts, [&](const FindingContext& context) {
+                return context.session == line.session && context.tick == line.tick;
+            })) {
             told["explained_at"] =
                 fmt::format("/api/explain?session={}&tick={}", line.session, *line.tick);
         }

@@ -64,41 +64,12 @@ void StatusView::limit_sessions(bool limit_each_server) {
     std::ranges::sort(sessions, {}, &SessionView::number);
 }
 
-bool StatusBoard::try_publish(std::size_t worker, StatusView& view) {
-    const std::unique_lock lock{mutex_, std::try_to_lock};
-    if (!lock.owns_lock()) {
-        return false;
-    }
-    std::swap(views_.at(worker), view);
-    return true;
-}
-
-StatusView StatusBoard::read_merged_view() const {
-    const std::lock_guard lock{mutex_};
-    StatusView all;
-    for (const StatusView& view : views_) {
-        all.merge_with(view);
-    }
-    return all;
-}
-
 namespace {
 
 constexpr std::int64_t kNanosecondsInMs = 1'000'000;
 /// The interval in nanoseconds at which a player's name and position are looked up.
 constexpr std::int64_t kLookupInterval = 1'000'000'000;
 constexpr std::uint32_t kTypeShift = 16; ///< number of bits below the type in a packed item key
-
-/// Returns the number of findings that are warnings or errors.
-std::uint64_t count_serious_findings(const record::SessionStats& stats) {
-    std::uint64_t count = 0;
-    for (const record::FindingInfo& info : record::finding_table()) {
-        if (info.severity != record::Severity::info) {
-            count += stats.findings[static_cast<std::size_t>(info.id)];
-        }
-    }
-    return count;
-}
 
 } // namespace
 
@@ -112,7 +83,7 @@ void StatusCollector::handle_record(const record::SessionRecord& record) {
     known.view.client = record.client;
     known.view.protocol = record.protocol;
     known.view.server_name = record.head.server_name;
-    known.has_player = record.event == record::SessionEvent::established;
+    known.view.has_player = record.event == record::SessionEvent::established;
 }
 
 void StatusCollector::handle_record(const record::MapRecord& record) {
@@ -206,7 +177,7 @@ void StatusCollector::add_server_totals(StatusView& view) const {
         if (!known.view.server_name.empty()) {
             ServerView& server = view.servers[known.view.server_name];
             ++server.sessions;
-            server.players += known.has_player ? 1 : 0;
+            server.players += known.view.has_player ? 1 : 0;
             server.closed += known.view.closed ? 1 : 0;
         }
     }
@@ -222,7 +193,6 @@ void StatusCollector::add_session(StatusView& view, std::uint32_t number,
     SessionView session = known == sessions_.end() ? SessionView{} : known->second.view;
     session.number = number;
     view.sessions_closed += session.closed ? 1 : 0;
-    session.has_player = known != sessions_.end() && known->second.has_player;
     view.players += session.has_player ? 1 : 0;
     view.maps[number] = session.map_sha256;
     for (std::size_t i = 0; i < stats.directions.size(); ++i) {
@@ -237,7 +207,11 @@ void StatusCollector::add_session(StatusView& view, std::uint32_t number,
     session.frozen_ms = stats.frozen_ms;
     session.ack_lag_ticks = stats.ack_lag_ticks;
     session.largest_snapshot = stats.snapshot_bytes.max;
-    session.findings = count_serious_findings(stats);
+    for (const record::FindingInfo& info : record::finding_table()) {
+        session.findings += info.severity == record::Severity::info
+                                ? 0
+                                : stats.findings[static_cast<std::size_t>(info.id)];
+    }
     view.sessions.push_back(std::move(session));
 }
 

@@ -11,7 +11,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -107,24 +106,6 @@ struct StatusView {
     void limit_sessions(bool limit_each_server);
 };
 
-/// Passes the StatusView of each worker to the page. Workers never wait: while the page reads, a
-/// worker cannot publish its view and tries again later.
-class StatusBoard {
-  public:
-    explicit StatusBoard(std::size_t workers) : views_(workers) {}
-
-    /// Publishes a worker's view. Returns false, and publishes nothing, while a reader holds the
-    /// lock. `view` receives the worker's previous view, to reuse the memory.
-    [[nodiscard]] bool try_publish(std::size_t worker, StatusView& view);
-
-    /// Returns the sum of the workers' views.
-    [[nodiscard]] StatusView read_merged_view() const;
-
-  private:
-    mutable std::mutex mutex_;
-    std::vector<StatusView> views_;
-};
-
 /// Collects from one worker's records the data that the page shows.
 class StatusCollector final : public record::RecordSink {
   public:
@@ -139,8 +120,6 @@ class StatusCollector final : public record::RecordSink {
   private:
     struct KnownSession {
         SessionView view{};
-        /// True if the session's latest event was SessionEvent::established.
-        bool has_player = false;
         record::Timestamp last_lookup = 0; ///< time at which the tee's position was last looked up
     };
 

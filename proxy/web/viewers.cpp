@@ -151,7 +151,12 @@ void Viewers::update_interest() {
         return;
     }
     if (!data_->page_feed()->interest.wants_anything()) {
-        drop_stale_data();
+        for (Mailbox& box :
+             data_->page_feed()->mailboxes) { // data for viewers who have disconnected
+            batch_.clear();
+            std::ignore = box.take_batch(batch_);
+        }
+        batch_.clear();
     }
     std::map<std::uint32_t, std::vector<int>> frame_rates;
     ViewerTopic topics = record_requests_.size() != 0 ? ViewerTopic::log : ViewerTopic::none;
@@ -182,15 +187,6 @@ void Viewers::update_interest() {
     if (!interest.wants_topic(ViewerTopic::log)) {
         log_.clear();
     }
-}
-
-/// Drops the workers' data for viewers who have disconnected.
-void Viewers::drop_stale_data() {
-    for (Mailbox& box : data_->page_feed()->mailboxes) {
-        batch_.clear();
-        std::ignore = box.take_batch(batch_);
-    }
-    batch_.clear();
 }
 
 void Viewers::fetch_batches() {
@@ -287,21 +283,16 @@ void Viewers::send_state() {
     }
     const std::string server =
         world_server_.empty() ? "null" : record::json_text(boost::json::string{world_server_});
+    std::shared_ptr<const std::string> traffic;
     for (const auto& viewer : viewers_) {
         const std::uint64_t lost =
             viewer->lost_frames + frames_lost_in_batches_ - viewer->frames_lost_before;
         send(*viewer, make_shared_text(fmt::format(
                           R"({{"k":"state","frames_lost":{},"world_server":{},"state":{}}})", lost,
                           server, text)));
-    }
-}
-
-void Viewers::send_traffic_totals() {
-    std::shared_ptr<const std::string> text;
-    for (const auto& viewer : viewers_) {
         if (viewer->wants_traffic) {
-            text = text == nullptr ? make_shared_text(traffic_json(ledgers_)) : text;
-            send(*viewer, text);
+            traffic = traffic == nullptr ? make_shared_text(traffic_json(ledgers_)) : traffic;
+            send(*viewer, traffic);
         }
     }
 }
@@ -366,7 +357,6 @@ bool Viewers::fetch_and_send(Clock::time_point now) {
     }
     if (now - state_sent_at_ >= kStateInterval) {
         send_state();
-        send_traffic_totals();
         // Making the state of thousands of servers may take longer than kStateInterval. The
         // interval starts now, so that the thread also has time for its sockets.
         state_sent_at_ = Clock::now();

@@ -104,14 +104,12 @@ class Viewers {
     void send_error(Viewer& viewer, std::string_view about, const InputError& error);
     bool send(Viewer& viewer, std::shared_ptr<const std::string> text);
     void update_interest();
-    void drop_stale_data();
     void fetch_batches();
     void fetch_batch(std::size_t worker);
     void send_frame(std::uint32_t source, const PageFrame& frame);
     void send_log();
     void send_log(Viewer& viewer, Clock::time_point until);
     void send_state();
-    void send_traffic_totals();
     [[nodiscard]] std::uint64_t snapshot_count(std::uint32_t session) const;
     [[nodiscard]] std::string latest_snapshot_line(std::uint32_t session) const;
     void answer_snapshot_requests(Clock::time_point now);

@@ -1,6 +1,6 @@
 // Requests that start, stop, list and download recordings; files as responses.
-// Covers: proxy/web/http_server.cpp, proxy/web/api.cpp
-#include "proxy/web/api.h"
+// Covers: proxy/web/http_server.cpp
+#include "proxy/web/admin.h"
 #include "tests/proxy/web/http_client.h"
 #include "tests/proxy/web/sample_state.h"
 

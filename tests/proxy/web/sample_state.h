@@ -1,6 +1,6 @@
 #pragma once
 
-#include "proxy/web/api.h"
+#include "proxy/web/admin.h"
 
 #include <functional>
 #include <memory>

@@ -1,4 +1,5 @@
-#include "proxy/web/status_board.h"
+// Covers: proxy/web/status_board.cpp
+#include "proxy/web/page_feed.h"
 #include "tests/support/captured_traffic.h"
 
 #include <algorithm>
@@ -11,11 +12,11 @@
 
 #include <doctest/doctest.h>
 
-using tw::web::StatusBoard;
+using tw::web::PageFeed;
 using tw::web::StatusView;
 
 TEST_CASE("merging the workers' views adds the totals and sorts the sessions by number") {
-    StatusBoard board{2};
+    PageFeed board{2};
     StatusView first;
     first.totals.snapshots = 3;
     first.sessions_open = 2;
@@ -26,8 +27,8 @@ TEST_CASE("merging the workers' views adds the totals and sorts the sessions by 
     second.sessions_open = 1;
     second.sessions = {{.number = 2}};
     second.items = {{"character", 5}, {"pickup", 1}};
-    REQUIRE(board.try_publish(0, first));
-    REQUIRE(board.try_publish(1, second));
+    REQUIRE(board.try_publish_view(0, first));
+    REQUIRE(board.try_publish_view(1, second));
     const StatusView all = board.read_merged_view();
     CHECK(all.totals.snapshots == 7);
     CHECK(all.sessions_open == 3);
@@ -40,7 +41,7 @@ TEST_CASE("merging the workers' views adds the totals and sorts the sessions by 
 }
 
 TEST_CASE("a table that is too long keeps the connected sessions, and the maps of all sessions") {
-    StatusBoard board{2};
+    PageFeed board{2};
     StatusView first;
     StatusView second;
     constexpr auto kMost = static_cast<std::uint32_t>(StatusView::kMaxSessions);
@@ -50,8 +51,8 @@ TEST_CASE("a table that is too long keeps the connected sessions, and the maps o
         second.sessions.push_back({.number = kMost + i, .has_player = i == kMost});
         second.maps[kMost + i] = std::array<std::uint8_t, 32>{static_cast<std::uint8_t>(i)};
     }
-    REQUIRE(board.try_publish(0, first));
-    REQUIRE(board.try_publish(1, second));
+    REQUIRE(board.try_publish_view(0, first));
+    REQUIRE(board.try_publish_view(1, second));
     const StatusView all = board.read_merged_view();
     REQUIRE(all.sessions.size() == kMost);
     CHECK(all.sessions[0].number == 1);
@@ -65,12 +66,12 @@ TEST_CASE("a table that is too long keeps the connected sessions, and the maps o
 }
 
 TEST_CASE("a worker's new view replaces its previous one") {
-    StatusBoard board{1};
+    PageFeed board{1};
     StatusView view;
     view.totals.snapshots = 1;
-    REQUIRE(board.try_publish(0, view));
+    REQUIRE(board.try_publish_view(0, view));
     view.totals.snapshots = 2;
-    REQUIRE(board.try_publish(0, view));
+    REQUIRE(board.try_publish_view(0, view));
     CHECK(view.totals.snapshots == 1);
     CHECK(board.read_merged_view().totals.snapshots == 2);
 }
@@ -96,7 +97,7 @@ TEST_CASE("the tables of sessions and findings never exceed their limits") {
 }
 
 TEST_CASE("each server has a limited table of sessions, and all servers together another") {
-    StatusBoard board{2};
+    PageFeed board{2};
     constexpr auto kMost = static_cast<std::uint32_t>(StatusView::kMaxSessions);
     StatusView first;
     StatusView second;
@@ -108,8 +109,8 @@ TEST_CASE("each server has a limited table of sessions, and all servers together
     first.servers["ctf"] = {.sessions = kMost};
     second.servers["ctf"] = {.sessions = kMost, .players = kMost};
     second.servers["race"] = {.sessions = kMost};
-    REQUIRE(board.try_publish(0, first));
-    REQUIRE(board.try_publish(1, second));
+    REQUIRE(board.try_publish_view(0, first));
+    REQUIRE(board.try_publish_view(1, second));
     StatusView all = board.read_merged_view();
     CHECK(all.servers.at("ctf").sessions == 2 * kMost);
     REQUIRE(all.sessions.size() == 2 * kMost);

@@ -1,5 +1,5 @@
 // WebSockets of the live page on a real server: access, hostile frames, slow readers, many viewers.
-// Covers: proxy/web/sockets.cpp, proxy/web/page_files.cpp, proxy/web/api.cpp
+// Covers: proxy/web/sockets.cpp, proxy/web/page_files.cpp
 
 #include "proxy/web/admin.h"
 #include "proxy/web/page_files.h"
