@@ -48,40 +48,29 @@ Backlog::Backlog(SpoolFolder& folder, std::string run, std::string server, std::
     error_ = write_state();
 }
 
-std::unique_ptr<Backlog> Backlog::take_over_spool(SpoolFolder& folder, const std::string& run,
-                                                  const std::string& stream) {
-    const auto path = folder.path() / spool_state_file_name(run);
-    base::UniqueFd state{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
-    if (!state.valid() || !base::lock_file(state.get())) {
-        return nullptr;
-    }
-    std::array<char, kMaxStateBytes> text{};
-    const ssize_t got = ::pread(state.get(), text.data(), text.size(), 0);
-    const auto known =
-        parse_spool_state({text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
-
-    struct stat found {};
-
-    // The previous owner may have removed the file before this process locked it.
-    if (::fstat(state.get(), &found) != 0 || found.st_nlink == 0 || !known ||
-        !known->belongs_to_stream(stream)) {
-        return nullptr;
-    }
-    std::unique_ptr<Backlog> backlog{new Backlog{folder, run, state.release()}};
-    backlog->state_ = *known;
-    backlog->has_state_file_ = true;
-    backlog->load_segments();
-    return backlog;
-}
-
 std::unique_ptr<Backlog> Backlog::take_over_other_spool(SpoolFolder& folder,
                                                         const std::string& own_run,
                                                         const std::string& stream) {
     for (const std::string& run : folder.list_run_ids()) {
-        if (run == own_run) {
+        const auto path = folder.path() / spool_state_file_name(run);
+        base::UniqueFd state{run == own_run ? -1 : ::open(path.c_str(), O_RDWR | O_CLOEXEC)};
+        if (!state.valid() || !base::lock_file(state.get())) {
             continue;
         }
-        if (auto backlog = take_over_spool(folder, run, stream)) {
+        std::array<char, kMaxStateBytes> text{};
+        const ssize_t got = ::pread(state.get(), text.data(), text.size(), 0);
+        const auto known =
+            parse_spool_state({text.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))});
+
+        struct stat found {};
+
+        // The previous owner may have removed the file before this process locked it.
+        if (known && known->belongs_to_stream(stream) && ::fstat(state.get(), &found) == 0 &&
+            found.st_nlink != 0) {
+            std::unique_ptr<Backlog> backlog{new Backlog{folder, run, state.release()}};
+            backlog->state_ = *known;
+            backlog->has_state_file_ = true;
+            backlog->load_segments();
             return backlog;
         }
     }
@@ -149,11 +138,6 @@ void Backlog::append_lines(std::string_view block) {
     segments_.back().text.append(block);
     segments_.back().bytes += block.size();
     last_line_ += sink::count_lines(block);
-}
-
-void Backlog::retry_writing() {
-    const std::lock_guard lock{mutex_};
-    write_unwritten_lines();
 }
 
 /// Starts the next file if `coming` bytes do not fit in the current file. Returns false if a file

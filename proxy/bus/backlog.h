@@ -37,11 +37,8 @@ class Backlog {
     /// Creates the spool of a new run.
     /// Errors: throws std::system_error.
     Backlog(SpoolFolder& folder, std::string run, std::string server, std::string stream);
-    /// Takes over the spool of an earlier run. Returns null if another process owns the spool, if
-    /// the lines are for another stream, or if the spool cannot be read.
-    [[nodiscard]] static std::unique_ptr<Backlog>
-    take_over_spool(SpoolFolder& folder, const std::string& run, const std::string& stream);
-    /// Takes over the spool of any run other than `own_run`; null if no spool can be taken over.
+    /// Takes over the spool of any run other than `own_run`; null if no spool can be taken over:
+    /// another process owns it, its lines are for another stream, or it cannot be read.
     [[nodiscard]] static std::unique_ptr<Backlog> take_over_other_spool(SpoolFolder& folder,
                                                                         const std::string& own_run,
                                                                         const std::string& stream);
@@ -57,9 +54,6 @@ class Backlog {
     /// Returns the server's name as it is written in subjects.
     [[nodiscard]] const std::string& server_name() const { return state_.server; }
 
-    /// Returns true if a later run of twscope can find and publish the lines that this run leaves.
-    [[nodiscard]] bool is_persistent() const { return folder_ != nullptr; }
-
     /// Returns false while the memory is full, or while appended lines could not be written to the
     /// disk.
     [[nodiscard]] bool has_room() const;
@@ -68,7 +62,7 @@ class Backlog {
     void append_lines(std::string_view block);
 
     /// Tries again to write the lines that could not be written to the disk.
-    void retry_writing();
+    void retry_writing() { append_lines({}); }
 
     /// The state of the lines at one moment.
     struct Status {

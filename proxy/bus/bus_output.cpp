@@ -18,11 +18,6 @@ namespace {
 constexpr std::chrono::milliseconds kPollInterval{2};
 constexpr std::chrono::seconds kMaintenanceInterval{1};
 
-std::string first_bus_url(const PublishOptions& options) {
-    return options.access.urls.empty() ? std::string{}
-                                       : url_without_password(options.access.urls.front());
-}
-
 /// Returns the lines without repeated lines, which the stream already contains. The result may
 /// refer to `new_lines`.
 std::string_view remove_repeated_lines(std::string_view block, std::string& new_lines) {
@@ -44,8 +39,9 @@ std::string_view remove_repeated_lines(std::string_view block, std::string& new_
 } // namespace
 
 BusOutput::BusOutput(const PublishOptions& options, BusTimeouts timeouts)
-    : OutputFile{first_bus_url(options)}, spool_path_{options.spool.string()}, timeouts_{timeouts},
-      lossless_until_{base::now_utc()},
+    : OutputFile{options.access.urls.empty() ? ""
+                                             : url_without_password(options.access.urls.front())},
+      spool_path_{options.spool.string()}, timeouts_{timeouts}, lossless_until_{base::now_utc()},
       publisher_{std::make_shared<Publisher>(options)}, backlog_{&publisher_->backlog()} {}
 
 BusOutput::~BusOutput() {

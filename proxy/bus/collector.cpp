@@ -145,14 +145,6 @@ class FetchedMessages {
     natsMsgList list{};
 };
 
-CollectedRecord to_collected_record(natsMsg* message) {
-    const char* id = nullptr;
-    const bool named = natsMsgHeader_Get(message, kMessageIdHeader, &id) == NATS_OK;
-    return {.server = std::string{server_of_subject(natsMsg_GetSubject(message))},
-            .run = std::string{named ? run_of_message_id(id) : std::string_view{}},
-            .line = std::string{message_data(message)}};
-}
-
 } // namespace
 
 std::string batch_name(const std::string& stream, const std::string& consumer,
@@ -174,29 +166,26 @@ std::optional<BatchName> parse_batch_name(const std::string& batch) {
     return origin;
 }
 
-void Collector::report_error(const std::string& what) {
-    if (last_error_ != what) {
-        log::warn("cannot collect records: {}; trying again", what);
-        last_error_ = what;
-    }
-    is_idle_ = true;
-    sink_->set_delay_reason(what);
-}
-
-void Collector::collect(const std::function<bool()>& stopped) {
+Collector::Result Collector::collect(const std::function<bool()>& stopped) {
     while (!stopped()) {
         try {
             collect_over_connection(stopped);
             break;
         } catch (const BusError& error) {
-            report_error(error.what());
+            if (last_error_ != error.what()) {
+                log::warn("cannot collect records: {}; trying again", error.what());
+                last_error_ = error.what();
+            }
+            is_idle_ = true;
+            sink_->set_delay_reason(last_error_);
         }
-        if (lacks_stream_ && options_.stops_at_end) {
+        if (result_.lacks_stream && options_.stops_at_end) {
             break;
         }
         std::this_thread::sleep_for(kRetryPause);
     }
     close_bus_library();
+    return result_;
 }
 
 void Collector::confirm_batch() {
@@ -233,12 +222,12 @@ void Collector::recover_batch(const BusConnection& link) {
 /// name may be mistyped.
 StreamStatus Collector::find_stream(const BusConnection& link) {
     const auto found = link.find_stream(options_.stream);
-    if (!std::exchange(lacks_stream_, !found) && lacks_stream_) {
+    if (!std::exchange(result_.lacks_stream, !found) && result_.lacks_stream) {
         const auto names = link.stream_names();
         existing_streams_ =
             names.empty() ? "" : fmt::format(" (there is {})", fmt::join(names, ", "));
     }
-    if (lacks_stream_) {
+    if (result_.lacks_stream) {
         throw BusError{fmt::format(
             "no stream {}: nothing has been published to it yet, or it has another name{}",
             options_.stream, existing_streams_)};
@@ -250,7 +239,7 @@ void Collector::collect_over_connection(const std::function<bool()>& stopped) {
     const BusConnection link{options_.access, "twscope collect"};
     stream_ = find_stream(link);
     recover_batch(link);
-    if (!std::exchange(has_ever_connected_, true)) {
+    if (!std::exchange(result_.has_ever_connected, true)) {
         log::info("collecting from the stream {} as {}", options_.stream, options_.consumer);
     }
     if (!wait_for_consumer(link, stopped)) {
@@ -302,8 +291,8 @@ bool Collector::wait_for_consumer(const BusConnection& link, const std::function
             is_idle_ = true;
             sink_->set_delay_reason("another collector has the consumer " + options_.consumer);
         }
-        has_reached_end_ = busy && info->NumPending == 0 && info->NumAckPending == 0;
-        if (has_reached_end_ && options_.stops_at_end) {
+        result_.has_reached_end = busy && info->NumPending == 0 && info->NumAckPending == 0;
+        if (result_.has_reached_end && options_.stops_at_end) {
             return false;
         }
         std::this_thread::sleep_for(kConsumerCheckInterval);
@@ -374,9 +363,9 @@ void Collector::collect_records(const BusConnection& link, PositionStore& store,
             }
         }
         checked_at = std::chrono::steady_clock::now();
-        has_reached_end_ = check_reached_end(link);
+        result_.has_reached_end = check_reached_end(link);
         report_recovery();
-        if (has_reached_end_ && options_.stops_at_end) {
+        if (result_.has_reached_end && options_.stops_at_end) {
             return;
         }
     }
@@ -452,7 +441,12 @@ void Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
     const std::string id = batch_name(options_.stream, options_.consumer, make_run_id());
     batch_records_.clear();
     for (const NatsMessage& message : batch.messages) {
-        batch_records_.push_back(to_collected_record(message.get()));
+        const char* run = nullptr;
+        const bool named = natsMsgHeader_Get(message.get(), kMessageIdHeader, &run) == NATS_OK;
+        batch_records_.push_back(
+            {.server = std::string{server_of_subject(natsMsg_GetSubject(message.get()))},
+             .run = std::string{named ? run_of_message_id(run) : std::string_view{}},
+             .line = std::string{message_data(message.get())}});
     }
     if (const int error = sink_->write_batch(id, batch_records_); error != 0) {
         batch_records_.clear();
@@ -488,7 +482,7 @@ bool Collector::check_reached_end(const BusConnection& link) {
 
 void Collector::count_missed_records(std::uint64_t records) {
     if (records != 0) {
-        missed_records_ += records;
+        result_.missed_records += records;
         log::error("{} missing: the stream {} dropped what was not collected yet; raise its "
                    "limits, or collect sooner",
                    record::count_with_noun(records, "record[s] [is|are]"), options_.stream);

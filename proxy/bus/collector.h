@@ -140,20 +140,17 @@ class Collector {
     Collector(CollectOptions options, BatchSink& sink)
         : options_{std::move(options)}, sink_{&sink} {}
 
+    struct Result {
+        bool has_ever_connected = false;
+        bool lacks_stream = false; ///< true if the bus was reached but does not contain the stream
+        bool has_reached_end = false; ///< true if all existing records were written
+        /// Number of records that the stream dropped before they were collected.
+        std::uint64_t missed_records = 0;
+    };
+
     /// Collects until `stopped` returns true, or with `stops_at_end` until the end of the stream.
     /// If the bus fails, tries again without a limit.
-    void collect(const std::function<bool()>& stopped);
-
-    [[nodiscard]] bool has_ever_connected() const { return has_ever_connected_; }
-
-    /// Returns true if the bus was reached but does not contain the stream.
-    [[nodiscard]] bool lacks_stream() const { return lacks_stream_; }
-
-    /// Returns true if all existing records were written.
-    [[nodiscard]] bool has_reached_end() const { return has_reached_end_; }
-
-    /// Returns the number of records that the stream dropped before they were collected.
-    [[nodiscard]] std::uint64_t missed_record_count() const { return missed_records_; }
+    [[nodiscard]] Result collect(const std::function<bool()>& stopped);
 
   private:
     struct MessageBatch {
@@ -181,7 +178,6 @@ class Collector {
     void roll_back_batch();
     [[nodiscard]] bool check_reached_end(const BusConnection& link);
     void count_missed_records(std::uint64_t records);
-    void report_error(const std::string& what);
     void report_recovery();
 
     CollectOptions options_;
@@ -192,16 +188,13 @@ class Collector {
     bool is_idle_ = true;    ///< true until records arrive for the first time, or after an error
     /// Text that lists the existing streams; set if the wanted stream is missing.
     std::string existing_streams_;
-    bool has_ever_connected_ = false;
-    bool lacks_stream_ = false;
-    bool has_reached_end_ = false;
+    Result result_;
     bool is_waiting_ = false; ///< true while another collector uses the consumer
     StreamStatus stream_;     ///< the state of the stream at the latest request
     std::int64_t consumer_created_ =
         0; ///< creation time of the consumer if this collector created it
     std::uint64_t delivered_messages_ = 0; ///< number of messages that this consumer has delivered
     std::uint64_t position_ = 0; ///< sequence number of the latest message that was written
-    std::uint64_t missed_records_ = 0;
 };
 
 /// Returns the name of a batch: STREAM.CONSUMER.ID. A later process that finds an unconfirmed batch

@@ -107,11 +107,9 @@ std::string status_text(natsStatus status, const std::string& more) {
 }
 
 bool wants_tls(const BusAccess& access) {
-    bool secure = access.tls || !access.authorities.empty() || !access.certificate.empty();
-    for (const std::string& url : access.urls) {
-        secure = secure || url.starts_with("tls://");
-    }
-    return secure;
+    return access.tls || !access.authorities.empty() || !access.certificate.empty() ||
+           std::ranges::any_of(access.urls,
+                               [](const auto& url) { return url.starts_with("tls://"); });
 }
 
 void require_setup_ok(natsStatus status) {

@@ -278,17 +278,12 @@ constexpr std::chrono::milliseconds kDeadlineGrace{150};
 constexpr std::chrono::seconds kSearchInterval{5};
 constexpr unsigned kMiBShift = 20;
 
-std::string join_urls(const std::vector<std::string>& urls) {
-    std::vector<std::string> names;
-    std::ranges::transform(urls, std::back_inserter(names),
-                           [](const std::string& url) { return url_without_password(url); });
-    return fmt::format("{}", fmt::join(names, ","));
-}
-
 } // namespace
 
-Publisher::Publisher(PublishOptions options)
-    : options_{std::move(options)}, bus_urls_{join_urls(options_.access.urls)} {
+Publisher::Publisher(PublishOptions options) : options_{std::move(options)} {
+    for (const std::string& url : options_.access.urls) {
+        bus_urls_ += (bus_urls_.empty() ? "" : ",") + url_without_password(url);
+    }
     if (options_.spool.empty()) {
         backlog_.emplace(make_run_id(), options_.server);
     } else {
@@ -337,27 +332,9 @@ void Publisher::finish_publishing(std::chrono::milliseconds timeout) {
     }
 }
 
-bool Publisher::is_stopping() {
-    const std::lock_guard lock{mutex_};
-    return is_stopping_;
-}
-
 bool Publisher::is_past_deadline() {
     const std::lock_guard lock{mutex_};
     return is_stopping_ && Clock::now() >= deadline_;
-}
-
-void Publisher::wait_for_lines(std::chrono::milliseconds time) {
-    std::unique_lock lock{mutex_};
-    wakeup_.wait_for(lock, time, [this] { return is_woken_ || is_stopping_; });
-    is_woken_ = false;
-}
-
-void Publisher::log_error_once(const std::string& what) {
-    if (last_error_ != what && !is_past_deadline()) {
-        log::warn("cannot publish records to {}: {}; trying again", bus_urls_, what);
-        last_error_ = what;
-    }
 }
 
 /// Logs once that publishing works again after an error.
@@ -403,7 +380,10 @@ void Publisher::run() {
         if (error.empty()) {
             return;
         }
-        log_error_once(error);
+        if (last_error_ != error && !is_past_deadline()) {
+            log::warn("cannot publish records to {}: {}; trying again", bus_urls_, error);
+            last_error_ = error;
+        }
         if (Clock::now() - begun > kMaxRetryPause) {
             pause = kFirstRetryPause;
         }
@@ -433,7 +413,7 @@ void Publisher::publish_over_connection() {
     }
     do {
         publish_earlier_backlogs(link);
-    } while (!publish_backlog(link, *backlog_, false));
+    } while (!publish_backlog(link, *backlog_));
 }
 
 /// Publishes the lines of earlier runs, with the message ids of these runs.
@@ -445,7 +425,7 @@ void Publisher::publish_earlier_backlogs(const BusConnection& link) {
             log::info("publishing {} that an earlier run left in the spool",
                       record::count_with_noun(waiting, "record[s]"));
         }
-        std::ignore = publish_backlog(link, *earlier_backlog_, true);
+        std::ignore = publish_backlog(link, *earlier_backlog_);
     }
 }
 
@@ -460,7 +440,7 @@ bool Publisher::find_earlier_backlog() {
     return earlier_backlog_ != nullptr;
 }
 
-bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog, bool to_its_end) {
+bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog) {
     if (is_past_deadline()) {
         return true;
     }
@@ -469,7 +449,9 @@ bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog, boo
     sender.look_up_stored_lines(stream.last);
     while (!is_past_deadline()) {
         // Checked before sending, so that all lines that were appended before the stop are sent.
-        const bool last = to_its_end || is_stopping();
+        std::unique_lock lock{mutex_};
+        const bool last = is_stopping_ || &backlog != &*backlog_;
+        lock.unlock();
         sender.send_and_receive(kAnswerWait);
         report_recovery(sender);
         if (sender.is_idle()) {
@@ -480,10 +462,13 @@ bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog, boo
             if (Clock::now() - last_search_ > kSearchInterval && find_earlier_backlog()) {
                 return false;
             }
-            wait_for_lines(kIdleCheckInterval);
+            lock.lock();
+            wakeup_.wait_for(lock, kIdleCheckInterval,
+                             [this] { return is_woken_ || is_stopping_; });
+            is_woken_ = false;
         }
     }
-    if (!backlog.is_persistent()) {
+    if (!folder_) {
         sender.settle_acknowledged_lines(); // in memory, unsettled lines would count as lost
     }
     return true;

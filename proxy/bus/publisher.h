@@ -196,14 +196,10 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     [[nodiscard]] bool find_earlier_backlog();
     /// Publishes a backlog. Stops and returns false if it finds the backlog of an earlier run,
     /// which must be published first.
-    [[nodiscard]] bool publish_backlog(const BusConnection& link, Backlog& backlog,
-                                       bool to_its_end);
-    void log_error_once(const std::string& what);
+    [[nodiscard]] bool publish_backlog(const BusConnection& link, Backlog& backlog);
     void report_recovery(const BacklogSender& sender);
     void log_limit_differences(const StreamLimits& there);
-    [[nodiscard]] bool is_stopping();
     [[nodiscard]] bool is_past_deadline();
-    void wait_for_lines(std::chrono::milliseconds time);
 
     PublishOptions options_;
     std::string bus_urls_; ///< the URLs for log messages, without passwords

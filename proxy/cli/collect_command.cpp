@@ -180,17 +180,17 @@ int run_collect(const CollectFlags& flags) {
     if (output.page) {
         output.page->start();
     }
-    collector.collect([&] {
+    const auto collected = collector.collect([&] {
         if (output.page) {
             output.page->flush_to_page();
         }
         return stop_wanted != 0 || output.is_reader_gone() ||
                (flags.duration > 0 && running.seconds() >= flags.duration);
     });
-    if (!collector.has_ever_connected()) {
+    if (!collected.has_ever_connected) {
         sink::print_error(
             "{}; nothing was checked",
-            collector.lacks_stream()
+            collected.lacks_stream
                 ? fmt::format(
                       "the bus has no stream {}: publish first, or name the stream in --bus "
                       "URL/STREAM",
@@ -199,8 +199,8 @@ int run_collect(const CollectFlags& flags) {
         return kExitNotYet;
     }
     const bool written = output.finish_stream();
-    const bool has_stopped_early = options.stops_at_end && !collector.has_reached_end();
-    const std::uint64_t missed = options.stops_at_end ? collector.missed_record_count() : 0;
+    const bool has_stopped_early = options.stops_at_end && !collected.has_reached_end;
+    const std::uint64_t missed = options.stops_at_end ? collected.missed_records : 0;
     if (has_stopped_early) {
         sink::print_error("--until-end: stopped before all records were handled");
     }
