@@ -114,11 +114,8 @@ bool add_system_call_rules(scmp_filter_ctx filter) {
 }
 
 bool filter_system_calls() {
-    if (kSanitized) {
-        return false;
-    }
     const std::unique_ptr<void, void (*)(scmp_filter_ctx)> filter{
-        seccomp_init(SCMP_ACT_ERRNO(EPERM)), &seccomp_release};
+        kSanitized ? nullptr : seccomp_init(SCMP_ACT_ERRNO(EPERM)), &seccomp_release};
     return filter != nullptr && add_system_call_rules(filter.get()) &&
            seccomp_load(filter.get()) == 0;
 }
@@ -167,14 +164,14 @@ bool restrict_file_access(const ConfinedAccess& permissions) {
                                    "/sys/devices/system/cpu", "/proc/self"}) {
         allow_path(rules.get(), path, kReadRights);
     }
-    for (const auto& path : permissions.readable) {
-        allow_path(rules.get(), path, kReadRights);
-    }
-    for (const auto& path : permissions.writable) {
-        allow_path(rules.get(), path, kReadRights | kWriteRights);
-    }
-    for (const auto& path : permissions.writable_without_removal) {
-        allow_path(rules.get(), path, kFileRights | LANDLOCK_ACCESS_FS_MAKE_REG);
+    const std::pair<const std::vector<std::filesystem::path>&, std::uint64_t> permitted[]{
+        {permissions.readable, kReadRights},
+        {permissions.writable, kReadRights | kWriteRights},
+        {permissions.writable_without_removal, kFileRights | LANDLOCK_ACCESS_FS_MAKE_REG}};
+    for (const auto& [paths, rights] : permitted) {
+        for (const auto& path : paths) {
+            allow_path(rules.get(), path, rights);
+        }
     }
     return ::syscall(SYS_landlock_restrict_self, rules.get(), 0) == 0;
 }
@@ -195,14 +192,6 @@ void drop_capabilities() {
     std::ignore = ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 }
 
-bool limit_memory(std::uint64_t bytes) {
-    if (bytes == 0 || kSanitized) {
-        return false;
-    }
-    const rlimit limit{.rlim_cur = bytes, .rlim_max = bytes};
-    return ::setrlimit(RLIMIT_DATA, &limit) == 0;
-}
-
 } // namespace
 
 void drop_privileges() {
@@ -212,8 +201,10 @@ void drop_privileges() {
 
 Confinement confine(const ConfinedAccess& permissions) {
     Confinement confinement;
-    confinement.memory_bytes =
-        limit_memory(permissions.memory_bytes) ? permissions.memory_bytes : 0;
+    const rlimit limit{.rlim_cur = permissions.memory_bytes, .rlim_max = permissions.memory_bytes};
+    if (permissions.memory_bytes != 0 && !kSanitized && ::setrlimit(RLIMIT_DATA, &limit) == 0) {
+        confinement.memory_bytes = permissions.memory_bytes;
+    }
     drop_capabilities();
     confinement.no_new_privileges = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     confinement.landlock_version = restrict_file_access(permissions) ? landlock_version() : 0;

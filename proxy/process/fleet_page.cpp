@@ -38,18 +38,15 @@ std::optional<Number> number_in(const Object& object, std::string_view key) {
                                                     : std::nullopt;
 }
 
-/// Returns whether a record line contains a message with a player's name. Only the first kFront
-/// bytes of the line are searched.
-bool contains_player_name(std::string_view line) {
+/// Returns whether the overview shows data of a record line. Of messages, it shows only players'
+/// names, which are in the first kFront bytes of the line.
+bool affects_overview(const filter::RecordLineHead& head, std::string_view line) {
     constexpr std::size_t kFront = 220;
     const std::string_view front = line.substr(0, kFront);
-    return front.find(R"("name":"cl_start_info")") != std::string_view::npos ||
-           front.find(R"("name":"cl_change_info")") != std::string_view::npos;
-}
-
-bool affects_overview(const filter::RecordLineHead& head, std::string_view line) {
     return head.type == "session" || head.type == "map" || head.type == "finding" ||
-           (head.type == "message" && contains_player_name(line));
+           (head.type == "message" &&
+            (front.find(R"("name":"cl_start_info")") != std::string_view::npos ||
+             front.find(R"("name":"cl_change_info")") != std::string_view::npos));
 }
 
 /// Reads a finding record from its JSON object. `number`: the session's number.
@@ -81,30 +78,6 @@ record::FindingRecord read_finding(record::FindingId id, std::uint32_t number, c
 std::uint32_t session_number_of(const filter::RecordLineHead& head) {
     constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
     return static_cast<std::uint32_t>(std::clamp<std::int64_t>(head.session, 0, kMost));
-}
-
-/// Returns a record line of twscope with the server's name and without items.
-std::string shorten_record_line(std::string_view server, std::string_view line) {
-    constexpr std::string_view kItems = R"(,"items":[)";
-    constexpr std::string_view kName = R"(,"server_name":")";
-    constexpr std::string_view kSession = R"("session":)";
-    std::string text{line};
-    const auto head = filter::read_line_head(line);
-    if (head && (head->type == "snapshot" || head->type == "world")) {
-        if (const auto items = text.find(kItems); items != std::string::npos) {
-            text.erase(items);
-            text += '}';
-        }
-    }
-    const auto session = text.find(kSession);
-    if (session == std::string::npos || text.find(kName) != std::string::npos) {
-        return text;
-    }
-    const auto behind = text.find_first_of(",}", session);
-    if (behind != std::string::npos) {
-        text.insert(behind, std::string{kName}.append(server).append("\""));
-    }
-    return text;
 }
 
 } // namespace
@@ -146,19 +119,6 @@ web::SessionView* FleetOverview::find_session(const RecordOrigin& origin) {
     return found == sessions.end() ? nullptr : &found->second;
 }
 
-/// Adds a run to the server's known runs, and removes the sessions of earlier runs, whose ends may
-/// not have been recorded. Does nothing for a known run: several runs may write at the same time.
-void FleetOverview::add_run_id_if_new(Server& server, std::string_view run) {
-    if (run.empty() || std::ranges::find(server.runs, run) != server.runs.end()) {
-        return;
-    }
-    server.sessions.clear();
-    if (server.runs.size() == kMaxRuns) {
-        server.runs.pop_front();
-    }
-    server.runs.emplace_back(run);
-}
-
 void FleetOverview::add_record_line(const RecordSender& from, std::string_view line,
                                     std::int64_t now_ms) {
     const auto head = filter::read_line_head(line);
@@ -174,10 +134,16 @@ void FleetOverview::add_record_line(const RecordSender& from, std::string_view l
     if (const std::int64_t time = filter::parse_unix_ms(head->time); time != 0) {
         server->last_record_ms = std::min(time, now_ms);
     }
-    // A record without a session does not end the sessions of the previous run, because it may come
-    // from a run that failed to take over.
-    if (session_number_of(*head) != 0) {
-        add_run_id_if_new(*server, from.run);
+    // The first record of a run ends the sessions of earlier runs, whose ends may not have been
+    // recorded. A record without a session does not, because it may come from a run that failed to
+    // take over; nor does a known run: several runs may write at the same time.
+    if (session_number_of(*head) != 0 && !from.run.empty() &&
+        std::ranges::find(server->runs, from.run) == server->runs.end()) {
+        server->sessions.clear();
+        if (server->runs.size() == kMaxRuns) {
+            server->runs.pop_front();
+        }
+        server->runs.emplace_back(from.run);
     }
     if (affects_overview(*head, line)) {
         add_record({.from = from, .server = *server, .head = *head}, line);
@@ -239,7 +205,13 @@ void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record
     const std::uint64_t count = 1 + number_in<std::uint64_t>(record, "left_out").value_or(0);
     web::SessionView* const session = find_session(origin);
     if (*id == record::FindingId::session_server_silent) {
-        apply_silence_finding(origin, record);
+        Server& server = origin.server;
+        server.is_silent = text_in(record, "detail") == "began";
+        if (server.is_silent) {
+            server.silence = {.since_ms = filter::parse_unix_ms(origin.head.time) -
+                                          number_in<std::int64_t>(record, "value").value_or(0),
+                              .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
+        }
     }
     const auto with_server = [&](std::string text) {
         const auto behind = text.find(": ");
@@ -274,60 +246,37 @@ void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record
                                 .text = with_server(record::describe_finding(finding))});
 }
 
-void FleetOverview::apply_silence_finding(const RecordOrigin& origin, const Object& record) {
-    Server& server = origin.server;
-    server.is_silent = text_in(record, "detail") == "began";
-    if (server.is_silent) {
-        server.silence = {.since_ms = filter::parse_unix_ms(origin.head.time) -
-                                      number_in<std::int64_t>(record, "value").value_or(0),
-                          .unanswered = number_in<std::uint64_t>(record, "lost").value_or(0)};
-    }
-}
-
-void FleetOverview::add_server_view(const std::string& name, const Server& server,
-                                    web::RunState& state) {
-    const auto is_connected = [](const auto& each) { return each.second.has_player; };
-    web::NamedServerState& shown = state.servers.emplace_back();
-    shown.name = name;
-    shown.is_silent = !server.sessions.empty() && server.is_silent;
-    shown.relay.sessions_open = server.sessions.size();
-    state.relay.sessions_open += server.sessions.size();
-    if (shown.is_silent && !state.server_silence) {
-        state.server_silence = server.silence;
-    }
-    const auto players = std::ranges::count_if(server.sessions, is_connected);
-    state.view.servers[name] = {.players = static_cast<std::uint64_t>(players),
-                                .findings = server.findings};
-}
-
-/// Adds up to `most` of the open sessions to the view, sessions of players in the game first.
-void FleetOverview::add_open_sessions(std::vector<const web::SessionView*> open, std::size_t most,
-                                      web::StatusView& view) {
-    view.sessions_open = open.size();
-    std::stable_partition(open.begin(), open.end(),
-                          [](const auto* each) { return each->has_player; });
-    open.resize(std::min(open.size(), most));
-    std::ranges::transform(open, std::back_inserter(view.sessions),
-                           [](const auto* each) { return *each; });
-}
-
 void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& pages,
                                    std::string_view chosen) const {
     std::vector<const web::SessionView*> open;
     for (const auto& [name, server] : servers_) {
-        add_server_view(name, server, state);
-        state.servers.back().collected =
-            web::CollectedServerState{.page = pages.url_of(name),
-                                      .records = server.records,
-                                      .last_record_ms = server.last_record_ms};
+        web::NamedServerState& shown = state.servers.emplace_back();
+        shown.name = name;
+        shown.is_silent = !server.sessions.empty() && server.is_silent;
+        shown.relay.sessions_open = server.sessions.size();
+        shown.collected = web::CollectedServerState{.page = pages.url_of(name),
+                                                    .records = server.records,
+                                                    .last_record_ms = server.last_record_ms};
+        state.relay.sessions_open += server.sessions.size();
+        if (shown.is_silent && !state.server_silence) {
+            state.server_silence = server.silence;
+        }
+        web::ServerView& totals = state.view.servers[name];
+        totals.findings = server.findings;
         for (const auto& [unused, session] : server.sessions) {
+            totals.players += session.has_player ? 1 : 0;
             if (chosen.empty() || chosen == name) {
                 open.push_back(&session);
             }
         }
     }
-    add_open_sessions(std::move(open),
-                      chosen.empty() ? web::StatusView::kMaxSessions : kMaxSessions, state.view);
+    state.view.sessions_open = open.size();
+    std::stable_partition(open.begin(), open.end(), // sessions of players in the game come first
+                          [](const auto* each) { return each->has_player; });
+    open.resize(
+        std::min(open.size(), chosen.empty() ? web::StatusView::kMaxSessions : kMaxSessions));
+    std::ranges::transform(open, std::back_inserter(state.view.sessions),
+                           [](const auto* each) { return *each; });
     state.view.findings = recent_findings_;
     state.view.totals.findings = findings_;
     if (state.stream) {
@@ -337,8 +286,23 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
 }
 
 std::string to_log_line(std::string_view server, std::string_view line) {
-    std::string text = shorten_record_line(server, line);
-    // shorten_record_line() damages some lines of other programs. These lines stay unchanged.
+    constexpr std::string_view kItems = R"(,"items":[)";
+    constexpr std::string_view kName = R"(,"server_name":")";
+    constexpr std::string_view kSession = R"("session":)";
+    std::string text{line};
+    const auto head = filter::read_line_head(line);
+    if (head && (head->type == "snapshot" || head->type == "world")) {
+        if (const auto items = text.find(kItems); items != std::string::npos) {
+            text.erase(items);
+            text += '}';
+        }
+    }
+    const auto session = text.find(kSession);
+    if (session != std::string::npos && text.find(kName) == std::string::npos) {
+        const auto behind = std::min(text.find_first_of(",}", session), text.size());
+        text.insert(behind, std::string{kName}.append(server).append("\""));
+    }
+    // The changes damage some lines of other programs. These lines stay unchanged.
     return record::is_json_object(text) ? text : std::string{line};
 }
 

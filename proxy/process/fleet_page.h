@@ -88,17 +88,11 @@ class FleetOverview {
 
     using Object = boost::json::object;
 
-    static void add_server_view(const std::string& name, const Server& server,
-                                web::RunState& state);
-    static void add_open_sessions(std::vector<const web::SessionView*> open, std::size_t most,
-                                  web::StatusView& view);
     [[nodiscard]] Server* find_or_add_server(std::string_view name,
                                              const filter::RecordLineHead& head);
-    static void add_run_id_if_new(Server& server, std::string_view run);
     void add_record(const RecordOrigin& origin, std::string_view line);
     static void apply_session_record(const RecordOrigin& origin, const Object& record);
     void add_finding(const RecordOrigin& origin, const Object& record);
-    static void apply_silence_finding(const RecordOrigin& origin, const Object& record);
     [[nodiscard]] static web::SessionView* find_session(const RecordOrigin& origin);
 
     std::map<std::string, Server, std::less<>> servers_;

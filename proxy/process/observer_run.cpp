@@ -34,18 +34,14 @@ void print_lines(std::FILE* out, const std::vector<std::string>& lines) {
     }
 }
 
-/// Returns the memory that is left for the inspection of sessions.
-std::size_t inspection_bytes(const pipeline::Config& config) {
-    return config.memory_bytes - (config.flight ? config.flight->bytes : 0);
-}
-
 } // namespace
 
 ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_channel)
     : options_{std::move(options)}, number_{observer_channel.number},
-      waits_for_previous_{observer_channel.waits_for_previous}, link_{std::move(
-                                                                    observer_channel.link)},
-      shared_{std::move(observer_channel.memory)}, memory_{inspection_bytes(options_.config)},
+      waits_for_previous_{observer_channel.waits_for_previous},
+      link_{std::move(observer_channel.link)}, shared_{std::move(observer_channel.memory)},
+      memory_{options_.config.memory_bytes -
+              (options_.config.flight ? options_.config.flight->bytes : 0)},
       maps_{options_.map_folders,
             {.cache = options_.map_cache,
              .memory = &memory_,
@@ -84,7 +80,6 @@ pipeline::Outputs ObserverRun::open_outputs() {
         outputs.console = &console_.emplace(options_.console->console_style());
     }
     if (options_.page) {
-        outputs.board = &board_.emplace(outputs.workers);
         outputs.feed = &feed_.emplace(outputs.workers);
     }
     if (options_.requests_full_snapshots) {
@@ -96,19 +91,10 @@ pipeline::Outputs ObserverRun::open_outputs() {
     return outputs;
 }
 
-void ObserverRun::add_page_socket(base::UniqueFd socket) {
-    auto& listening = options_.page->listening;
-    listening.emplace_back(options_.page_addresses[listening.size()], std::move(socket));
-    if (listening.size() == options_.page_addresses.size()) {
-        open_page();
-    }
-}
-
 void ObserverRun::open_page() {
     LivePage::Dependencies parts{.shared = &shared_.data(),
                                  .impairment = &*impairment_,
-                                 .board = &*board_,
-                                 .feed = options_.inspect ? &*feed_ : nullptr,
+                                 .feed = &*feed_,
                                  .maps = &maps_,
                                  .mod = options_.config.mod,
                                  .observer = number_,
@@ -213,9 +199,15 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
             page_->set_token(*token_);
         }
         break;
-    case channel::ControlMessage::page_socket:
-        add_page_socket(std::move(message.descriptor));
+    case channel::ControlMessage::page_socket: {
+        auto& listening = options_.page->listening;
+        listening.emplace_back(options_.page_addresses[listening.size()],
+                               std::move(message.descriptor));
+        if (listening.size() == options_.page_addresses.size()) {
+            open_page();
+        }
         break;
+    }
     case channel::ControlMessage::write_summaries:
         for (const auto& worker : workers_) {
             worker->request_totals_log();

@@ -110,7 +110,6 @@ class ObserverRun {
     [[nodiscard]] ObserverResult inspect_until_stopped();
 
   private:
-    void add_page_socket(base::UniqueFd socket);
     void open_page();
     void begin_inspecting();
     void follow_previous_observer(const base::UniqueFd& checkpoint);
@@ -147,7 +146,6 @@ class ObserverRun {
     std::optional<pipeline::WorldThread> worlds_;
     std::vector<std::unique_ptr<pipeline::Worker>> workers_;
     std::optional<ImpairmentControl> impairment_;
-    std::optional<web::StatusBoard> board_;
     std::optional<web::PageFeed> feed_;
     boost::asio::io_context io_{1};
     std::optional<LivePage> page_;

@@ -83,9 +83,7 @@ relay::DatagramVerdict judge_relayed_datagram(relay::HandshakeMemory& memory,
 }
 
 relay::AnswerFunctions info_answer_functions() {
-    return {.read_question = read_question,
-            .classify_answer = classify_answer,
-            .write_answer = write_answer};
+    return {read_question, classify_answer, write_answer};
 }
 
 std::optional<std::string> NewClientReport::next_log_line(const relay::Counters& counters,
@@ -201,7 +199,12 @@ LiveRunResult RelayRun::forward_until_stopped() {
     }
     open_takeover_socket();
     if (options_.requester != nullptr) {
-        await_previous_relay();
+        // Only after the end of the old relay, this relay's observer starts to inspect, because
+        // both relays' observers write to the same files.
+        previous_relay_.emplace(supervisor_->io()).start(options_.requester->descriptor(), [this] {
+            start_observing();
+        });
+        awaits_previous_relay_ = true;
     } else if (responder_) {
         responder_->start();
     }
@@ -231,15 +234,6 @@ void RelayRun::open_takeover_socket() {
                 .last_recorded_session = shared_.data().last_recorded_session};
     };
     responder_.emplace(std::move(parts), std::move(*takeover_socket));
-}
-
-/// Waits for the end of the old relay. Only then this relay's observer starts to inspect, because
-/// both relays' observers write to the same files.
-void RelayRun::await_previous_relay() {
-    previous_relay_.emplace(supervisor_->io()).start(options_.requester->descriptor(), [this] {
-        start_observing();
-    });
-    awaits_previous_relay_ = true;
 }
 
 void RelayRun::start_observing() {

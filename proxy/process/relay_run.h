@@ -115,7 +115,6 @@ class RelayRun final : public SupervisedRun {
 
     void report_failed_sessions(bool at_end = false);
     void open_takeover_socket();
-    void await_previous_relay();
     void start_observing();
     void begin_forwarding();
     [[nodiscard]] LiveRunResult finish_run();

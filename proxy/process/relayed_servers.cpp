@@ -19,10 +19,6 @@ namespace tw::process {
 
 namespace {
 
-bool contains(const std::vector<ConfiguredServer>& servers, const ConfiguredServer& wanted) {
-    return std::ranges::find(servers, wanted) != servers.end();
-}
-
 void log_server_not_added(const ConfiguredServer& server, std::string_view why) {
     log::error("the server {} is unavailable: {}; retrying at the next SIGHUP", server.name, why);
 }
@@ -169,7 +165,7 @@ void RelayedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
 
 void RelayedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted) {
     for (auto server = servers_.begin(); server != servers_.end();) {
-        if (contains(wanted, server->configured_server())) {
+        if (std::ranges::find(wanted, server->configured_server()) != wanted.end()) {
             ++server;
             continue;
         }

@@ -166,27 +166,24 @@ void ServerProbe::send_request() {
 }
 
 void ServerProbe::await_answer() {
-    socket_.async_receive(asio::buffer(buffer_),
-                          [this](const boost::system::error_code& error, std::size_t size) {
-                              if (error == asio::error::operation_aborted || waiting_.empty()) {
-                                  return;
-                              }
-                              if (!error && handle_answer(std::span{buffer_}.first(size))) {
-                                  return finish_request(true);
-                              }
-                              // "connection refused" is ignored: the server may be starting
-                              await_answer();
-                          });
-}
-
-bool ServerProbe::handle_answer(std::span<const std::byte> datagram) {
-    wire::Token server{};
-    const Answer answer = read_answer(datagram, token_, server);
-    if (answer == Answer::token) {
-        boost::system::error_code ignored;
-        socket_.send(asio::buffer(seven_info_request(server, token_)), 0, ignored);
-    }
-    return answer == Answer::info;
+    socket_.async_receive(
+        asio::buffer(buffer_), [this](const boost::system::error_code& error, std::size_t size) {
+            if (error == asio::error::operation_aborted || waiting_.empty()) {
+                return;
+            }
+            wire::Token server{};
+            const Answer answer =
+                error ? Answer::none : read_answer(std::span{buffer_}.first(size), token_, server);
+            if (answer == Answer::info) {
+                return finish_request(true);
+            }
+            if (answer == Answer::token) {
+                boost::system::error_code ignored;
+                socket_.send(asio::buffer(seven_info_request(server, token_)), 0, ignored);
+            }
+            // "connection refused" is ignored: the server may be starting
+            await_answer();
+        });
 }
 
 void ServerProbe::finish_request(bool answered) {

@@ -46,8 +46,6 @@ class ServerProbe {
     void send_request();
     void await_answer();
     void finish_request(bool answered);
-    /// Handles a received datagram. Returns whether it contains the requested info.
-    bool handle_answer(std::span<const std::byte> datagram);
 
     boost::asio::ip::udp::endpoint where_;
     std::chrono::milliseconds deadline_;

@@ -44,14 +44,6 @@ bool write_file(const std::filesystem::path& file, std::string_view content) {
     return written;
 }
 
-void make_folder(const std::filesystem::path& folder) {
-    std::error_code ignored; // opening the file fails, too, and that is reported
-    if (folder.has_parent_path()) {
-        std::filesystem::create_directories(folder.parent_path(), ignored);
-    }
-    ::mkdir(folder.c_str(), kFolderMode);
-}
-
 constexpr std::size_t kMinTokenSize = 16;
 constexpr std::size_t kMaxTokenSize = 256;
 /// The size of a random token in bytes: 128 bits cannot be guessed.
@@ -63,11 +55,10 @@ std::string_view first_line(std::string_view text) {
     return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
 }
 
-/// Returns whether the text needs no quotes in a shell.
-bool is_plain_shell_text(std::string_view path) {
-    return std::ranges::all_of(path, [](unsigned char c) {
-        return std::isalnum(c) != 0 ||
-               std::string_view{"/._-"}.find(static_cast<char>(c)) != std::string_view::npos;
+/// Returns whether all characters of the text are letters, digits or `others`.
+bool has_only_alphanumerics_and(std::string_view others, std::string_view text) {
+    return std::ranges::all_of(text, [others](unsigned char c) {
+        return std::isalnum(c) != 0 || others.find(static_cast<char>(c)) != std::string_view::npos;
     });
 }
 
@@ -94,7 +85,11 @@ StoredFile read_or_create_file(const std::filesystem::path& folder, const std::s
     const auto file = folder / name;
     auto content = base::read_small_file(file, kMaxBytes);
     if (!content && content.error() == std::errc::no_such_file_or_directory) {
-        make_folder(folder);
+        std::error_code ignored; // opening the file fails, too, and that is reported
+        if (folder.has_parent_path()) {
+            std::filesystem::create_directories(folder.parent_path(), ignored);
+        }
+        ::mkdir(folder.c_str(), kFolderMode);
         if (write_file(file, fresh)) {
             content = base::read_small_file(file, kMaxBytes);
         } else {
@@ -133,16 +128,13 @@ std::string PageToken::shell_text_for_log(bool is_read_by_people_only) const {
     if (file.empty()) {
         return {};
     }
-    return is_plain_shell_text(file) ? fmt::format("$(cat {})", file)
-                                     : fmt::format("$(cat '{}')", file);
+    return has_only_alphanumerics_and("/._-", file) ? fmt::format("$(cat {})", file)
+                                                    : fmt::format("$(cat '{}')", file);
 }
 
 bool is_valid_token(std::string_view text) noexcept {
     return text.size() >= kMinTokenSize && text.size() <= kMaxTokenSize &&
-           std::ranges::all_of(text, [](unsigned char c) {
-               return std::isalnum(c) != 0 || std::string_view{"-._~+/="}.find(
-                                                  static_cast<char>(c)) != std::string_view::npos;
-           });
+           has_only_alphanumerics_and("-._~+/=", text);
 }
 
 tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file) {

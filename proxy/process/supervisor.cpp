@@ -198,13 +198,11 @@ void Supervisor::stop(std::string_view why) {
 }
 
 LiveRunResult Supervisor::finish_run() {
-    LiveRunResult result;
-    if (has_observer()) {
-        result.observer = finish_observer();
-    }
-    result.observer_failures = failures_;
-    page_sockets_
-        .clear(); // closes the page's sockets, so that a relay that has taken over can open them
+    const LiveRunResult result{.observer =
+                                   has_observer() ? std::optional{finish_observer()} : std::nullopt,
+                               .observer_failures = failures_};
+    // Closes the page's sockets, so that a relay that has taken over can open them.
+    page_sockets_.clear();
     return result;
 }
 

@@ -61,19 +61,9 @@ Content read_content(const TakeoverLink::Message& message) {
     return std::move(*said);
 }
 
-bool contains(const std::vector<ServerIndex>& servers, ServerIndex server) {
-    return std::ranges::find(servers, server) != servers.end();
-}
-
 /// Returns the server's name, or its address if it has no name, for log messages.
 std::string name_or_address(const TakeoverServer& server) {
     return server.name.empty() ? base::to_string(server.server) : server.name;
-}
-
-/// Returns whether a correct relay can have such a server, with a name that can be shown to users.
-bool is_valid_server(const TakeoverServer& server) {
-    return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
-           !server.listen.empty() && server.listening_sockets != 0;
 }
 
 /// Checks that a server is the same in both relays: with the same address or the same host name,
@@ -251,9 +241,11 @@ void TakeoverResponder::hand_over_servers(const std::vector<ServerIndex>& wanted
         return;
     }
     not_continued_.clear();
+    std::vector<std::string_view> names;
     for (const TakeoverServer& server : offered_servers_) {
-        if (!contains(wanted, server.number)) {
+        if (std::ranges::find(wanted, server.number) == wanted.end()) {
             not_continued_.push_back(server.number);
+            names.push_back(server.name);
         }
     }
     const auto paused_at = base::Clock::now();
@@ -261,8 +253,13 @@ void TakeoverResponder::hand_over_servers(const std::vector<ServerIndex>& wanted
                                          ? await_forwarding()
                                          : "the new one did not accept the sessions in time";
     if (problem.empty()) {
-        finish_takeover();
-        return;
+        stage_ = Stage::handed_over;
+        takeover_socket_.keep_socket_file();
+        if (!names.empty()) {
+            log::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
+                      record::count_with_noun(ended_sessions_, "session[s] [ends|end]"));
+        }
+        return parts_.on_handed_over();
     }
     parts_.relay->resume_threads();
     notify_service_ready(); // the new process may already be registered as the service's process
@@ -308,24 +305,6 @@ std::string_view TakeoverResponder::await_forwarding() {
                                                           : std::string_view{};
 }
 
-/// Must be called when the new relay forwards. Logs the servers that it does not continue, and how
-/// many sessions end.
-void TakeoverResponder::finish_takeover() {
-    stage_ = Stage::handed_over;
-    takeover_socket_.keep_socket_file();
-    std::vector<std::string_view> names;
-    for (const TakeoverServer& server : offered_servers_) {
-        if (contains(not_continued_, server.number)) {
-            names.push_back(server.name);
-        }
-    }
-    if (!names.empty()) {
-        log::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
-                  record::count_with_noun(ended_sessions_, "session[s] [ends|end]"));
-    }
-    parts_.on_handed_over();
-}
-
 void TakeoverResponder::reject_takeover(std::string_view why) {
     std::ignore = link_->send(TakeoverMessage::refusal, std::as_bytes(std::span{why}), {},
                               deadline_after(kSendTimeout));
@@ -367,7 +346,11 @@ TakeoverRequester::TakeoverRequester(std::filesystem::path file, std::string exa
     auto message = receive(TakeoverMessage::offer);
     std::vector<base::UniqueFd>& sockets = message.descriptors;
     offer_ = read_content<TakeoverOffer>(message);
-    if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_valid_server)) {
+    const auto is_valid = [](const TakeoverServer& server) { // its name can be shown to users
+        return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
+               !server.listen.empty() && server.listening_sockets != 0;
+    };
+    if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_valid)) {
         throw TakeoverError{"the running twscope names no server, or one that cannot be"};
     }
     if (offer_.network != own_network_namespace()) {

@@ -84,7 +84,6 @@ class TakeoverResponder {
     [[nodiscard]] bool send_state(const std::vector<relay::ServerIndex>& wanted,
                                   TakeoverLink::Time paused_at);
     [[nodiscard]] std::string_view await_forwarding();
-    void finish_takeover();
     void reject_takeover(std::string_view why);
     void abort_takeover(std::string_view why);
     void set_deadline(std::chrono::milliseconds timeout);

@@ -238,57 +238,51 @@ TEST_CASE("an invalid offer or state of the old relay is rejected") {
     };
 
     const Row rows[]{
-        {"a refusal", [](OldRelayMessages& messages) { messages.kind = TakeoverMessage::refusal; }},
-        {"another word",
-         [](OldRelayMessages& messages) { messages.kind = TakeoverMessage::state; }},
-        {"a damaged offer", [](OldRelayMessages& messages) { messages.missing_bytes = 1; }},
-        {"no server", [](OldRelayMessages& messages) { messages.offer.servers.clear(); }},
-        {"no listening sockets", [](OldRelayMessages& messages) { messages.sockets = 1; }},
-        {"nothing but words", [](OldRelayMessages& messages) { messages.sockets = 0; }},
+        {"a refusal", [](auto& sent) { sent.kind = TakeoverMessage::refusal; }},
+        {"another word", [](auto& sent) { sent.kind = TakeoverMessage::state; }},
+        {"a damaged offer", [](auto& sent) { sent.missing_bytes = 1; }},
+        {"no server", [](auto& sent) { sent.offer.servers.clear(); }},
+        {"no listening sockets", [](auto& sent) { sent.sockets = 1; }},
+        {"nothing but words", [](auto& sent) { sent.sockets = 0; }},
         {"a server without sockets",
-         [](OldRelayMessages& messages) {
-             messages.offer.servers[0].listening_sockets = 0;
-             messages.sockets = 1;
+         [](auto& sent) {
+             sent.offer.servers[0].listening_sockets = 0;
+             sent.sockets = 1;
          }},
         {"more sockets than can be",
-         [](OldRelayMessages& messages) {
-             messages.offer.servers[0].listening_sockets = 0xffffffff;
-         }},
-        {"a server without an address",
-         [](OldRelayMessages& messages) { messages.offer.servers[0].listen.clear(); }},
+         [](auto& sent) { sent.offer.servers[0].listening_sockets = 0xffffffff; }},
+        {"a server without an address", [](auto& sent) { sent.offer.servers[0].listen.clear(); }},
         {"a mode that there is not",
-         [](OldRelayMessages& messages) {
-             messages.offer.servers[0].mode = static_cast<tw::relay::ClientAddressMode>(200);
+         [](auto& sent) {
+             sent.offer.servers[0].mode = static_cast<tw::relay::ClientAddressMode>(200);
          }},
         {"a name that a terminal obeys",
-         [](OldRelayMessages& messages) { messages.offer.servers[0].name = "ctf\x1b[2J"; }},
+         [](auto& sent) { sent.offer.servers[0].name = "ctf\x1b[2J"; }},
         {"a server twice",
-         [](OldRelayMessages& messages) {
-             messages.offer.servers.push_back(messages.offer.servers[0]);
-             messages.sockets = 3;
+         [](auto& sent) {
+             sent.offer.servers.push_back(sent.offer.servers[0]);
+             sent.sockets = 3;
          }},
-        {"another network", [](OldRelayMessages& messages) { ++messages.offer.network; }},
-        {"an end where it was to hand over", [](OldRelayMessages& /*messages*/) {}},
+        {"another network", [](auto& sent) { ++sent.offer.network; }},
+        {"an end where it was to hand over", [](OldRelayMessages& /*sent*/) {}},
         {"a damaged state",
-         [&](OldRelayMessages& messages) {
-             messages.state = empty;
-             messages.missing_bytes = 1;
+         [&](auto& sent) {
+             sent.state = empty;
+             sent.missing_bytes = 1;
          }},
         {"no totals of the server",
-         [&](OldRelayMessages& messages) { messages.state.emplace(empty).relay.servers.clear(); }},
+         [&](auto& sent) { sent.state.emplace(empty).relay.servers.clear(); }},
         {"another server, too",
-         [&](OldRelayMessages& messages) {
-             messages.state.emplace(empty).relay.servers.emplace_back();
-         }},
+         [&](auto& sent) { sent.state.emplace(empty).relay.servers.emplace_back(); }},
         {"fewer sessions than sockets",
-         [&](OldRelayMessages& messages) {
-             messages.state = empty;
-             messages.upstreams = 1;
+         [&](auto& sent) {
+             sent.state = empty;
+             sent.upstreams = 1;
          }},
         {"a session that is damaged",
-         [&](OldRelayMessages& messages) {
-             messages.state.emplace(empty).relay.servers[0].sessions.emplace_back();
-             messages.upstreams = 1;
+         [&](auto& sent) {
+             sent.state.emplace(empty).relay.servers[0].sessions.emplace_back();
+             sent.upstreams = 1;
          }},
     };
     for (const Row& row : rows) {
@@ -374,8 +368,7 @@ TEST_CASE("if the new relay misbehaves, the old relay resumes forwarding") {
     const Row rows[]{
         {"leaves without a word", [](TakeoverLink&) {}},
         {"says nonsense", [](TakeoverLink& link) { send_message(link, TakeoverMessage{77}); }},
-        {"does not send_hello",
-         [](TakeoverLink& link) { send_message(link, TakeoverMessage::ready); }},
+        {"does not send_hello", [](auto& link) { send_message(link, TakeoverMessage::ready); }},
         {"greets with nonsense",
          [](TakeoverLink& link) { send_message(link, TakeoverMessage::hello, Bytes(30)); }},
         {"sends descriptors",
