@@ -34,20 +34,14 @@ constexpr std::uint64_t kMaxTimesSearchedAgain = 16;
 } // namespace
 
 ByteSource::ByteSource(const std::string& path, DamageHandling on_damage)
-    : file_{path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)},
-      on_damage_{on_damage} {
-    if (file_ < 0) {
-        throw std::system_error{errno, std::generic_category(), path};
-    }
-}
-
-ByteSource::~ByteSource() {
-    ::close(file_);
-}
+    : file_{base::take_descriptor(path == "-" ? ::dup(STDIN_FILENO)
+                                              : ::open(path.c_str(), O_RDONLY | O_CLOEXEC),
+                                  path.c_str())},
+      on_damage_{on_damage} {}
 
 std::size_t ByteSource::read_file(std::span<char> room) {
     while (true) {
-        const ssize_t read = ::read(file_, room.data(), room.size());
+        const ssize_t read = ::read(file_.get(), room.data(), room.size());
         if (read >= 0) {
             position_ += static_cast<std::uint64_t>(read);
             return static_cast<std::size_t>(read);
@@ -161,7 +155,10 @@ bool ByteSource::decompress_text() {
                                                  : ReadStopReason::damaged);
             return false;
         }
-        if (!enlarge_text_buffer()) { // the frame has more text than kMaxUnverifiedText
+        if (text_bytes_ == text_.size()) {
+            text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxUnverifiedText));
+        }
+        if (free_text_space().empty()) { // the frame has more text than kMaxUnverifiedText
             released_bytes_ = text_bytes_;
             is_returned_early_ = true;
         } else if (packed_offset_ == packed_.size() && !has_more_text_ && !load_packed_bytes()) {
@@ -181,14 +178,6 @@ bool ByteSource::decompress_text() {
         }
     }
     return true;
-}
-
-/// Enlarges `text_` if it is full. Returns false if its text has reached kMaxUnverifiedText bytes.
-bool ByteSource::enlarge_text_buffer() {
-    if (text_bytes_ == text_.size()) {
-        text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxUnverifiedText));
-    }
-    return !free_text_space().empty();
 }
 
 /// Returns the unused part of `text_`. If text of the current frame was already returned, uses only
@@ -223,11 +212,11 @@ void ByteSource::process_decompressed_text(const Decompressor::Result& result) {
 /// The length in the current frame's header is then damaged.
 bool ByteSource::contains_another_frame() const {
     constexpr std::uint64_t kLongestBlock = std::uint64_t{128} << 10U;
-    const off_t here = ::lseek(file_, 0, SEEK_CUR);
+    const off_t here = ::lseek(file_.get(), 0, SEEK_CUR);
     std::vector<char> last(std::min(2 * kLongestBlock, position_ - frame_offset_ - 1));
-    const ssize_t read =
-        here < 0 ? 0
-                 : ::pread(file_, last.data(), last.size(), here - static_cast<off_t>(last.size()));
+    const ssize_t read = here < 0 ? 0
+                                  : ::pread(file_.get(), last.data(), last.size(),
+                                            here - static_cast<off_t>(last.size()));
     return read > 0 && std::string_view{last.data(), static_cast<std::size_t>(read)}.find(
                            zstd_magic()) != std::string_view::npos;
 }
@@ -260,7 +249,7 @@ void ByteSource::skip_damaged_frame() {
         packed_offset_ = packed_.size();
     } else if (back <= packed_.size()) {
         packed_offset_ = packed_.size() - static_cast<std::size_t>(back);
-    } else if (::lseek(file_, -static_cast<off_t>(back), SEEK_CUR) >= 0) {
+    } else if (::lseek(file_.get(), -static_cast<off_t>(back), SEEK_CUR) >= 0) {
         position_ = frame_offset_ + 1;
         packed_.clear();
         packed_offset_ = 0;
@@ -383,44 +372,29 @@ bool is_named_pipe(const std::string& path) {
            ::statfs(path.c_str(), &system) == 0 && system.f_type != PIPEFS_MAGIC;
 }
 
-int open_for_peeking(const std::string& path) {
-    if (path == "-") {
-        return ::dup(STDIN_FILENO);
-    }
-    return is_named_pipe(path) ? -1 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-}
-
-bool is_writer_gone(int file) {
-    pollfd state{.fd = file, .events = 0, .revents = 0};
-    return ::poll(&state, 1, 0) != 0;
-}
-
 } // namespace
 
 FileStartReader::FileStartReader(const std::string& path, std::size_t size)
-    : file_{open_for_peeking(path)} {
-    if (file_ < 0) {
+    : file_{path == "-"           ? ::dup(STDIN_FILENO)
+            : is_named_pipe(path) ? -1
+                                  : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)} {
+    if (!file_.valid()) {
         return;
     }
-    const off_t at = ::lseek(file_, 0, SEEK_CUR);
+    const off_t at = ::lseek(file_.get(), 0, SEEK_CUR);
     if (at > 0) {
         return; // the first bytes of standard input were already read, so its format is unknown
     }
-    bytes_ = peek_text(file_, size);
+    bytes_ = peek_text(file_.get(), size);
     if (at == 0) {
         return;
     }
-    for (int look = 0;
-         look < kMaxPipeChecks && !bytes_.empty() && bytes_.size() < size && !is_writer_gone(file_);
+    pollfd writer{.fd = file_.get(), .events = 0, .revents = 0}; // ready when the writer is gone
+    for (int look = 0; look < kMaxPipeChecks && !bytes_.empty() && bytes_.size() < size &&
+                       ::poll(&writer, 1, 0) == 0;
          ++look) {
         std::this_thread::sleep_for(kPipeCheckInterval);
-        bytes_ = peek_text(file_, size);
-    }
-}
-
-FileStartReader::~FileStartReader() {
-    if (file_ >= 0) {
-        ::close(file_);
+        bytes_ = peek_text(file_.get(), size);
     }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/base/descriptors.h"
 #include "proxy/sink/split_lines.h"
 #include "proxy/store/zstd_frames.h"
 
@@ -38,9 +39,6 @@ class ByteSource {
   public:
     /// Opens the file. Errors: throws std::system_error if the file cannot be opened.
     explicit ByteSource(const std::string& path, DamageHandling on_damage = DamageHandling::stop);
-    ~ByteSource();
-    ByteSource(const ByteSource&) = delete;
-    ByteSource& operator=(const ByteSource&) = delete;
 
     /// Reads up to `room.size()` bytes into `room`. Returns their number; 0 at the current end of
     /// the file. stop_reason() then tells why there is no further data.
@@ -59,7 +57,7 @@ class ByteSource {
     /// Returns the number of bytes of the file that were read.
     [[nodiscard]] std::uint64_t position() const { return position_; }
 
-    [[nodiscard]] int descriptor() const { return file_; }
+    [[nodiscard]] int descriptor() const { return file_.get(); }
 
   private:
     [[nodiscard]] std::size_t read_file(std::span<char> room);
@@ -68,7 +66,6 @@ class ByteSource {
 
     [[nodiscard]] std::size_t read_undamaged_text(std::span<char> room);
     [[nodiscard]] bool decompress_text();
-    [[nodiscard]] bool enlarge_text_buffer();
     [[nodiscard]] std::span<char> free_text_space();
     void set_stop_reason(ReadStopReason reason);
     [[nodiscard]] bool load_packed_bytes();
@@ -78,7 +75,7 @@ class ByteSource {
     void skip_damaged_frame();
     [[nodiscard]] bool find_next_frame();
 
-    int file_;
+    base::UniqueFd file_;
     DamageHandling on_damage_;
     std::uint64_t position_ = 0;
     bool is_format_known_ = false;
@@ -160,16 +157,13 @@ class FileStartReader {
     /// Reads up to `size` bytes. If the file is a pipe, waits until it contains data. Reads nothing
     /// from a named pipe, or from a file that cannot be read; the later reader reports the error.
     FileStartReader(const std::string& path, std::size_t size);
-    ~FileStartReader();
-    FileStartReader(const FileStartReader&) = delete;
-    FileStartReader& operator=(const FileStartReader&) = delete;
 
     /// Returns the bytes that were read: fewer than requested if the file is short or a pipe is
     /// slow.
     [[nodiscard]] std::string_view bytes() const { return bytes_; }
 
   private:
-    int file_; ///< stays open, so that a pipe does not lose its reader
+    base::UniqueFd file_; ///< stays open, so that a pipe does not lose its reader
     std::string bytes_;
 };
 

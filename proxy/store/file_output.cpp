@@ -170,16 +170,10 @@ int wait_and_open(const std::string& path, std::chrono::milliseconds reader_time
 
 FileOutput::FileOutput(const std::string& path, const RecordingFormat& format,
                        std::chrono::milliseconds reader_time)
-    : OutputFile{path, format}, descriptor_{wait_and_open(path, reader_time)} {
-    if (descriptor_ < 0) {
-        throw std::system_error{errno, std::generic_category(), path};
-    }
+    : OutputFile{path, format}, file_{base::take_descriptor(wait_and_open(path, reader_time),
+                                                            path.c_str())} {
     detect_file_kind();
     write_block(format.file_header());
-}
-
-FileOutput::~FileOutput() {
-    ::close(descriptor_);
 }
 
 void FileOutput::reopen() {
@@ -187,13 +181,12 @@ void FileOutput::reopen() {
     if (path() == "-") {
         return;
     }
-    const int next = open_without_waiting(path(), 0);
-    if (next < 0) {
+    base::UniqueFd next{open_without_waiting(path(), 0)};
+    if (!next.valid()) {
         state.reopening_error = errno;
         return;
     }
-    ::close(descriptor_);
-    descriptor_ = next;
+    file_ = std::move(next);
     detect_file_kind();
     state.error = 0;
     write_block(format().file_header());
@@ -202,10 +195,10 @@ void FileOutput::reopen() {
 void FileOutput::detect_file_kind() {
     struct stat found {};
 
-    const bool disk = ::fstat(descriptor_, &found) == 0 && S_ISREG(found.st_mode);
-    const bool device = S_ISCHR(found.st_mode) && ::isatty(descriptor_) == 0; // such as /dev/null
+    const bool disk = ::fstat(file_.get(), &found) == 0 && S_ISREG(found.st_mode);
+    const bool device = S_ISCHR(found.st_mode) && ::isatty(file_.get()) == 0; // such as /dev/null
     waits_for_reader_ = !disk && !device;
-    const int pipe = ::fcntl(descriptor_, F_GETPIPE_SZ);
+    const int pipe = ::fcntl(file_.get(), F_GETPIPE_SZ);
     pipe_bytes_ = std::max<std::size_t>(PIPE_BUF, static_cast<std::size_t>(std::max(pipe, 0)));
 }
 
@@ -213,7 +206,7 @@ void FileOutput::detect_file_kind() {
 /// stop_waiting_for_reader().
 bool FileOutput::wait_for_reader() const {
     for (int polls = 0; !is_waiting_stopped_ || polls < kPollsAfterStop; ++polls) {
-        pollfd room{.fd = descriptor_, .events = POLLOUT, .revents = 0};
+        pollfd room{.fd = file_.get(), .events = POLLOUT, .revents = 0};
         if (::poll(&room, 1, static_cast<int>(kReaderPollInterval.count())) > 0) {
             return true; // writable, also if a pipe has no reader: the next write then fails
         }
@@ -226,7 +219,7 @@ bool FileOutput::wait_for_reader() const {
 std::size_t FileOutput::writable_bytes() const {
     int unread = 0;
     const bool empty =
-        pipe_bytes_ > PIPE_BUF && ::ioctl(descriptor_, FIONREAD, &unread) == 0 && unread == 0;
+        pipe_bytes_ > PIPE_BUF && ::ioctl(file_.get(), FIONREAD, &unread) == 0 && unread == 0;
     return empty ? pipe_bytes_ : PIPE_BUF;
 }
 
@@ -258,7 +251,7 @@ void FileOutput::write_block(std::string_view block) {
         }
         const std::size_t size =
             waits_for_reader_ ? std::min(block.size(), writable_bytes()) : block.size();
-        const ssize_t written = ::write(descriptor_, block.data(), size);
+        const ssize_t written = ::write(file_.get(), block.data(), size);
         if (written >= 0) {
             block.remove_prefix(static_cast<std::size_t>(written));
         } else if (errno != EINTR && errno != EAGAIN) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "proxy/base/descriptors.h"
 #include "proxy/record/interface.h"
 #include "proxy/record/stats.h"
 #include "proxy/sink/output.h"
@@ -192,9 +193,6 @@ class FileOutput final : public OutputFile {
     explicit FileOutput(const std::string& path,
                         const RecordingFormat& format = record_line_format(),
                         std::chrono::milliseconds reader_time = kReaderTimeout);
-    ~FileOutput() override;
-    FileOutput(const FileOutput&) = delete;
-    FileOutput& operator=(const FileOutput&) = delete;
 
     void write(std::string_view block) override;
     void do_due_work(Clock::time_point now) override;
@@ -206,7 +204,7 @@ class FileOutput final : public OutputFile {
     void write_block(std::string_view block);
     void reopen();
 
-    int descriptor_ = -1;
+    base::UniqueFd file_;
     bool waits_for_reader_ = false; ///< true for a pipe, socket or terminal
     std::size_t pipe_bytes_ = 0;    ///< size of the pipe's buffer in bytes
     bool ends_with_entry_ = true;   ///< true if the written data ends with a complete entry

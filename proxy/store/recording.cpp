@@ -59,21 +59,12 @@ bool read_frame_texts(int file, std::uint64_t at,
     }
 }
 
-/// Returns the first 64 bytes of a compressed file's text; fewer if the text is short or damaged.
-std::string read_text_start(int file) {
-    constexpr std::size_t kPacked = std::size_t{256} << 10U; // holds a frame's first block
-    constexpr std::size_t kBegin = 64;
-    std::string packed(kPacked, '\0');
-    const ssize_t read = ::pread(file, packed.data(), packed.size(), 0);
-    packed.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-    return decompress_start(packed, kBegin);
-}
-
-/// Returns the data of a file from the offset `end` on; empty if the data is longer than any entry.
-std::string read_file_rest(int file, std::uint64_t end, std::uint64_t size) {
-    std::string text(size - end <= sink::kMaxLineBytes ? size - end : 0, '\0');
-    const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(end));
-    return read == static_cast<ssize_t>(text.size()) ? text : std::string{};
+/// Returns up to `size` bytes of a file from the offset `at` on; empty if the file cannot be read.
+std::string read_at(int file, std::uint64_t at, std::size_t size) {
+    std::string text(size, '\0');
+    const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(at));
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+    return text;
 }
 
 /// The time after which a frame ends. Because data also waits in a queue, readers of the file get
@@ -252,7 +243,10 @@ Recording::RepairResult Recording::repair() {
     }
     if (options_.compressed) {
         const auto scan = scan_frames(file_);
-        if (scan && (scan->has_foreign_data || format().is_foreign_data(read_text_start(file_)))) {
+        constexpr std::size_t kPacked = std::size_t{256} << 10U; // holds a frame's first block
+        constexpr std::size_t kBegin = 64;
+        if (scan && (scan->has_foreign_data || format().is_foreign_data(decompress_start(
+                                                   read_at(file_, 0, kPacked), kBegin)))) {
             return RepairResult::foreign;
         }
         return !scan || scan->complete_bytes == scan->size ? RepairResult::done
@@ -265,10 +259,11 @@ Recording::RepairResult Recording::repair() {
     if (!end || *end >= status->size) {
         return RepairResult::done;
     }
-    const std::string_view missing =
-        format().completion_of_last_entry(read_file_rest(file_, *end, status->size));
+    const std::uint64_t rest = status->size - *end;
+    const std::string_view missing = format().completion_of_last_entry(
+        rest <= sink::kMaxLineBytes ? read_at(file_, *end, rest) : std::string{});
     if ((missing.empty() || !write_all(*disk_, file_, missing)) && disk_->truncate(file_, *end)) {
-        state.cut_off_bytes += status->size - *end;
+        state.cut_off_bytes += rest;
     }
     return RepairResult::done;
 }
@@ -370,7 +365,11 @@ bool Recording::write_buffered_data() {
         set_error(blocking_error_);
         return false;
     }
-    if (was_truncated_elsewhere()) {
+    // If another process truncated the file, as logrotate's copytruncate does, the bytes at the
+    // start of each file must be written again.
+    const auto status =
+        file_start_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->file_status(file_);
+    if (status && status->is_regular && status->size == 0) {
         begin_file();
     }
     last_try_ = now_;
@@ -381,14 +380,6 @@ bool Recording::write_buffered_data() {
 void Recording::set_error(int error) {
     state.error = error;
     last_try_ = now_;
-}
-
-/// Returns whether another process truncated the file, as logrotate's copytruncate does. The bytes
-/// at the start of each file must then be written again.
-bool Recording::was_truncated_elsewhere() {
-    const auto status =
-        file_start_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->file_status(file_);
-    return status && status->is_regular && status->size == 0;
 }
 
 bool Recording::write_buffer_to_file() {
@@ -441,7 +432,10 @@ void Recording::do_due_work(Clock::time_point now) {
     execute_requests();
     if (is_check_due) {
         last_check_ = now;
-        detect_clock_jump();
+        const std::int64_t clock = disk_->utc_seconds() - seconds_since_epoch(now_);
+        if (std::abs(clock - clock_offset_) >= kMinClockJumpSeconds) {
+            state.clock_jump += clock - std::exchange(clock_offset_, clock);
+        }
         free_disk_space();
     }
     if (failed()) {
@@ -559,14 +553,6 @@ void Recording::detect_moved_file() {
     if (own && own->is_regular) {
         const auto named = disk_->file_status(current_path_);
         is_path_moved_ = !named || !named->is_same_file(*own);
-    }
-}
-
-void Recording::detect_clock_jump() {
-    const std::int64_t clock = disk_->utc_seconds() - seconds_since_epoch(now_);
-    if (std::abs(clock - clock_offset_) >= kMinClockJumpSeconds) {
-        state.clock_jump += clock - clock_offset_;
-        clock_offset_ = clock;
     }
 }
 

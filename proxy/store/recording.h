@@ -108,14 +108,12 @@ class Recording final : public OutputFile {
     /// possible now.
     bool write_buffered_data();
     void set_error(int error);
-    [[nodiscard]] bool was_truncated_elsewhere();
     bool write_buffer_to_file();
     void remove_written_part();
     void execute_requests();
     void reopen();
     [[nodiscard]] int switch_to_named_file();
     void detect_moved_file();
-    void detect_clock_jump();
     void free_disk_space();
     void delete_segments();
     void sync();

@@ -20,15 +20,6 @@ namespace {
 constexpr std::string_view kTimePattern = "ddddddddTddddddZ";
 constexpr std::size_t kMinNumberDigits = 4;
 
-/// Parses a time in the format kTimePattern. Returns seconds since 1970-01-01 UTC; nullopt if the
-/// text is not a time.
-std::optional<std::int64_t> parse_segment_time(const std::string& text) {
-    std::tm time{};
-    const bool is_time = matches_pattern(text, kTimePattern) &&
-                         ::strptime(text.c_str(), base::kFileNameTimeFormat, &time) != nullptr;
-    return is_time ? std::optional<std::int64_t>{::timegm(&time)} : std::nullopt;
-}
-
 } // namespace
 
 bool matches_pattern(std::string_view text, std::string_view pattern) {
@@ -57,13 +48,14 @@ std::optional<Segment> parse_segment_name(std::string_view file) {
         return std::nullopt;
     }
     segment.number = *number;
-    const std::size_t time = front.size() - kTimePattern.size();
-    const auto begun = parse_segment_time(std::string{front.substr(time)});
-    if (front[time - 1] != '-' || !begun) {
+    const std::string time{front.substr(front.size() - kTimePattern.size())};
+    segment.name = front.substr(0, front.size() - time.size() - 1);
+    std::tm begun{};
+    if (front[segment.name.size()] != '-' || !matches_pattern(time, kTimePattern) ||
+        ::strptime(time.c_str(), base::kFileNameTimeFormat, &begun) == nullptr) {
         return std::nullopt;
     }
-    segment.name = front.substr(0, time - 1);
-    segment.begun = *begun;
+    segment.begun = ::timegm(&begun);
     return segment;
 }
 
@@ -93,11 +85,6 @@ namespace {
 /// Segments that ended less than this many seconds ago are never deleted, even if a user sets a
 /// limit much too low.
 constexpr std::int64_t kMinDeletionAgeSeconds = 3600;
-
-std::int64_t seconds_between(SegmentAges::Clock::time_point from,
-                             SegmentAges::Clock::time_point to) {
-    return std::chrono::duration_cast<std::chrono::seconds>(to - from).count();
-}
 
 /// Returns the segments of a recording, the oldest first, with the times and sizes of their files.
 std::vector<Segment> list_segments_with_sizes(Disk& disk, const SegmentNames& names) {
@@ -148,7 +135,7 @@ std::vector<std::int64_t> SegmentAges::compute_ages(std::span<const Segment> seg
             ages[i] = begun + (of_this_run ? 0 : plausible_seconds_between(end, limit));
         }
         begun = own != start_times_.end()
-                    ? seconds_between(own->second, now)
+                    ? std::chrono::duration_cast<std::chrono::seconds>(now - own->second).count()
                     : ages[i] + (of_this_run ? 0 : plausible_seconds_between(each.begun, end));
     }
     return ages;

@@ -166,8 +166,6 @@ ZstdFrameWriter::ZstdFrameWriter() : context_{ZSTD_createCCtx(), &ZSTD_freeCCtx}
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_windowLog, kWindowLog);
 }
 
-ZstdFrameWriter::~ZstdFrameWriter() = default;
-
 void ZstdFrameWriter::append_frame(std::string_view text, std::string& out) {
     if (const std::size_t most = ZSTD_compressBound(text.size()); buffer_size_ < most) {
         buffer_ = std::make_unique_for_overwrite<char[]>(most);

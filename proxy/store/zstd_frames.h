@@ -62,9 +62,6 @@ namespace tw::store {
 class ZstdFrameWriter {
   public:
     ZstdFrameWriter();
-    ~ZstdFrameWriter();
-    ZstdFrameWriter(const ZstdFrameWriter&) = delete;
-    ZstdFrameWriter& operator=(const ZstdFrameWriter&) = delete;
 
     /// Compresses the text into one frame, which is appended to `out`.
     void append_frame(std::string_view text, std::string& out);
