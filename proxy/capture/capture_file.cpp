@@ -244,7 +244,9 @@ bool CaptureFile::read_pcapng_block() {
         read_packet_block(type, body);
         break;
     case kSessionStateBlock:
-        read_state_block(body);
+        if (auto state = read_session_state(body)) {
+            next_state_ = std::move(state);
+        }
         break;
     default:
         break;
@@ -324,12 +326,6 @@ void CaptureFile::read_packet_block(std::uint32_t type, Bytes body) {
               .time = time,
               .wire_size = sent,
               .bytes = body.subspan(header, size)};
-}
-
-void CaptureFile::read_state_block(Bytes body) {
-    if (auto state = read_session_state(body)) {
-        next_state_ = std::move(state);
-    }
 }
 
 bool CaptureFile::read_frame() {

@@ -76,7 +76,6 @@ class CaptureFile {
     [[nodiscard]] bool read_byte_order();
     void read_interface_block(Bytes body);
     void read_packet_block(std::uint32_t type, Bytes body);
-    void read_state_block(Bytes body);
 
     /// Makes the next `size` bytes of the file available. Returns false if the file ends before.
     [[nodiscard]] bool load_bytes(std::size_t size);

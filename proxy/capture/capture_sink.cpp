@@ -116,11 +116,6 @@ void CaptureBlockBuffer::flush_with_comments(record::Timestamp time) {
     flush();
 }
 
-void CaptureBlockBuffer::discard_comments() {
-    std::vector<std::byte> said;
-    encoder_.append_remaining_comments(0, said);
-}
-
 CaptureSink::CaptureSink(sink::Output& output, DatagramChoice choice)
     : output_{&output}, choice_{choice}, segment_{output.current_segment()},
       block_buffer_{[this](std::span<const std::byte> blocks) {

@@ -31,8 +31,12 @@ class CaptureBlockBuffer {
     /// Passes on all collected blocks, with the comments made since the latest datagram. `time`:
     /// the time of these comments.
     void flush_with_comments(record::Timestamp time);
+
     /// Discards the comments made since the latest datagram.
-    void discard_comments();
+    void discard_comments() {
+        std::vector<std::byte> said;
+        encoder_.append_remaining_comments(0, said);
+    }
 
     /// Returns the number of datagrams that were rejected since the last call of take_lost_count().
     [[nodiscard]] std::uint64_t take_lost_count() { return std::exchange(num_lost_, 0); }

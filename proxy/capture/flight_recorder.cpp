@@ -57,10 +57,6 @@ void FlightRecorderRing::drop_blocks_before(record::Timestamp time) {
     }
 }
 
-bool FlightRecorderRing::contains_session(std::uint32_t session) const {
-    return std::ranges::find(blocks_, session, &Block::session) != blocks_.end();
-}
-
 bool FlightRecorderRing::is_nearly_full() const {
     return !blocks_.empty() && (blocks_.size() >= max_blocks_ / 8 * 7 ||
                                 num_added_bytes() - blocks_.front().at >= capacity_ / 8 * 7);

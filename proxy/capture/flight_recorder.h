@@ -54,7 +54,9 @@ class FlightRecorderRing {
 
     void append_block_bytes(const Block& block, std::vector<std::byte>& out) const;
 
-    [[nodiscard]] bool contains_session(std::uint32_t session) const;
+    [[nodiscard]] bool contains_session(std::uint32_t session) const {
+        return std::ranges::find(blocks_, session, &Block::session) != blocks_.end();
+    }
 
     /// Returns whether the oldest blocks will be replaced soon.
     [[nodiscard]] bool is_nearly_full() const;

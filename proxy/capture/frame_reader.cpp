@@ -210,12 +210,6 @@ bool may_be_merged(Bytes payload) {
     return false;
 }
 
-/// Returns the results of all methods by which the sender may have compressed a payload.
-std::array<std::vector<std::byte>, 2> compress_again(Bytes payload) {
-    return {wire::huffman_compress(payload, wire::HuffmanEnding::without_zero_byte),
-            wire::huffman_compress(payload, wire::HuffmanEnding::with_zero_byte)};
-}
-
 /// Returns the bytes after a packet's chunks; nullopt if it has no valid chunks.
 std::optional<Bytes> bytes_after_chunks(const wire::Packet& packet) {
     if (packet.kind != wire::PacketKind::chunks) {
@@ -227,28 +221,22 @@ std::optional<Bytes> bytes_after_chunks(const wire::Packet& packet) {
     return reader.error() ? std::nullopt : std::optional{reader.rest()};
 }
 
-/// Returns true if nothing follows the last chunk, or only DDNet's token.
-bool is_complete_packet(const wire::Packet& packet, Bytes rest) {
-    return packet.num_chunks != 0
-               ? rest.empty() ||
-                     (packet.dialect == wire::Dialect::six && rest.size() == wire::kTokenSize)
-               : packet.dialect == wire::Dialect::six && rest.size() == wire::kTokenSize;
-}
-
 /// Returns the flow of a datagram; nullopt unless the datagram is a complete packet with chunks.
 std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(datagram, protocol, scratch);
     const auto rest = packet ? bytes_after_chunks(*packet) : std::nullopt;
-    if (!rest || !is_complete_packet(*packet, *rest)) {
+    // Only DDNet's token may follow the last chunk.
+    const bool is_complete =
+        rest && ((packet->num_chunks != 0 && rest->empty()) ||
+                 (packet->dialect == wire::Dialect::six && rest->size() == wire::kTokenSize));
+    const auto compressed_as = [&](wire::HuffmanEnding ending) {
+        return std::ranges::equal(wire::huffman_compress(packet->payload, ending),
+                                  datagram.subspan(wire::header_size(*packet)));
+    };
+    if (!is_complete ||
+        (packet->compressed && !compressed_as(wire::HuffmanEnding::without_zero_byte) &&
+         !compressed_as(wire::HuffmanEnding::with_zero_byte))) {
         return std::nullopt;
-    }
-    if (packet->compressed) {
-        const Bytes sent = datagram.subspan(wire::header_size(*packet));
-        if (std::ranges::none_of(compress_again(packet->payload), [&](const auto& again) {
-                return std::ranges::equal(again, sent);
-            })) {
-            return std::nullopt;
-        }
     }
     Flow flow{.token = packet->header_token, .ack = packet->ack};
     if (!rest->empty()) {
@@ -341,16 +329,6 @@ std::uint16_t read_be16(Bytes bytes, std::size_t at) {
 
 std::uint8_t read_u8(Bytes bytes, std::size_t at) {
     return std::to_integer<std::uint8_t>(bytes[at]);
-}
-
-std::uint32_t read_be32(Bytes bytes, std::size_t at) {
-    return std::uint32_t{read_be16(bytes, at)} << 16U | read_be16(bytes, at + 2);
-}
-
-/// Returns true for the IPv6 headers that may precede UDP: hop-by-hop, routing, destination
-/// options.
-bool is_skippable_extension(std::uint8_t next) {
-    return next == 0 || next == 43 || next == 60;
 }
 
 constexpr std::uint8_t kIpv6Fragment = 44;
@@ -505,7 +483,7 @@ bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     datagram.destination.address = address_from(packet.subspan(24, 16));
     std::uint8_t next = read_u8(packet, 6);
     std::size_t at = kIpv6Header;
-    while (is_skippable_extension(next)) {
+    while (next == 0 || next == 43 || next == 60) { // hop-by-hop, routing, destination options
         if (packet.size() < at + 8) {
             return count_incomplete_frame();
         }
@@ -542,7 +520,7 @@ bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) 
         // The datagram is complete; its fragment header is unnecessary.
         return parse_udp(bytes, datagram);
     }
-    return reassemble({.id = read_be32(packet, 4),
+    return reassemble({.id = std::uint32_t{read_be16(packet, 4)} << 16U | read_be16(packet, 6),
                        .offset = place & kFragmentOffset,
                        .more = (place & kMoreFragments) != 0,
                        .bytes = bytes},

@@ -69,8 +69,6 @@ LiveCapture::LiveCapture(const LiveCaptureOptions& options) : interface_{options
     }
 }
 
-LiveCapture::~LiveCapture() = default;
-
 void LiveCapture::activate(const LiveCaptureOptions& options) {
     pcap* const handle = pcap_.get();
     constexpr std::size_t kMost = std::size_t{1} << 30U;

@@ -36,9 +36,6 @@ class LiveCapture {
   public:
     /// Opens the interface. Errors: NoInterfaceError, NoPermissionError, CaptureError.
     explicit LiveCapture(const LiveCaptureOptions& options);
-    ~LiveCapture();
-    LiveCapture(const LiveCapture&) = delete;
-    LiveCapture& operator=(const LiveCapture&) = delete;
 
     /// Returns a descriptor that becomes readable when frames are waiting.
     [[nodiscard]] int descriptor() const;
