@@ -225,23 +225,6 @@ bool DatagramCopier::try_copy_datagram(ObservedSession& session, base::Timestamp
     return ring_->try_push(event);
 }
 
-/// Stops copying the newest sessions while the ring is too full for all sessions.
-void DatagramCopier::stop_copying_newest_sessions() noexcept {
-    const std::size_t max_copied_sessions =
-        shedding_.max_copied_sessions(ring_->max_unread_bytes(), ring_->capacity());
-    while (shedding_.num_copied_sessions() > max_copied_sessions) {
-        shedding_.stop_copying_session(*shedding_.newest_copied_session());
-    }
-}
-
-/// Reports that a session is no longer copied, unless that was reported or the ring has no room.
-void DatagramCopier::report_copying_stopped(ObservedSession& session, base::Timestamp time) {
-    if (!session.is_stop_reported && is_announced(session) &&
-        ring_->has_room(kLeadingEventsBytes)) {
-        session.is_stop_reported = report_gaps(session.id, time, session.lost);
-    }
-}
-
 void DatagramCopier::resume_copying_oldest_sessions() noexcept {
     const std::size_t uncopied = shedding_.num_uncopied_sessions();
     if (uncopied != 0 && ring_->num_unconsumed_bytes() <= ring_->capacity() / kResumeBelowPart) {
@@ -259,7 +242,12 @@ void DatagramCopier::copy_datagram(ObservedSession& session, base::Timestamp tim
         if (!session.is_listed) {
             shedding_.add_session(session);
         }
-        stop_copying_newest_sessions();
+        // Stops copying the newest sessions while the ring is too full for all sessions.
+        const std::size_t most =
+            shedding_.max_copied_sessions(ring_->max_unread_bytes(), ring_->capacity());
+        while (shedding_.num_copied_sessions() > most) {
+            shedding_.stop_copying_session(*shedding_.newest_copied_session());
+        }
         if (!session.is_copying_stopped) {
             if (try_copy_datagram(session, time, direction, bytes)) {
                 return;
@@ -269,8 +257,10 @@ void DatagramCopier::copy_datagram(ObservedSession& session, base::Timestamp tim
     }
     ++session.lost[static_cast<std::size_t>(direction)];
     ++lost_;
-    if (observed) {
-        report_copying_stopped(session, time);
+    // Reports that the session is no longer copied, unless that was reported or there is no room.
+    if (observed && !session.is_stop_reported && is_announced(session) &&
+        ring_->has_room(kLeadingEventsBytes)) {
+        session.is_stop_reported = report_gaps(session.id, time, session.lost);
     }
 }
 

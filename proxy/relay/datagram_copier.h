@@ -146,8 +146,6 @@ class DatagramCopier {
         return session.announced_to_observer == current_observer_;
     }
 
-    void stop_copying_newest_sessions() noexcept;
-    void report_copying_stopped(ObservedSession& session, base::Timestamp time);
     void resume_copying_oldest_sessions() noexcept;
     [[nodiscard]] bool try_copy_datagram(ObservedSession& session, base::Timestamp time,
                                          Direction direction, std::span<const std::byte> bytes);

@@ -23,10 +23,6 @@ int try_send_messages(int socket, mmsghdr* messages, std::size_t count) noexcept
     return ::sendmmsg(socket, messages, static_cast<unsigned>(count), MSG_DONTWAIT);
 }
 
-bool is_send_buffer_full(int error) noexcept {
-    return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
-}
-
 /// The epoll data of wakeup descriptors. It is greater than any listener index, and less than any
 /// session's address.
 constexpr std::uint64_t kWakeupTag = kMaxListeningSockets;
@@ -60,7 +56,8 @@ void send_messages(int socket, mmsghdr* messages, std::size_t count,
         if (++attempts < kSendAttempts) {
             continue;
         }
-        (is_send_buffer_full(error) ? totals.dropped : totals.send_errors).add(1);
+        const bool full = error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+        (full ? totals.dropped : totals.send_errors).add(1);
         attempts = 0;
         ++done;
     }

@@ -240,12 +240,6 @@ constexpr std::uint64_t map_to_range(std::uint64_t drawn, std::uint64_t end) noe
     return (drawn >> 32U) * end >> 32U;
 }
 
-/// Maps a random number to [0, 1).
-constexpr double map_to_unit_interval(std::uint64_t drawn) noexcept {
-    constexpr double kStep = 1.0 / static_cast<double>(std::uint64_t{1} << 53U);
-    return static_cast<double>(drawn >> 11U) * kStep;
-}
-
 nanoseconds transmission_time(std::size_t bytes, std::uint64_t bits_a_second) noexcept {
     constexpr std::uint64_t kSecond = 1'000'000'000;
     return nanoseconds{static_cast<std::int64_t>(bytes * 8 * kSecond / bits_a_second)};
@@ -312,7 +306,9 @@ bool ImpairedDirection::decide_loss() noexcept {
     const double leave = kThousand / static_cast<double>(impairment_.burst_thousandths);
     const double loss = static_cast<double>(impairment_.loss_ppm) / kCertainPpm;
     const double enter = leave * loss / (1 - loss);
-    const double drawn = map_to_unit_interval(draw_random_number(RandomDraw::loss));
+    constexpr double kStep = 1.0 / static_cast<double>(std::uint64_t{1} << 53U);
+    const double drawn = // in [0, 1)
+        static_cast<double>(draw_random_number(RandomDraw::loss) >> 11U) * kStep;
     is_in_burst_ = is_in_burst_ ? drawn >= leave : drawn < enter;
     return is_in_burst_;
 }

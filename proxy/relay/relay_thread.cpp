@@ -214,13 +214,6 @@ void RelayThread::poll_without_sleep() {
     }
 }
 
-void RelayThread::forward_received_datagrams() {
-    const auto deadline = base::Clock::now() + kMaxDrainTime;
-    while (forwarder_.forward_from_ready_sockets(0).datagrams != 0 &&
-           base::Clock::now() < deadline) {
-    }
-}
-
 void RelayThread::run() {
     raise_thread_priority();
     next_check_ = base::Clock::now() + forwarder_.timeout_check_interval();
@@ -238,8 +231,9 @@ void RelayThread::run() {
             std::this_thread::sleep_for(kMemoryPause);
         }
     }
-    if (!is_handed_over_) {
-        forward_received_datagrams();
+    const auto deadline = base::Clock::now() + kMaxDrainTime;
+    while (!is_handed_over_ && forwarder_.forward_from_ready_sockets(0).datagrams != 0 &&
+           base::Clock::now() < deadline) {
     }
     forwarder_.send_delayed_datagrams();
     forwarder_.close_all_sessions(is_handed_over_ ? CloseReason::handed_over

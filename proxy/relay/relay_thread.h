@@ -82,7 +82,6 @@ class RelayThread {
     [[nodiscard]] bool set_timer();
     void run();
     void wake() noexcept;
-    void forward_received_datagrams();
 
     /// This thread's listening sockets for each server.
     std::map<const SharedServerData*, std::vector<base::UniqueFd>> sockets_;

@@ -13,15 +13,6 @@ namespace tw::relay {
 
 namespace {
 
-std::unique_ptr<HeldDatagramCopies> restore_held_copies(const HandedOverSession& state) {
-    auto held = std::make_unique<HeldDatagramCopies>();
-    for (const DatagramCopy& copy : state.held_copies) {
-        held->add_copy(copy.time, copy.direction, copy.bytes);
-    }
-    held->add_lost_counts(state.lost_held_copies);
-    return held;
-}
-
 void set_observed_addresses(Session& session, const base::Endpoint& client,
                             const SharedServerData& server) {
     static_cast<SessionAddresses&>(session.observed) = {.client = client,
@@ -121,7 +112,11 @@ std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int 
     made->client = base::to_socket_address(state.client, v6, made->client_length);
     made->last_answer_ms = now.ms;
     if (made->counts_against_limit && !made->is_announced()) {
-        made->held = restore_held_copies(state);
+        made->held = std::make_unique<HeldDatagramCopies>();
+        for (const DatagramCopy& copy : state.held_copies) {
+            made->held->add_copy(copy.time, copy.direction, copy.bytes);
+        }
+        made->held->add_lost_counts(state.lost_held_copies);
     }
     return made;
 }

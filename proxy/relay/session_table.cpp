@@ -530,7 +530,13 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
     if (standing < ClientStanding::verified) {
         return;
     }
-    count_raised_standing(before, standing);
+    auto& totals = counters_->new_clients;
+    if (standing == ClientStanding::unverified_player) {
+        totals.unverified_player_sessions.add(1);
+    } else {
+        totals.verified_sessions.add(before == ClientStanding::verified ? 0 : 1);
+        totals.player_sessions.add(standing == ClientStanding::player ? 1 : 0);
+    }
     if (standing >= ClientStanding::unverified_player) { // others stay limited by readmission_pause
         new_client_filter_.remember_verified_client(session.observed.client);
     }
@@ -541,16 +547,6 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
                                     announcement_budget_.try_take_token(now_->ms))) {
         announce_to_observer(session);
     }
-}
-
-void SessionTable::count_raised_standing(ClientStanding before, ClientStanding standing) noexcept {
-    auto& totals = counters_->new_clients;
-    if (standing == ClientStanding::unverified_player) {
-        totals.unverified_player_sessions.add(1);
-        return;
-    }
-    totals.verified_sessions.add(before == ClientStanding::verified ? 0 : 1);
-    totals.player_sessions.add(standing == ClientStanding::player ? 1 : 0);
 }
 
 void SessionTable::announce_to_observer(Session& session) {

@@ -143,7 +143,6 @@ class SessionTable {
     void raise_standing(Session& session, ClientStanding standing);
     void try_raise_standing(Session& session, ClientStanding standing);
     [[nodiscard]] bool try_count_against_limit(Session& session, ClientStanding standing);
-    void count_raised_standing(ClientStanding before, ClientStanding standing) noexcept;
     [[nodiscard]] bool is_at_former_address(const Session& session) const noexcept;
     void announce_to_observer(Session& session);
     void set_send_budget(Session& session) const noexcept;

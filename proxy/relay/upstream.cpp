@@ -55,14 +55,6 @@ bool bind_loopback(int socket, std::uint32_t address) {
     return ::bind(socket, &name.base, sizeof name.v4) == 0;
 }
 
-/// Returns the bytes to hash: the client's address, then its address family.
-std::array<std::byte, 9> hash_input_of(const base::Network& source) {
-    std::array<std::byte, 9> octets{};
-    std::memcpy(octets.data(), &source.address, sizeof source.address);
-    octets.back() = source.v6 ? std::byte{1} : std::byte{0};
-    return octets;
-}
-
 } // namespace
 
 std::optional<std::uint32_t> LoopbackAddresses::assign_address(const base::Endpoint& client) {
@@ -73,7 +65,10 @@ std::optional<std::uint32_t> LoopbackAddresses::assign_address(const base::Endpo
         ++known->second.num_sessions;
         return known->second.address;
     }
-    const auto start = static_cast<std::uint32_t>(hash_(hash_input_of(source)) % kLoopbackCount);
+    std::array<std::byte, 9> octets{}; // the client's address, then its address family
+    std::memcpy(octets.data(), &source.address, sizeof source.address);
+    octets.back() = source.v6 ? std::byte{1} : std::byte{0};
+    const auto start = static_cast<std::uint32_t>(hash_(octets) % kLoopbackCount);
     for (std::uint32_t step = 0; step < kLoopbackCount; ++step) {
         const std::uint32_t address = kFirstLoopback + (start + step) % kLoopbackCount;
         if (is_assignable(address) && assigned_addresses_.insert(address).second) {
