@@ -433,58 +433,37 @@ void add_relay_metrics(MetricCollector& out, const RunState& state) {
     }
 }
 
-/// A metric of a server.
-struct ServerMetric {
-    MetricType type;
-    std::string_view name;           ///< empty if only a collector has the metric
-    std::string_view collected_name; ///< name in a collector
-    std::string_view help;
-    double (*value)(const NamedServerState& server, const ServerView& view);
-};
-
-constexpr ServerMetric kServerMetrics[]{
-    {kCounter, "", "collect_server_records_total", "Records of the server received from the bus.",
-     [](const NamedServerState& server, const ServerView&) {
-         return static_cast<double>(server.collected ? server.collected->records : 0);
-     }},
-    {kGauge, "", "collect_server_last_record_time_seconds",
-     "Time of the server's latest record, since 1970.",
-     [](const NamedServerState& server, const ServerView&) {
-         return static_cast<double>(server.collected ? server.collected->last_record_ms : 0) /
-                kMsPerSecond;
-     }},
-    {kGauge, "", "collect_server_sessions", "Open sessions.",
-     [](const NamedServerState& server, const ServerView&) {
-         return static_cast<double>(server.relay.sessions_open);
-     }},
-    {kGauge, "", "collect_server_players", kPlayersSentence,
-     [](const NamedServerState&, const ServerView& view) {
-         return static_cast<double>(view.players);
-     }},
-    {kGauge, "server_silent", "collect_server_silent", kSilentSentence,
-     [](const NamedServerState& server, const ServerView&) {
-         return server.is_silent ? 1.0 : 0.0;
-     }},
-    {kCounter, "server_findings_total", "collect_server_findings_total",
-     "Warnings and errors reported in the server's sessions.",
-     [](const NamedServerState&, const ServerView& view) {
-         return static_cast<double>(view.findings);
-     }},
-};
-
 /// Adds the metrics of servers, with their names as labels. In a collector, the metrics have other
 /// names than in a server's own twscope. Therefore, nothing counts twice if a scraper reads both.
 void add_server_metrics(MetricCollector& out, const RunState& state) {
-    for (const ServerMetric& metric : kServerMetrics) {
-        const std::string_view name = state.stream ? metric.collected_name : metric.name;
+    const auto add = [&](MetricType type, std::string_view name, std::string_view help,
+                         const auto& value) {
         for (const NamedServerState& server : state.servers) {
-            if (!name.empty()) {
-                out.add(metric.type, name, metric.help,
-                        metric.value(server, server_view_of(state, server)),
-                        with_label({}, "server", server.name));
-            }
+            out.add(type, name, help, value(server, server_view_of(state, server)),
+                    with_label({}, "server", server.name));
         }
+    };
+    if (state.stream) {
+        add(kCounter, "collect_server_records_total",
+            "Records of the server received from the bus.", [](const auto& server, const auto&) {
+                return server.collected ? server.collected->records : 0;
+            });
+        add(kGauge, "collect_server_last_record_time_seconds",
+            "Time of the server's latest record, since 1970.", [](const auto& server, const auto&) {
+                return static_cast<double>(server.collected ? server.collected->last_record_ms
+                                                            : 0) /
+                       kMsPerSecond;
+            });
+        add(kGauge, "collect_server_sessions", "Open sessions.",
+            [](const auto& server, const auto&) { return server.relay.sessions_open; });
+        add(kGauge, "collect_server_players", kPlayersSentence,
+            [](const auto&, const auto& view) { return view.players; });
     }
+    add(kGauge, state.stream ? "collect_server_silent" : "server_silent", kSilentSentence,
+        [](const auto& server, const auto&) { return server.is_silent; });
+    add(kCounter, state.stream ? "collect_server_findings_total" : "server_findings_total",
+        "Warnings and errors reported in the server's sessions.",
+        [](const auto&, const auto& view) { return view.findings; });
 }
 
 void add_finding_metrics(MetricCollector& out, std::string_view name,
