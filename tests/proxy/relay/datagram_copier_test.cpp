@@ -29,18 +29,21 @@ ObservedSession make_observed_session(std::uint32_t id) {
     return made;
 }
 
-/// Makes the copier push the `observer` event.
-void push_new_observer_event(DatagramCopier& copier) {
-    REQUIRE(copier.retry_events(0));
-}
-
-/// Fills the ring so that not even the smallest event fits.
-void fill_ring(Ring& ring) {
-    RelayEvent event;
-    while (ring.try_push(event)) {
+/// A copier with a ring that is not read.
+struct CopierFixture {
+    /// Fills the ring so that not even the smallest event fits.
+    void fill_ring() {
+        RelayEvent event;
+        while (ring.try_push(event)) {
+        }
+        ring.commit_events();
     }
-    ring.commit_events();
-}
+
+    tw::test::LocalRing ring{Ring::kMinBytes};
+    std::atomic<std::uint32_t> observer{1};
+    DatagramCopier copier{&ring, observer};
+    ObservedSession one = make_observed_session(1);
+};
 
 /// Returns an event as text: "1 open at 5", "1 c2s at 7", "1 s2c gap of 2".
 std::string event_text(const RelayEvent& event) {
@@ -72,13 +75,11 @@ EventTexts take_event_texts(Ring& ring) {
     return texts;
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    CopierFixture,
     "an `open` that did not fit is reported with the next datagram that fits, followed by a gap") {
-    tw::test::LocalRing ring{Ring::kMinBytes};
-    DatagramCopier copier{&ring, kObserver};
-    push_new_observer_event(copier);
-    fill_ring(ring);
-    ObservedSession one = make_observed_session(1);
+    REQUIRE(copier.retry_events(0)); // makes the copier push the new_observer event
+    fill_ring();
     const Bytes bytes = make_payload(50, 1);
     copier.open_session(one, 100);
     copier.copy_datagram(one, 101, Direction::c2s, bytes);
@@ -94,13 +95,11 @@ TEST_CASE(
           EventTexts{"1 open at 100", "1 c2s gap of 1", "1 s2c gap of 2", "1 c2s at 104"});
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    CopierFixture,
     "a `close` that did not fit is reported before other events, with the missing datagrams") {
-    tw::test::LocalRing ring{Ring::kMinBytes};
-    DatagramCopier copier{&ring, kObserver};
-    ObservedSession one = make_observed_session(1);
     copier.open_session(one, 1);
-    fill_ring(ring);
+    fill_ring();
     copier.copy_datagram(one, 2, Direction::s2c, {});
     copier.close_session(one, 3, CloseReason::idle);
     CHECK_FALSE(copier.retry_events(4));
@@ -112,11 +111,11 @@ TEST_CASE(
     CHECK(copier.retry_events(6));
 }
 
-TEST_CASE("sessions that began and ended while the ring was full are one gap of session 0") {
-    tw::test::LocalRing ring{Ring::kMinBytes};
-    DatagramCopier copier{&ring, kObserver};
-    push_new_observer_event(copier);
-    fill_ring(ring);
+TEST_CASE_FIXTURE(
+    CopierFixture,
+    "sessions that began and ended while the ring was full are one gap of session 0") {
+    REQUIRE(copier.retry_events(0)); // makes the copier push the new_observer event
+    fill_ring();
     for (std::uint32_t id = 1; id <= 100; ++id) {
         ObservedSession gone = make_observed_session(id);
         copier.open_session(gone, 1);
@@ -138,12 +137,10 @@ TEST_CASE("without a ring, a copier does nothing") {
     CHECK(copier.num_lost_datagrams() == 0);
 }
 
-TEST_CASE("a later observer gets running sessions with the number of datagrams that it missed") {
-    tw::test::LocalRing ring{Ring::kMinBytes};
-    std::atomic<std::uint32_t> observer{1};
-    DatagramCopier copier{&ring, observer};
+TEST_CASE_FIXTURE(
+    CopierFixture,
+    "a later observer gets running sessions with the number of datagrams that it missed") {
     const Bytes bytes = make_payload(50, 1);
-    ObservedSession one = make_observed_session(1);
     ObservedSession two = make_observed_session(2);
     copier.open_session(one, 1);
     copier.copy_datagram(one, 2, Direction::c2s, bytes);
@@ -170,14 +167,11 @@ TEST_CASE("a later observer gets running sessions with the number of datagrams t
     CHECK(copier.num_lost_datagrams() == 2);
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    CopierFixture,
     "if the ring is full of old events, a new observer gets its first event when there is room") {
-    tw::test::LocalRing ring{Ring::kMinBytes};
-    std::atomic<std::uint32_t> observer{1};
-    DatagramCopier copier{&ring, observer};
-    ObservedSession one = make_observed_session(1);
     copier.open_session(one, 1);
-    fill_ring(ring);
+    fill_ring();
     observer = 2;
     copier.copy_datagram(one, 2, Direction::c2s, {});
     copier.commit_events();
@@ -424,10 +418,8 @@ TEST_CASE("an observer that pauses gets a gap of each session when it continues"
     }
 }
 
-TEST_CASE("a new observer gets the sessions for which the previous observer was too slow") {
-    tw::test::LocalRing ring{Ring::kMinBytes};
-    std::atomic<std::uint32_t> observer{1};
-    DatagramCopier copier{&ring, observer};
+TEST_CASE_FIXTURE(CopierFixture,
+                  "a new observer gets the sessions for which the previous observer was too slow") {
     std::list<ObservedSession> sessions;
     const Bytes bytes = make_payload(1000, 1);
     for (std::uint32_t id = 1; id <= 4; ++id) {

@@ -282,20 +282,24 @@ TEST_CASE("applying all changes gives the same items as a full frame") {
 }
 
 TEST_CASE("each frame rate has its own frames, with the bars of all snapshots between them") {
-    PageFrameBench session{{5, 20, web::kEveryTickFrameRate}};
-    for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
-        session.add_snapshot(tick, {{{4, 1}, {tick, 0, 0, 0}}});
+    for (const bool rebuilt : {true, false}) {
+        CAPTURE(rebuilt);
+        PageFrameBench session{{5, 20, web::kEveryTickFrameRate}};
+        for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
+            session.add_snapshot(tick, {{{4, 1}, {tick, 0, 0, 0}}}, rebuilt);
+        }
+        CHECK(session.frames[web::kEveryTickFrameRate].size() == 100);
+        CHECK(session.frames[20].size() >= 39);
+        CHECK(session.frames[20].size() <= 41);
+        CHECK(session.frames[5].size() >= 9);
+        CHECK(session.frames[5].size() <= 11);
+        FrameApplier page;
+        for (const std::string& frame : session.frames[20]) {
+            page.apply_frame(frame);
+        }
+        CHECK(page.bars >= 97);
+        CHECK(session.frame_maker.latest_snapshot().has_value() == rebuilt);
     }
-    CHECK(session.frames[web::kEveryTickFrameRate].size() == 100);
-    CHECK(session.frames[20].size() >= 39);
-    CHECK(session.frames[20].size() <= 41);
-    CHECK(session.frames[5].size() >= 9);
-    CHECK(session.frames[5].size() <= 11);
-    FrameApplier page;
-    for (const std::string& frame : session.frames[20]) {
-        page.apply_frame(frame);
-    }
-    CHECK(page.bars >= 97);
 }
 
 TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
@@ -317,22 +321,6 @@ TEST_CASE("a snapshot that was not rebuilt is a bar and changes nothing") {
     CHECK(last_frame(web::kEveryTickFrameRate).at("bars").at(0).at(7) == 0);
     CHECK(last_frame(web::kEveryTickFrameRate).at("n") == 2); // no frame is missing
     CHECK(session.frame_maker.snapshot_count() == 2);
-}
-
-TEST_CASE("if no snapshot can be rebuilt, each frame rate still gets the bars") {
-    PageFrameBench session{{20, web::kEveryTickFrameRate}};
-    for (snapshot::Tick tick = 1; tick <= 100; ++tick) {
-        session.add_snapshot(tick, {}, false);
-    }
-    CHECK(session.frames[web::kEveryTickFrameRate].size() == 100);
-    CHECK(session.frames[20].size() >= 39);
-    CHECK(session.frames[20].size() <= 41);
-    FrameApplier page;
-    for (const std::string& frame : session.frames[20]) {
-        page.apply_frame(frame);
-    }
-    CHECK(page.bars >= 97);
-    CHECK_FALSE(session.frame_maker.latest_snapshot());
 }
 
 TEST_CASE("types with a UUID are sent as an index of the objects, unknown types as a number") {
