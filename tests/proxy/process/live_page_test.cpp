@@ -96,13 +96,12 @@ TEST_CASE("an impairment set at the start is recorded, the lack of one is not") 
 
 TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
     ImpairmentControlBench bench{parse_valid_impairment("loss=1%", 99)};
-    ImpairmentControl& control = bench.control;
     std::size_t records = 1;
     for (const std::string text :
          {"delay=10ms", "c2s:rate=1mbit;s2c:delay=40ms,jitter=10ms", "none", "none"}) {
         CAPTURE(text);
-        CHECK(control.set_impairment(text) == text);
-        CHECK(control.settings_text() == text);
+        CHECK(bench.control.set_impairment(text) == text);
+        CHECK(bench.control.settings_text() == text);
         CHECK(bench.sent_settings.back() == text);
         CHECK(bench.records.count_records() == ++records);
     }
@@ -110,7 +109,6 @@ TEST_CASE("each change takes effect, keeps the seed, and is recorded") {
 
 TEST_CASE("each further segment begins with the current impairment") {
     ImpairmentControlBench bench{parse_valid_impairment("loss=1%")};
-    ImpairmentControl& control = bench.control;
 
     struct Row {
         std::uint32_t segment;
@@ -118,73 +116,68 @@ TEST_CASE("each further segment begins with the current impairment") {
     };
 
     for (const Row& row : {Row{1, 1}, Row{2, 2}, Row{2, 2}, Row{4, 3}}) {
-        control.on_segment(row.segment);
+        bench.control.on_segment(row.segment);
         CHECK(bench.records.count_records() == row.records);
         CHECK(bench.records.text.ends_with("\"again\":true}\n") == (row.records > 1));
     }
-    REQUIRE(control.set_impairment("none"));
-    control.on_segment(5);
+    REQUIRE(bench.control.set_impairment("none"));
+    bench.control.on_segment(5);
     CHECK(bench.records.count_records() == 4); // the fourth record is the end of the impairment
 }
 
 TEST_CASE("an invalid text changes nothing and writes nothing") {
     ImpairmentControlBench bench{parse_valid_impairment("loss=1%")};
-    ImpairmentControl& control = bench.control;
     const std::string long_text(100'000, ',');
     for (const std::string& text : {std::string{}, std::string{"loss"}, std::string{"loss=200%"},
                                     std::string{"loss=2%;loss=2%"}, std::string{"loss=2%\n\"}"},
                                     std::string{"loss=2%\0", 8}, long_text}) {
         CAPTURE(text.substr(0, 20));
-        const auto done = control.set_impairment(text);
+        const auto done = bench.control.set_impairment(text);
         REQUIRE_FALSE(done);
         CHECK_FALSE(done.error().empty());
         CHECK(done.error().find('\n') == std::string::npos);
-        CHECK(control.settings_text() == "loss=1%");
+        CHECK(bench.control.settings_text() == "loss=1%");
         CHECK(bench.records.count_records() == 1);
     }
 }
 
 TEST_CASE("if the relay cannot be reached, nothing changes and an error is returned") {
     ImpairmentControlBench bench{parse_valid_impairment("loss=1%")};
-    ImpairmentControl& control = bench.control;
     bench.is_relay_reachable = false;
-    const auto done = control.set_impairment("loss=2%");
+    const auto done = bench.control.set_impairment("loss=2%");
     REQUIRE_FALSE(done);
     CHECK(done.error() == "the relay cannot be reached; try again");
-    CHECK(control.settings_text() == "loss=1%");
+    CHECK(bench.control.settings_text() == "loss=1%");
     CHECK(bench.sent_settings == std::vector<std::string>{"loss=2%"});
     CHECK(bench.records.count_records() == 1);
 }
 
 TEST_CASE("after the end of the run, changes are rejected and not recorded") {
     ImpairmentControlBench bench;
-    ImpairmentControl& control = bench.control;
-    control.reject_further_changes();
-    const auto done = control.set_impairment("loss=1%");
+    bench.control.reject_further_changes();
+    const auto done = bench.control.set_impairment("loss=1%");
     REQUIRE_FALSE(done);
     CHECK(done.error() == "the run is over");
-    CHECK(control.settings_text() == "none");
+    CHECK(bench.control.settings_text() == "none");
     CHECK(bench.records.text.empty());
 }
 
 TEST_CASE("an impairment can be changed without a record output") {
     ImpairmentControlBench bench{parse_valid_impairment("loss=1%"), false};
-    ImpairmentControl& control = bench.control;
-    CHECK(control.set_impairment("dup=1%") == "dup=1%");
-    CHECK(control.settings_text() == "dup=1%");
+    CHECK(bench.control.set_impairment("dup=1%") == "dup=1%");
+    CHECK(bench.control.settings_text() == "dup=1%");
 }
 
 TEST_CASE("changes from several threads are recorded one after the other") {
     constexpr std::size_t kThreads = 4;
     constexpr std::size_t kChanges = 10;
     ImpairmentControlBench bench;
-    ImpairmentControl& control = bench.control;
     std::atomic<std::size_t> done{0};
     std::vector<std::thread> threads;
     for (std::size_t i = 1; i <= kThreads; ++i) {
         threads.emplace_back([&, text = "loss=" + std::to_string(i) + '%'] {
             for (std::size_t k = 0; k < kChanges; ++k) {
-                done += control.set_impairment(text) == text ? 1 : 0;
+                done += bench.control.set_impairment(text) == text ? 1 : 0;
             }
         });
     }

@@ -28,7 +28,9 @@ Bytes make_map_with_tile(std::uint8_t tile) {
     return builder.set_game(1, 1, tile).build();
 }
 
-MapAnnouncement make_announcement(const std::string& name, const Bytes& bytes,
+const Bytes kMapFile = make_map_with_tile(1);
+
+MapAnnouncement make_announcement(const std::string& name, const Bytes& bytes = kMapFile,
                                   bool with_sha256 = true) {
     const map::Identity identity = map::identify(bytes);
     MapAnnouncement announcement{
@@ -53,8 +55,7 @@ std::size_t count_files_in(const std::string& folder) {
 } // namespace
 
 TEST_CASE("a map is found by its checksum, under each possible file name") {
-    const Bytes bytes = make_map_with_tile(1);
-    const map::Identity identity = map::identify(bytes);
+    const map::Identity identity = map::identify(kMapFile);
 
     struct Row {
         std::string file;
@@ -73,10 +74,10 @@ TEST_CASE("a map is found by its checksum, under each possible file name") {
         CAPTURE(row.file);
         const TemporaryFolder folder;
         const TemporaryFolder empty;
-        write_map_file(folder.file(row.file), bytes);
+        write_map_file(folder.file(row.file), kMapFile);
         MapFolders maps{{empty.path(), folder.path()}};
         const MapSearchResult found =
-            maps.find_map(make_announcement("dm1", bytes, row.with_sha256));
+            maps.find_map(make_announcement("dm1", kMapFile, row.with_sha256));
         CHECK(found.status == MapStatus::found);
         CHECK(found.physics != nullptr);
         CHECK(found.sha256 == identity.sha256);
@@ -84,11 +85,10 @@ TEST_CASE("a map is found by its checksum, under each possible file name") {
 }
 
 TEST_CASE("a map that cannot be used is reported with the reason") {
-    const Bytes good = make_map_with_tile(1);
     const std::string text = "this is no map, whatever its name says";
     const Bytes no_map{reinterpret_cast<const std::byte*>(text.data()),
                        reinterpret_cast<const std::byte*>(text.data()) + text.size()};
-    Bytes cut = good;
+    Bytes cut = kMapFile;
     cut.resize(cut.size() / 2);
     const TemporaryFolder folder;
     write_map_file(folder.file("other.map"), make_map_with_tile(2));
@@ -103,16 +103,17 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
     };
 
     const Row rows[] = {
-        {make_announcement("missing", good), MapStatus::not_found, ""},
-        {make_announcement("folder", good), MapStatus::not_found, ""},
-        {make_announcement("other", good), MapStatus::other_version, "other.map has crc"},
-        {make_announcement("other", good, false), MapStatus::other_version, "other.map has crc"},
+        {make_announcement("missing"), MapStatus::not_found, ""},
+        {make_announcement("folder"), MapStatus::not_found, ""},
+        {make_announcement("other"), MapStatus::other_version, "other.map has crc"},
+        {make_announcement("other", kMapFile, false), MapStatus::other_version,
+         "other.map has crc"},
         {make_announcement("nonsense", no_map), MapStatus::unreadable, "nonsense.map"},
         {make_announcement("cut", cut), MapStatus::unreadable, "offset"},
-        {make_announcement("", good), MapStatus::invalid_name, ""},
+        {make_announcement(""), MapStatus::invalid_name, ""},
         {make_announcement("../other", make_map_with_tile(2)), MapStatus::invalid_name, ""},
-        {make_announcement("/etc/passwd", good), MapStatus::invalid_name, ""},
-        {make_announcement(std::string{"a\0b", 3}, good), MapStatus::invalid_name, ""},
+        {make_announcement("/etc/passwd"), MapStatus::invalid_name, ""},
+        {make_announcement(std::string{"a\0b", 3}), MapStatus::invalid_name, ""},
     };
     MapFolders maps{{folder.path(), folder.file("no such folder")}};
     for (const Row& row : rows) {
@@ -126,76 +127,71 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
 }
 
 TEST_CASE("a map of another version is found by the checksum announced to a 0.7 client, too") {
-    const Bytes bytes = make_map_with_tile(1);
     MapAnnouncement announcement = make_announcement("dm1", make_map_with_tile(2));
     announcement.fits_any_version = true;
     const TemporaryFolder folder;
-    write_map_file(folder.file("dm1.map"), bytes);
+    write_map_file(folder.file("dm1.map"), kMapFile);
     MapFolders maps{{folder.path()}};
     const MapSearchResult found = maps.find_map(announcement);
     REQUIRE(found.physics != nullptr);
     CHECK(maps.find_loaded_map(*announcement.sha256).physics == found.physics);
-    CHECK(maps.find_loaded_map(map::identify(bytes).sha256).physics == found.physics);
+    CHECK(maps.find_loaded_map(map::identify(kMapFile).sha256).physics == found.physics);
     CHECK(maps.find_loaded_map(map::identify(make_map_with_tile(3)).sha256).physics == nullptr);
 }
 
 TEST_CASE("the latest maps stay loaded and are shared, older ones are dropped") {
     constexpr std::size_t kKept = 16;
-    const Bytes bytes = make_map_with_tile(1);
     const auto name = [](std::size_t i) { return "map" + std::to_string(i); };
     const TemporaryFolder folder;
     MapFolders maps{{folder.path()}};
     for (std::size_t i = 0; i <= kKept; ++i) {
-        write_map_file(folder.file(name(i) + ".map"), bytes);
-        REQUIRE(maps.find_map(make_announcement(name(i), bytes)).status == MapStatus::found);
+        write_map_file(folder.file(name(i) + ".map"), kMapFile);
+        REQUIRE(maps.find_map(make_announcement(name(i))).status == MapStatus::found);
     }
     for (std::size_t i = 0; i <= kKept; ++i) {
         std::filesystem::remove(folder.file(name(i) + ".map"));
     }
-    CHECK(maps.find_map(make_announcement(name(0), bytes)).status == MapStatus::not_found);
-    const MapSearchResult once = maps.find_map(make_announcement(name(1), bytes));
+    CHECK(maps.find_map(make_announcement(name(0))).status == MapStatus::not_found);
+    const MapSearchResult once = maps.find_map(make_announcement(name(1)));
     CHECK(once.status == MapStatus::found);
-    CHECK(once.physics == maps.find_map(make_announcement(name(1), bytes)).physics);
-    CHECK(maps.find_map(make_announcement(name(kKept), bytes)).status == MapStatus::found);
-    CHECK(maps.find_map(make_announcement(name(kKept), bytes, false)).status ==
+    CHECK(once.physics == maps.find_map(make_announcement(name(1))).physics);
+    CHECK(maps.find_map(make_announcement(name(kKept))).status == MapStatus::found);
+    CHECK(maps.find_map(make_announcement(name(kKept), kMapFile, false)).status ==
           MapStatus::not_found);
 }
 
 TEST_CASE("a loaded map is found by its file's checksum, with the file if that is kept") {
-    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
-    write_map_file(folder.file("one.map"), bytes);
+    write_map_file(folder.file("one.map"), kMapFile);
     for (const bool includes_file_bytes : {false, true}) {
         MapFolders maps{{folder.path()}, {.includes_file_bytes = includes_file_bytes}};
-        const auto sha256 = map::identify(bytes).sha256;
+        const auto sha256 = map::identify(kMapFile).sha256;
         CHECK(maps.find_loaded_map(sha256).physics == nullptr);
-        const MapSearchResult found = maps.find_map(make_announcement("one", bytes));
+        const MapSearchResult found = maps.find_map(make_announcement("one"));
         CHECK(maps.find_loaded_map(sha256).physics == found.physics);
         const auto file = maps.find_loaded_map(sha256).file_bytes;
         CHECK((file != nullptr) == includes_file_bytes);
-        CHECK((file == nullptr || *file == bytes));
+        CHECK((file == nullptr || *file == kMapFile));
     }
 }
 
 TEST_CASE("a missing map is searched for again") {
-    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
     MapFolders maps{{folder.path()}};
-    CHECK(maps.find_map(make_announcement("dm1", bytes)).status == MapStatus::not_found);
-    write_map_file(folder.file("dm1.map"), bytes);
-    CHECK(maps.find_map(make_announcement("dm1", bytes)).status == MapStatus::found);
+    CHECK(maps.find_map(make_announcement("dm1")).status == MapStatus::not_found);
+    write_map_file(folder.file("dm1.map"), kMapFile);
+    CHECK(maps.find_map(make_announcement("dm1")).status == MapStatus::found);
 }
 
 TEST_CASE("a received map is stored under the game's file name, and found again") {
-    const Bytes bytes = make_map_with_tile(1);
-    const map::Identity identity = map::identify(bytes);
+    const map::Identity identity = map::identify(kMapFile);
     for (const bool with_sha256 : {false, true}) {
         CAPTURE(with_sha256);
         const TemporaryFolder cache;
-        const MapAnnouncement announcement = make_announcement("dm1", bytes, with_sha256);
+        const MapAnnouncement announcement = make_announcement("dm1", kMapFile, with_sha256);
         MapFolders maps{{}, {.cache = cache.path()}};
         CHECK(maps.find_stored_map(announcement).status == MapStatus::not_found);
-        const MapSearchResult kept = maps.store_map(announcement, bytes);
+        const MapSearchResult kept = maps.store_map(announcement, kMapFile);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.empty());
         CHECK(maps.num_stored_maps() == 1);
@@ -207,20 +203,19 @@ TEST_CASE("a received map is stored under the game's file name, and found again"
         const std::string id =
             with_sha256 ? map::to_hex(identity.sha256) : map::to_hex(identity.crc);
         CHECK(read_text(cache.file("dm1_" + id + ".map")) ==
-              std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+              std::string{reinterpret_cast<const char*>(kMapFile.data()), kMapFile.size()});
         CHECK(count_files_in(cache.path()) == 1);
         CHECK(MapFolders{{cache.path()}}.find_map(announcement).status == MapStatus::found);
         MapFolders without_cache{{}};
         CHECK(without_cache.find_map(announcement).status == MapStatus::not_found);
-        CHECK(without_cache.store_map(announcement, bytes).is_from_download);
+        CHECK(without_cache.store_map(announcement, kMapFile).is_from_download);
         CHECK(without_cache.find_map(announcement).physics != nullptr);
     }
 }
 
 TEST_CASE("a received map that is not the announced one is neither used nor stored") {
-    const Bytes bytes = make_map_with_tile(1);
     const Bytes other = make_map_with_tile(2);
-    MapAnnouncement wrong_sha256 = make_announcement("dm1", bytes);
+    MapAnnouncement wrong_sha256 = make_announcement("dm1");
     wrong_sha256.sha256->front() ^= 1U;
 
     struct Row {
@@ -230,10 +225,10 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
     };
 
     const Row rows[] = {
-        {make_announcement("dm1", bytes), other, MapStatus::other_version},
-        {make_announcement("dm1", bytes), {}, MapStatus::other_version},
-        {wrong_sha256, bytes, MapStatus::other_version},
-        {make_announcement("../dm1", bytes), bytes, MapStatus::invalid_name},
+        {make_announcement("dm1"), other, MapStatus::other_version},
+        {make_announcement("dm1"), {}, MapStatus::other_version},
+        {wrong_sha256, kMapFile, MapStatus::other_version},
+        {make_announcement("../dm1"), kMapFile, MapStatus::invalid_name},
     };
     for (const Row& row : rows) {
         CAPTURE(row.announcement.name);
@@ -250,18 +245,17 @@ TEST_CASE("a received map that is not the announced one is neither used nor stor
 }
 
 TEST_CASE("an unwritable cache is reported, and the map is still used") {
-    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
     write_text(folder.file("plain"), "");
-    const MapAnnouncement announcement = make_announcement("dm1", bytes);
+    const MapAnnouncement announcement = make_announcement("dm1");
     // A folder has the name that the file should get.
     const std::string taken = folder.file("taken");
-    std::filesystem::create_directories(taken + "/dm1_" + map::to_hex(map::identify(bytes).sha256) +
-                                        ".map/in the way");
+    std::filesystem::create_directories(
+        taken + "/dm1_" + map::to_hex(map::identify(kMapFile).sha256) + ".map/in the way");
     for (const std::string& cache : {folder.file("missing"), folder.file("plain"), taken}) {
         CAPTURE(cache);
         MapFolders maps{{}, {.cache = cache}};
-        const MapSearchResult kept = maps.store_map(announcement, bytes);
+        const MapSearchResult kept = maps.store_map(announcement, kMapFile);
         CHECK(kept.status == MapStatus::found);
         CHECK(kept.detail.find("could not be cached in " + cache) != std::string::npos);
         CHECK(maps.find_map(announcement).status == MapStatus::found);
@@ -270,52 +264,49 @@ TEST_CASE("an unwritable cache is reported, and the map is still used") {
 }
 
 TEST_CASE("a map with several names is loaded only once") {
-    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
-    write_map_file(folder.file("dm1.map"), bytes);
-    write_map_file(folder.file("copy.map"), bytes);
+    write_map_file(folder.file("dm1.map"), kMapFile);
+    write_map_file(folder.file("copy.map"), kMapFile);
     inspect::MemoryBudget memory;
     {
         MapFolders maps{{folder.path()}, {.memory = &memory}};
-        const MapSearchResult first = maps.find_map(make_announcement("dm1", bytes));
+        const MapSearchResult first = maps.find_map(make_announcement("dm1"));
         const std::size_t once = memory.used_bytes();
         CHECK(once == first.physics->memory_bytes());
-        CHECK(maps.find_map(make_announcement("dm1", bytes, false)).physics == first.physics);
-        CHECK(maps.find_map(make_announcement("copy", bytes)).physics == first.physics);
-        CHECK(maps.store_map(make_announcement("again", bytes), bytes).physics == first.physics);
+        CHECK(maps.find_map(make_announcement("dm1", kMapFile, false)).physics == first.physics);
+        CHECK(maps.find_map(make_announcement("copy")).physics == first.physics);
+        CHECK(maps.store_map(make_announcement("again"), kMapFile).physics == first.physics);
         CHECK(memory.used_bytes() == once);
 
         maps.free_unused_maps(); // the map is still used
         CHECK(memory.used_bytes() == once);
-        CHECK(maps.find_stored_map(make_announcement("dm1", bytes)).status == MapStatus::found);
+        CHECK(maps.find_stored_map(make_announcement("dm1")).status == MapStatus::found);
     }
     CHECK(memory.used_bytes() == 0);
 }
 
 TEST_CASE("unused maps are dropped when memory is needed") {
-    const Bytes bytes = make_map_with_tile(1);
     inspect::MemoryBudget memory;
     MapFolders maps{{}, {.memory = &memory}};
     for (const char* name : {"dm1", "the same"}) {
-        CHECK(maps.store_map(make_announcement(name, bytes), bytes).status == MapStatus::found);
+        CHECK(maps.store_map(make_announcement(name), kMapFile).status == MapStatus::found);
     }
     CHECK(memory.used_bytes() != 0);
     maps.free_unused_maps();
     CHECK(memory.used_bytes() == 0);
-    CHECK(maps.find_stored_map(make_announcement("dm1", bytes)).status == MapStatus::not_found);
+    CHECK(maps.find_stored_map(make_announcement("dm1")).status == MapStatus::not_found);
 }
 
 TEST_CASE("a cache stores only valid maps, and no more than its quota") {
-    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder cache;
-    MapFolders maps{{}, {.cache = cache.path(), .max_cache_bytes = bytes.size() + 10}};
+    MapFolders maps{{}, {.cache = cache.path(), .max_cache_bytes = kMapFile.size() + 10}};
 
     const Bytes broken{std::byte{'D'}, std::byte{'A'}, std::byte{'T'}, std::byte{'A'}};
     CHECK(maps.store_map(make_announcement("broken", broken), broken).status ==
           MapStatus::unreadable);
     CHECK(count_files_in(cache.path()) == 0);
 
-    CHECK(maps.store_map(make_announcement("dm1", bytes), bytes).detail.empty());
+    CHECK(maps.store_map(make_announcement("dm1"), kMapFile).detail.empty());
     CHECK(count_files_in(cache.path()) == 1);
     const MapSearchResult second =
         maps.store_map(make_announcement("dm2", make_map_with_tile(2)), make_map_with_tile(2));
@@ -323,20 +314,19 @@ TEST_CASE("a cache stores only valid maps, and no more than its quota") {
     CHECK(second.detail.find("was not cached in " + cache.path()) != std::string::npos);
     CHECK(count_files_in(cache.path()) == 1);
     // A stored map can be received again.
-    CHECK(maps.store_map(make_announcement("dm1", bytes), bytes).detail.empty());
+    CHECK(maps.store_map(make_announcement("dm1"), kMapFile).detail.empty());
 }
 
 TEST_CASE("several workers can search for maps at the same time") {
     constexpr std::size_t kThreads = 4;
-    const Bytes bytes = make_map_with_tile(1);
     const TemporaryFolder folder;
-    write_map_file(folder.file("dm1.map"), bytes);
+    write_map_file(folder.file("dm1.map"), kMapFile);
     MapFolders maps{{folder.path()}};
     std::vector<MapSearchResult> found(kThreads);
     std::vector<std::thread> threads;
     threads.reserve(found.size());
     for (MapSearchResult& each : found) {
-        threads.emplace_back([&] { each = maps.find_map(make_announcement("dm1", bytes)); });
+        threads.emplace_back([&] { each = maps.find_map(make_announcement("dm1")); });
     }
     for (std::thread& thread : threads) {
         thread.join();

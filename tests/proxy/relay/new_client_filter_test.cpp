@@ -18,30 +18,36 @@ Endpoint client_endpoint(std::uint32_t address, std::uint16_t port = 1000) {
     return tw::relay::test::ipv4_endpoint(address, port);
 }
 
-std::vector<std::byte> make_repeated_byte_datagram(std::uint8_t what) {
-    return std::vector<std::byte>(12, std::byte{what});
-}
-
 constexpr std::uint32_t kStartMs = 10'000;
 
-/// Returns whether a datagram of bytes with the value `what` may begin a session.
-bool is_admitted(NewClientFilter& filter, const Endpoint& who, ClientStanding standing,
-                 std::uint8_t what, std::uint32_t now, bool is_first = true) {
-    return filter.decide_new_client(who, standing, is_first, make_repeated_byte_datagram(what), now)
-               .refusal == NewClientRefusal::none;
-}
-
-/// Admits new clients until there are too many.
-void admit_clients_until_full(NewClientFilter& filter, std::uint32_t who, std::uint32_t now) {
-    for (std::uint32_t i = 0; i < 100'000; ++i) {
-        static_cast<void>(is_admitted(filter, client_endpoint(0x0a000000 + who * 4096 + i),
-                                      ClientStanding::unverified, 1, now));
+/// A filter with the default limits.
+struct FilterFixture {
+    /// Decides about a datagram of bytes with the value `what`.
+    NewClientDecision decide(const Endpoint& who, std::uint8_t what, std::uint32_t now,
+                             ClientStanding standing = ClientStanding::unverified,
+                             bool is_first = true) {
+        const std::vector<std::byte> datagram(12, std::byte{what});
+        return filter.decide_new_client(who, standing, is_first, datagram, now);
     }
-}
 
-void admit_clients_until_full(NewClientFilter& filter, std::uint32_t now) {
-    admit_clients_until_full(filter, now, now);
-}
+    bool admits(const Endpoint& who, std::uint8_t what, std::uint32_t now,
+                ClientStanding standing = ClientStanding::unverified, bool is_first = true) {
+        return decide(who, what, now, standing, is_first).refusal == NewClientRefusal::none;
+    }
+
+    /// Admits new clients until there are too many.
+    void admit_clients_until_full(std::uint32_t who, std::uint32_t now) {
+        for (std::uint32_t i = 0; i < 100'000; ++i) {
+            static_cast<void>(admits(client_endpoint(0x0a000000 + who * 4096 + i), 1, now));
+        }
+    }
+
+    void admit_clients_until_full(std::uint32_t now) { admit_clients_until_full(now, now); }
+
+    const NewClientLimits limits{};
+    SessionPoolSizes pools{1024, 1};
+    NewClientFilter filter{limits, pools, kHash};
+};
 
 bool is_answered(RequestDecision decision) {
     return decision == RequestDecision::forward || decision == RequestDecision::repeat_answer;
@@ -52,21 +58,17 @@ std::uint16_t nth_port(std::uint32_t i) {
     return static_cast<std::uint16_t>(2000 + i % 60'000);
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    FilterFixture,
     "an address can begin a limited number of sessions a second, and others are not affected") {
-    const NewClientLimits limits;
-    NewClientFilter filter{limits, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 100'000; ++i) { // from changing ports, for a second
-        passed += is_admitted(filter, client_endpoint(1, nth_port(i)), ClientStanding::unverified,
-                              1, kStartMs + i / 100)
-                      ? 1U
-                      : 0U;
+        passed += admits(client_endpoint(1, nth_port(i)), 1, kStartMs + i / 100) ? 1U : 0U;
     }
     CHECK(passed <= 2 * limits.new_client_rate);
     CHECK(passed > limits.new_client_rate);
-    CHECK(is_admitted(filter, client_endpoint(2), ClientStanding::unverified, 1, kStartMs + 1000));
-    CHECK(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 1, kStartMs + 3000));
+    CHECK(admits(client_endpoint(2), 1, kStartMs + 1000));
+    CHECK(admits(client_endpoint(1), 1, kStartMs + 3000));
 }
 
 TEST_CASE("each IPv6 network has a limit, and so has each network that contains it") {
@@ -115,18 +117,18 @@ TEST_CASE("during a flood of requests, clients with few requests are answered") 
                      {"3,000 a second from 200 addresses", 200, false, 110}};
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+        FilterFixture bench;
         const std::uint32_t rate = row.sources == 1 ? 1000 : 3000;
         std::uint32_t answered = 0;
         for (std::uint32_t i = 0; i < 5 * rate; ++i) {
             const std::uint32_t now = kStartMs + i * 1000 / rate;
-            static_cast<void>(filter.decide_request(
+            static_cast<void>(bench.filter.decide_request(
                 client_endpoint(0x0a000000 + i * 7919 % row.sources, nth_port(i)),
                 RequestKind::server_info, row.has_answer, now));
             if (i % (rate / 40) == 0) {
                 const auto decision =
-                    filter.decide_request(client_endpoint(0x14000000 + i / (rate / 40) % 40),
-                                          RequestKind::server_info, row.has_answer, now);
+                    bench.filter.decide_request(client_endpoint(0x14000000 + i / (rate / 40) % 40),
+                                                RequestKind::server_info, row.has_answer, now);
                 answered += i >= 2 * rate && is_answered(decision) ? 1U : 0U;
             }
         }
@@ -134,8 +136,8 @@ TEST_CASE("during a flood of requests, clients with few requests are answered") 
     }
 }
 
-TEST_CASE("a flood of common requests does not use up the rate of reserved requests") {
-    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE_FIXTURE(FilterFixture,
+                  "a flood of common requests does not use up the rate of reserved requests") {
     std::uint32_t passed = 0;
     for (std::uint32_t i = 0; i < 30'000; ++i) { // for ten seconds
         const std::uint32_t now = kStartMs + i / 3;
@@ -152,9 +154,8 @@ TEST_CASE("a flood of common requests does not use up the rate of reserved reque
     CHECK(passed == 10);
 }
 
-TEST_CASE("few requests are forwarded while a stored answer can be repeated") {
-    const NewClientLimits limits;
-    NewClientFilter filter{limits, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE_FIXTURE(FilterFixture,
+                  "few requests are forwarded while a stored answer can be repeated") {
     std::uint32_t passed_on = 0;
     std::uint32_t repeated = 0;
     for (std::uint32_t i = 0; i < 10'000; ++i) { // for ten seconds
@@ -170,20 +171,17 @@ TEST_CASE("few requests are forwarded while a stored answer can be repeated") {
     CHECK(passed_on + repeated == 10'000);
 }
 
-TEST_CASE("clients with loopback addresses have no network limit") {
-    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE_FIXTURE(FilterFixture, "clients with loopback addresses have no network limit") {
     for (std::uint32_t i = 0; i < 30; ++i) {
         CHECK(filter.decide_request(client_endpoint(0x7f000001), RequestKind::server_info, false,
                                     kStartMs) == RequestDecision::forward);
     }
 }
 
-TEST_CASE("without too many new clients, each client is admitted at once") {
-    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE_FIXTURE(FilterFixture, "without too many new clients, each client is admitted at once") {
     for (std::uint32_t i = 0; i < 100; ++i) {
-        CHECK(is_admitted(filter, client_endpoint(i), ClientStanding::unverified, 1, kStartMs));
-        CHECK(is_admitted(filter, client_endpoint(i, 2), ClientStanding::unrecognised, 2,
-                          kStartMs + 1000));
+        CHECK(admits(client_endpoint(i), 1, kStartMs));
+        CHECK(admits(client_endpoint(i, 2), 2, kStartMs + 1000, ClientStanding::unrecognised));
     }
 }
 
@@ -205,62 +203,55 @@ TEST_CASE("with too many new clients, only those that repeat like real clients a
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-        admit_clients_until_full(filter, kStartMs);
-        CHECK_FALSE(
-            is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, kStartMs));
-        admit_clients_until_full(filter, kStartMs + row.after);
-        CHECK(is_admitted(filter, client_endpoint(1), row.standing, row.says,
-                          kStartMs + row.after) == row.is_admitted);
+        FilterFixture bench;
+        bench.admit_clients_until_full(kStartMs);
+        CHECK_FALSE(bench.admits(client_endpoint(1), 7, kStartMs));
+        bench.admit_clients_until_full(kStartMs + row.after);
+        CHECK(bench.admits(client_endpoint(1), row.says, kStartMs + row.after, row.standing) ==
+              row.is_admitted);
     }
 }
 
-TEST_CASE("if many clients repeat, those with the most repetitions are admitted") {
-    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
+TEST_CASE_FIXTURE(FilterFixture,
+                  "if many clients repeat, those with the most repetitions are admitted") {
     std::uint32_t now = kStartMs;
     bool entered = false;
-    admit_clients_until_full(filter, now);
+    admit_clients_until_full(now);
     int tries = 0;
     for (; tries < 6 && !entered; ++tries, now += 500) {
         // The same new clients twice, then others: each repeats its datagram once.
-        admit_clients_until_full(filter, kStartMs + (now - kStartMs) / 1000 * 1000, now);
-        entered = is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, now);
+        admit_clients_until_full(kStartMs + (now - kStartMs) / 1000 * 1000, now);
+        entered = admits(client_endpoint(1), 7, now);
     }
     CHECK(entered);
     CHECK(tries <= 4); // within two seconds
 }
 
-TEST_CASE("a lost repetition delays a waiting client by one interval only") {
-    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-    admit_clients_until_full(filter, kStartMs);
-    CHECK_FALSE(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, kStartMs));
-    const NewClientDecision second =
-        filter.decide_new_client(client_endpoint(1), ClientStanding::unrecognised, true,
-                                 make_repeated_byte_datagram(7), kStartMs + 500);
-    const NewClientDecision fourth =
-        filter.decide_new_client(client_endpoint(1), ClientStanding::unrecognised, true,
-                                 make_repeated_byte_datagram(7), kStartMs + 1500);
-    const NewClientDecision fifth =
-        filter.decide_new_client(client_endpoint(1), ClientStanding::unrecognised, true,
-                                 make_repeated_byte_datagram(7), kStartMs + 2000);
+TEST_CASE_FIXTURE(FilterFixture, "a lost repetition delays a waiting client by one interval only") {
+    admit_clients_until_full(kStartMs);
+    CHECK_FALSE(admits(client_endpoint(1), 7, kStartMs));
+    const auto second = decide(client_endpoint(1), 7, kStartMs + 500, ClientStanding::unrecognised);
+    const auto fourth =
+        decide(client_endpoint(1), 7, kStartMs + 1500, ClientStanding::unrecognised);
+    const auto fifth = decide(client_endpoint(1), 7, kStartMs + 2000, ClientStanding::unrecognised);
     CHECK(second.num_repeats == 1);
     CHECK(fourth.num_repeats == 1);
     CHECK(fifth.num_repeats == 2);
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    FilterFixture,
     "many ports of few addresses keep no other address out, even if they repeat like clients") {
-    NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
     std::uint32_t now = kStartMs;
     bool entered = false;
     int tries = 0;
     for (; tries < 6 && !entered; ++tries, now += 500) {
         for (std::uint32_t i = 0; i < 17 * 64; ++i) {
             static_cast<void>(
-                is_admitted(filter, client_endpoint(2 + i / 64, static_cast<std::uint16_t>(i % 64)),
-                            ClientStanding::unverified, 7, now, tries == 0 && i % 64 == 0));
+                admits(client_endpoint(2 + i / 64, static_cast<std::uint16_t>(i % 64)), 7, now,
+                       ClientStanding::unverified, tries == 0 && i % 64 == 0));
         }
-        entered = is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, now);
+        entered = admits(client_endpoint(1), 7, now);
     }
     CHECK(entered);
     CHECK(tries <= 3); // within one and a half seconds
@@ -269,31 +260,24 @@ TEST_CASE(
 TEST_CASE("with too many new clients, a client that was not verified is not admitted again") {
     for (const bool proves : {false, true}) {
         CAPTURE(proves);
-        NewClientFilter filter{NewClientLimits{}, SessionPoolSizes{1024, 1}, kHash};
-        REQUIRE(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7, kStartMs));
+        FilterFixture bench;
+        REQUIRE(bench.admits(client_endpoint(1), 7, kStartMs));
         if (proves) {
-            filter.remember_verified_client(client_endpoint(1));
+            bench.filter.remember_verified_client(client_endpoint(1));
         }
-        admit_clients_until_full(filter, kStartMs + 4000);
-        static_cast<void>(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7,
-                                      kStartMs + 4000));
-        admit_clients_until_full(filter, kStartMs + 4500);
-        CHECK(is_admitted(filter, client_endpoint(1), ClientStanding::unverified, 7,
-                          kStartMs + 4500) == proves);
+        bench.admit_clients_until_full(kStartMs + 4000);
+        static_cast<void>(bench.admits(client_endpoint(1), 7, kStartMs + 4000));
+        bench.admit_clients_until_full(kStartMs + 4500);
+        CHECK(bench.admits(client_endpoint(1), 7, kStartMs + 4500) == proves);
     }
 }
 
-TEST_CASE("new clients are admitted at a rate that leaves each the time of a round trip") {
-    const NewClientLimits limits;
-    const SessionPoolSizes pools{1024, 1};
-    NewClientFilter filter{limits, pools, kHash};
+TEST_CASE_FIXTURE(FilterFixture,
+                  "new clients are admitted at a rate that leaves each the time of a round trip") {
     std::size_t entered = 0;
     for (std::uint32_t ms = 0; ms < 10'000; ++ms) {
         for (std::uint32_t i = 0; i < 100; ++i) {
-            entered += is_admitted(filter, client_endpoint(ms * 100 + i),
-                                   ClientStanding::unverified, 1, kStartMs + ms)
-                           ? 1U
-                           : 0U;
+            entered += admits(client_endpoint(ms * 100 + i), 1, kStartMs + ms) ? 1U : 0U;
         }
     }
     const std::size_t rounds =

@@ -20,6 +20,13 @@ ServerOptions make_server_options(const Udp::endpoint& server) {
     return make_relay_options(server).server;
 }
 
+struct TwoServersFixture {
+    EchoServer server;
+    EchoServer other;
+    Options options = make_relay_options(server.endpoint());
+    ServerOptions other_options = make_server_options(other.endpoint());
+};
+
 TEST_CASE("each server has its own clients, and the observer gets each session's server") {
     for (const unsigned threads : {1U, 2U}) {
         CAPTURE(threads);
@@ -49,16 +56,14 @@ TEST_CASE("each server has its own clients, and the observer gets each session's
     }
 }
 
-TEST_CASE("servers are added and removed while others are in use") {
-    EchoServer server;
-    EchoServer other;
-    TestRelay relay{make_relay_options(server.endpoint())};
+TEST_CASE_FIXTURE(TwoServersFixture, "servers are added and removed while others are in use") {
+    TestRelay relay{options};
     Peer stays;
     Peer goes;
     std::set<Udp::endpoint> were_there;
     for (std::uint32_t i = 0; i < 10; ++i) {
         CAPTURE(i);
-        const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
+        const ServerIndex index = relay.add_server(other_options);
         CHECK(index == i + 1);
         CHECK(relay.echoes_datagram(goes, i, index));
         CHECK(relay.echoes_datagram(stays, i));
@@ -77,12 +82,10 @@ TEST_CASE("servers are added and removed while others are in use") {
     CHECK(count_events(events, EventKind::gap) == 0);
 }
 
-TEST_CASE("a server with many sessions is removed in several steps") {
+TEST_CASE_FIXTURE(TwoServersFixture, "a server with many sessions is removed in several steps") {
     constexpr std::size_t kSessions = 100;
-    EchoServer server;
-    EchoServer other;
-    TestRelay relay{make_relay_options(server.endpoint()), TestRelay::kRingBytes, false};
-    const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
+    TestRelay relay{options, TestRelay::kRingBytes, false};
+    const ServerIndex index = relay.add_server(other_options);
     const auto begin_all_sessions = [&] {
         std::vector<Peer> clients(kSessions);
         for (Peer& client : clients) {
@@ -99,13 +102,10 @@ TEST_CASE("a server with many sessions is removed in several steps") {
     CHECK(relay.num_sessions() == 0);
 }
 
-TEST_CASE("no delayed datagram remains after its server was removed") {
-    EchoServer server;
-    EchoServer other;
-    Options options = make_relay_options(server.endpoint());
+TEST_CASE_FIXTURE(TwoServersFixture, "no delayed datagram remains after its server was removed") {
     options.impairment = parse_impairment("c2s:delay=10s", 1).value();
     TestRelay relay{options};
-    const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
+    const ServerIndex index = relay.add_server(other_options);
     Peer client;
     client.send(make_payload(10, 1), relay.listen_address(index));
     REQUIRE(eventually([&] { return relay.num_sessions() == 1; }));
@@ -115,13 +115,10 @@ TEST_CASE("no delayed datagram remains after its server was removed") {
     CHECK(relay.impairment() == options.impairment);
 }
 
-TEST_CASE("each server has its own session limit") {
-    EchoServer server;
-    EchoServer other;
-    Options options = make_relay_options(server.endpoint());
+TEST_CASE_FIXTURE(TwoServersFixture, "each server has its own session limit") {
     options.max_sessions = 2;
     TestRelay relay{options};
-    const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
+    const ServerIndex index = relay.add_server(other_options);
     std::vector<std::unique_ptr<Peer>> clients;
     for (std::uint32_t i = 0; i < 2; ++i) {
         CHECK(relay.echoes_datagram(*clients.emplace_back(std::make_unique<Peer>()), i));
@@ -134,16 +131,14 @@ TEST_CASE("each server has its own session limit") {
     CHECK(relay.num_sessions() == 3);
 }
 
-TEST_CASE("a server that cannot be added changes nothing") {
-    EchoServer server;
-    EchoServer other;
-    TestRelay relay{make_relay_options(server.endpoint())};
+TEST_CASE_FIXTURE(TwoServersFixture, "a server that cannot be added changes nothing") {
+    TestRelay relay{options};
     Peer client;
     CHECK(relay.echoes_datagram(client, 1));
 
-    ServerOptions port_in_use = make_server_options(other.endpoint());
+    ServerOptions port_in_use = other_options;
     port_in_use.listen = {other.endpoint()};
-    ServerOptions no_address = make_server_options(other.endpoint());
+    ServerOptions no_address = other_options;
     no_address.listen.clear();
     for (const ServerOptions& each :
          {port_in_use, no_address, make_server_options(relay.listen_address())}) {
@@ -151,20 +146,17 @@ TEST_CASE("a server that cannot be added changes nothing") {
         CHECK_THROWS_AS(static_cast<void>(relay.add_server(each)), StartError);
         CHECK(relay.echoes_datagram(client, 2));
     }
-    const ServerIndex index = relay.add_server(make_server_options(other.endpoint()));
+    const ServerIndex index = relay.add_server(other_options);
     CHECK(relay.echoes_datagram(client, 3, index));
     CHECK_THROWS_AS(relay.set_server_address(relay.listen_address(), index), StartError);
 }
 
-TEST_CASE("the number of servers in a relay's lifetime is limited") {
-    EchoServer server;
-    EchoServer other;
-    TestRelay relay{make_relay_options(server.endpoint()), TestRelay::kRingBytes, false};
+TEST_CASE_FIXTURE(TwoServersFixture, "the number of servers in a relay's lifetime is limited") {
+    TestRelay relay{options, TestRelay::kRingBytes, false};
     for (std::size_t i = 1; i < kMaxServers; ++i) {
-        relay.remove_server(relay.add_server(make_server_options(other.endpoint())));
+        relay.remove_server(relay.add_server(other_options));
     }
-    CHECK_THROWS_AS(static_cast<void>(relay.add_server(make_server_options(other.endpoint()))),
-                    StartError);
+    CHECK_THROWS_AS(static_cast<void>(relay.add_server(other_options)), StartError);
     relay.start();
     Peer client;
     CHECK(relay.echoes_datagram(client, 1));

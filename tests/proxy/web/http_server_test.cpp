@@ -326,83 +326,78 @@ TEST_CASE("a request target has the same path and query with and without a host"
     CHECK(tw::web::read_request_target("http:///x").host == "");
 }
 
-using tw::base::Network;
-
 namespace {
 
-Network numbered_peer_network(std::uint64_t number) {
-    return {.address = number, .v6 = false};
-}
-
-/// Fills the unreserved connections: four peers use all that they may have.
-void fill_unreserved_connections(ConnectionLimiter& limiter) {
-    for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreserved; ++number) {
-        const auto place = limiter.admit_connection(
-            number, numbered_peer_network(number / ConnectionLimiter::kMaxUnreservedOfPeer));
-        REQUIRE(place.is_admitted);
-        REQUIRE_FALSE(place.is_reserved);
+struct LimiterFixture {
+    ConnectionLimiter::ConnectionDecision admit(std::uint64_t number, std::uint64_t peer) {
+        return limiter.admit_connection(number, {.address = peer, .v6 = false});
     }
-}
+
+    /// Fills the unreserved connections: four peers use all that they may have.
+    void fill_unreserved_connections() {
+        for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreserved; ++number) {
+            const auto place = admit(number, number / ConnectionLimiter::kMaxUnreservedOfPeer);
+            REQUIRE(place.is_admitted);
+            REQUIRE_FALSE(place.is_reserved);
+        }
+    }
+
+    ConnectionLimiter limiter;
+};
 
 constexpr std::uint64_t kNewConnection = 1000;
 
 } // namespace
 
-TEST_CASE("a peer's connections beyond its limit are reserved ones") {
-    ConnectionLimiter limiter;
+TEST_CASE_FIXTURE(LimiterFixture, "a peer's connections beyond its limit are reserved ones") {
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreservedOfPeer; ++number) {
-        CHECK_FALSE(limiter.admit_connection(number, numbered_peer_network(1)).is_reserved);
+        CHECK_FALSE(admit(number, 1).is_reserved);
     }
-    const auto beyond = limiter.admit_connection(kNewConnection, numbered_peer_network(1));
+    const auto beyond = admit(kNewConnection, 1);
     CHECK(beyond.is_admitted);
     CHECK(beyond.is_reserved);
     CHECK_FALSE(beyond.evicted);
-    CHECK_FALSE(limiter.admit_connection(kNewConnection + 1, numbered_peer_network(2)).is_reserved);
+    CHECK_FALSE(admit(kNewConnection + 1, 2).is_reserved);
     limiter.remove_connection(0);
-    CHECK_FALSE(limiter.admit_connection(kNewConnection + 2, numbered_peer_network(1)).is_reserved);
+    CHECK_FALSE(admit(kNewConnection + 2, 1).is_reserved);
 }
 
-TEST_CASE("a new connection evicts the oldest reserved connection without a request") {
-    ConnectionLimiter limiter;
-    fill_unreserved_connections(limiter);
+TEST_CASE_FIXTURE(LimiterFixture,
+                  "a new connection evicts the oldest reserved connection without a request") {
+    fill_unreserved_connections();
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxReserved; ++number) {
-        const auto place =
-            limiter.admit_connection(kNewConnection + number, numbered_peer_network(100 + number));
+        const auto place = admit(kNewConnection + number, 100 + number);
         CHECK(place.is_reserved);
         CHECK_FALSE(place.evicted);
     }
     limiter.mark_request_arrived(kNewConnection);
-    const auto place = limiter.admit_connection(kNewConnection + 100, numbered_peer_network(200));
+    const auto place = admit(kNewConnection + 100, 200);
     CHECK(place.is_admitted);
     CHECK(place.evicted == kNewConnection + 1);
     CHECK(limiter.size() == ConnectionLimiter::kMaxUnreserved + ConnectionLimiter::kMaxReserved);
 }
 
-TEST_CASE("a peer at its limit of reserved connections evicts one of its own") {
-    ConnectionLimiter limiter;
-    fill_unreserved_connections(limiter);
-    CHECK_FALSE(limiter.admit_connection(kNewConnection, numbered_peer_network(7)).evicted);
+TEST_CASE_FIXTURE(LimiterFixture,
+                  "a peer at its limit of reserved connections evicts one of its own") {
+    fill_unreserved_connections();
+    CHECK_FALSE(admit(kNewConnection, 7).evicted);
     for (std::uint64_t number = 1; number <= ConnectionLimiter::kMaxReservedOfPeer; ++number) {
-        CHECK_FALSE(
-            limiter.admit_connection(kNewConnection + number, numbered_peer_network(8)).evicted);
+        CHECK_FALSE(admit(kNewConnection + number, 8).evicted);
     }
-    CHECK(limiter.admit_connection(kNewConnection + 100, numbered_peer_network(8)).evicted ==
-          kNewConnection + 1);
+    CHECK(admit(kNewConnection + 100, 8).evicted == kNewConnection + 1);
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    LimiterFixture,
     "a connection with a request is never evicted; if all have one, new connections are refused") {
-    ConnectionLimiter limiter;
-    fill_unreserved_connections(limiter);
+    fill_unreserved_connections();
     for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxReserved; ++number) {
-        static_cast<void>(
-            limiter.admit_connection(kNewConnection + number, numbered_peer_network(100 + number)));
+        static_cast<void>(admit(kNewConnection + number, 100 + number));
         limiter.mark_request_arrived(kNewConnection + number);
     }
-    CHECK_FALSE(
-        limiter.admit_connection(kNewConnection + 100, numbered_peer_network(200)).is_admitted);
+    CHECK_FALSE(admit(kNewConnection + 100, 200).is_admitted);
     CHECK(limiter.size() == ConnectionLimiter::kMaxUnreserved + ConnectionLimiter::kMaxReserved);
     limiter.remove_connection(kNewConnection + 3);
     limiter.remove_connection(kNewConnection + 3);
-    CHECK(limiter.admit_connection(kNewConnection + 101, numbered_peer_network(200)).is_admitted);
+    CHECK(admit(kNewConnection + 101, 200).is_admitted);
 }

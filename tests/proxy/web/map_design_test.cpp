@@ -275,26 +275,17 @@ TEST_CASE("a request for a design names a session whose map is known") {
     map.add_image(16, 16, map.pixels);
     const auto file = std::make_shared<const Bytes>(map.writer.finish());
     MapPage page{file};
-    const auto ask = [&](auto answer, web::PageData& from, std::string_view query) {
-        web::Response got;
-        web::RequestContext context{from};
-        answer(context, web::Request{.query = query},
-               [&](const web::Response& response) { got = response; });
-        return got;
-    };
-    CHECK(ask(web::send_map_design, page, "session=1").body == web::map_design_json(*file));
-    const auto image = ask(web::send_map_image, page, "session=1&image=0");
-    CHECK(image.status == 200);
-    CHECK(image.body.size() == kImageBytes);
-    for (const std::string_view query : {"", "session=2", "session=x", "session=-1"}) {
+    CHECK(test::request_response(page, "GET /api/map_design?session=1") ==
+          "200 " + *web::map_design_json(*file));
+    CHECK(test::request_response(page, "GET /api/map_image?session=1&image=0").size() ==
+          4 + kImageBytes);
+    for (const std::string query :
+         {"map_design", "map_design?session=2", "map_design?session=x", "map_design?session=-1",
+          "map_image?session=1", "map_image?session=1&image=1", "map_image?session=1&image=-1",
+          "map_image?session=2&image=0", "map_image?image=0"}) {
         CAPTURE(query);
-        CHECK(ask(web::send_map_design, page, query).status == 404);
-    }
-    for (const std::string_view query :
-         {"session=1", "session=1&image=1", "session=1&image=-1", "session=2&image=0", "image=0"}) {
-        CAPTURE(query);
-        CHECK(ask(web::send_map_image, page, query).status == 404);
+        CHECK(test::request_response(page, "GET /api/" + query).starts_with("404 "));
     }
     test::SamplePageData without; // a collector has no maps
-    CHECK(ask(web::send_map_design, without, "session=1").status == 404);
+    CHECK(test::request_response(without, "GET /api/map_design?session=1").starts_with("404 "));
 }

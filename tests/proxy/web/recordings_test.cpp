@@ -77,17 +77,6 @@ struct RecordingPage final : test::SamplePageData {
     std::vector<std::pair<RecordingKind, bool>> switch_orders;
 };
 
-/// Calls a function that answers requests. Returns the response as "STATUS BODY".
-template <typename Ask>
-std::string request_response(Ask ask, web::PageData& page, std::string_view query) {
-    std::string said;
-    web::RequestContext context{page};
-    ask(context, web::Request{.query = query}, [&said](const web::Response& response) {
-        said = std::to_string(response.status) + ' ' + response.body;
-    });
-    return said;
-}
-
 } // namespace
 
 TEST_CASE("a large file is sent completely, with its name") {
@@ -140,30 +129,28 @@ TEST_CASE(
     "recordings are started, stopped, listed and downloaded; invalid requests are explained") {
     RecordingPage page;
     test::SamplePageData without;
-    using web::send_recording;
-    using web::send_recording_list;
-    using web::switch_recordings;
-    CHECK(request_response(switch_recordings, page, "demos=on") == "200 demos on\n");
-    CHECK(request_response(switch_recordings, page, "demos=off") == "200 demos off\n");
+    using test::request_response;
+    const std::string list = "GET /api/recordings";
+    const std::string file = "GET /api/recording";
+    const std::string order = "POST /api/recordings?";
+    CHECK(request_response(page, order + "demos=on") == "200 demos on\n");
+    CHECK(request_response(page, order + "demos=off") == "200 demos off\n");
     CHECK(page.switch_orders == std::vector<std::pair<RecordingKind, bool>>{
                                     {RecordingKind::demos, true}, {RecordingKind::demos, false}});
-    CHECK(request_response(switch_recordings, page, "capture=on") == "409 not now\n");
-    CHECK(request_response(switch_recordings, page, "").starts_with("400 expected one of"));
-    CHECK(request_response(switch_recordings, page, "demos=maybe")
-              .starts_with("400 expected one of"));
-    CHECK(request_response(switch_recordings, page, "demos=on&capture=on")
-              .starts_with("400 expected one of"));
-    CHECK(request_response(switch_recordings, page, "demos=on&capture=maybe")
-              .starts_with("400 expected one of"));
+    CHECK(request_response(page, order + "capture=on") == "409 not now\n");
+    for (const std::string query :
+         {"", "demos=maybe", "demos=on&capture=on", "demos=on&capture=maybe"}) {
+        CAPTURE(query);
+        CHECK(request_response(page, order + query).starts_with("400 expected one of"));
+    }
     CHECK(page.switch_orders.size() == 2);
-    CHECK(request_response(send_recording_list, page, "") ==
+    CHECK(request_response(page, list) ==
           "200 {\"v\":1,\"files\":[{\"name\":\"a.demo\",\"bytes\":7,\"time_ms\":5}]}\n");
-    CHECK(request_response(send_recording, page, "name=a.demo") == "200 ");
-    CHECK(request_response(send_recording, page, "name=b.demo").starts_with("404 no such"));
-    CHECK(request_response(send_recording, page, "name=%").starts_with("404"));
-    CHECK(request_response(send_recording, page, "").starts_with("404"));
-    CHECK(request_response(switch_recordings, without, "demos=on")
-              .starts_with("409 there is no folder"));
-    CHECK(request_response(send_recording_list, without, "").starts_with("409 there is no folder"));
-    CHECK(request_response(send_recording, without, "name=a.demo").starts_with("404"));
+    CHECK(request_response(page, file + "?name=a.demo") == "200 abc");
+    CHECK(request_response(page, file + "?name=b.demo").starts_with("404 no such"));
+    CHECK(request_response(page, file + "?name=%").starts_with("404 no such"));
+    CHECK(request_response(page, file).starts_with("404 no such"));
+    CHECK(request_response(without, order + "demos=on").starts_with("409 there is no folder"));
+    CHECK(request_response(without, list).starts_with("409 there is no folder"));
+    CHECK(request_response(without, file + "?name=a.demo").starts_with("404 no such"));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "proxy/web/admin.h"
+#include "tests/proxy/web/http_client.h"
 
 #include <functional>
 #include <memory>
@@ -82,5 +83,16 @@ struct SamplePageData : web::PageData {
 
     std::string filter_keys_json() const override { return "{}"; }
 };
+
+/// Sends a request with the token, such as "GET /metrics", to a page. Returns the response as
+/// "STATUS BODY".
+inline std::string request_response(web::PageData& page, const std::string& request) {
+    web::AdminServer admin{{.token = kPageToken}, listen_on_any_port(), page};
+    admin.start();
+    const std::string answer = send_http_request(
+        admin.server().port(), request + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " +
+                                   kPageToken + "\r\n\r\n");
+    return answer.substr(answer.find(' ') + 1, 4) + response_body(answer);
+}
 
 } // namespace tw::test
