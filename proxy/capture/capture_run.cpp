@@ -252,7 +252,10 @@ void CaptureRun::report_captures() {
 bool CaptureRun::is_empty() const {
     std::error_code ignored;
     return std::ranges::all_of(sources_, [&](const CaptureSource& source) {
-        return source.capture && source.begun && source.capture->counts().frames == 0 &&
+        return source.capture && source.begun &&
+               (source.capture->counts().frames == 0 ||
+                (detector_.has_servers() &&
+                 source.ignored == source.capture->counts().datagrams)) &&
                std::filesystem::is_regular_file(source.path, ignored);
     });
 }

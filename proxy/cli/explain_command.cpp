@@ -7,6 +7,7 @@
 #include "proxy/cli/help.h"
 #include "proxy/cli/inspect_flags.h"
 #include "proxy/cli/objects_file.h"
+#include "proxy/cli/output_file.h"
 #include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/keys.h"
@@ -282,8 +283,8 @@ int run_explain(const ExplainFlags& flags) {
         if (!explanation.has_finding()) {
             return explainable_findings_text(
                 explanation, select,
-                are_records ? command_with_files("twscope records", flags) + " --filter finding"
-                            : command_with_files("twscope decode", flags));
+                command_with_files(are_records ? "twscope records" : "twscope decode -o -", flags) +
+                    " --filter finding");
         }
         return explanation_text(explanation, select) +
                (may_concern_sizes(explanation)
@@ -416,6 +417,11 @@ int run_compare(const CompareFlags& flags) {
     read_objects_file(flags.objects_file, mod);
     ComparedInputs inputs;
     for (std::size_t view = 0; view < inputs.size(); ++view) {
+        const std::string& path = flags.files[view];
+        const std::string hint = file_type_hint(path, FileType::records);
+        if (!hint.empty() && is_recording(path, read_file_start(path))) { // thus no capture or demo
+            throw usage_error("{}: is no capture, demo or recording{}", path, hint);
+        }
         inputs[view].emplace(RecordSource{.path = flags.files[view],
                                           .servers = flags.captures.server_detector(),
                                           .objects = &mod.objects,
@@ -450,8 +456,8 @@ int run_compare(const CompareFlags& flags) {
 } // namespace
 
 void add_explain_command(Command& command) {
-    command.about = "Explain one finding about snapshots, from captures or records; or what "
-                    "findings mean: those named, or all";
+    command.about = "Explain a finding about snapshots in captures or records, or what "
+                    "findings mean";
     ExplainFlags& flags = add_settings_and_action(command, run_explain);
     command.add("captures", &flags.captures.paths, "FILE|ID...",
                 "Captures, demos, recordings or folders of segments; or names of findings, "

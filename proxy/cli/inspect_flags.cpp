@@ -46,8 +46,8 @@ void add_record_flags(Command& command, RecordFlags& flags) {
     Flag& items = command.add_list(
         "--items", [&flags](const Texts& words) { choose_items(words, flags.config.json); },
         "WHICH",
-        "Items of each snapshot or world to write; raw adds their raw ints, to those that changed "
-        "or as in all,raw");
+        "Items of each snapshot or world to write; raw adds their raw ints: changed,raw or "
+        "all,raw");
     items.allowed_words = {"none", "changed", "all", kRaw};
     items.default_text = "changed";
     using Views = pipeline::ViewChoice;

@@ -198,6 +198,12 @@ int report_run(const RunFlags& flags, const process::ObserverResult& result, boo
         report_result(analyze::make_outcome(std::move(checks), result.worker_result.totals,
                                             result.worker_result.sessions, seconds.count()),
                       summary);
+    if (after_loss) {
+        log::warn(
+            "an observer was lost: the totals count only the last {:.0f} s, and the exit code "
+            "is {}",
+            seconds.count(), kExitFailed);
+    }
     return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
 }
 

@@ -357,7 +357,7 @@ std::string RecordingFlags::describe_place(const NamedRecording& recording) cons
     const auto path = std::filesystem::absolute(recording.path, ignored).lexically_normal();
     std::string text = path.string() + (planned->segments ? " in segments" : "");
     if (planned->segments && !keep.empty()) {
-        text += ", keeping " + keep;
+        text += fmt::format(", keeping {} and always the last hour", keep);
     } else if (min_free.empty()) {
         text += ", with no size limit (--keep sets one for a folder)";
     }

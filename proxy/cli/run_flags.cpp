@@ -62,7 +62,8 @@ void RunFlags::add_limit_flags(Command& command) {
     command.add_time("--idle-timeout", idle_timeout, 0.1, 86400,
                      "End a session after this many seconds without a datagram");
     command.add_number("--max-sessions", &max_sessions, 1, 60000,
-                       "Maximum number of connected clients; more are refused");
+                       "Places for connections, also of clients that are still joining. To limit "
+                       "players, use the server's sv_max_clients");
     command.add_number("--ring", &ring_mib, 1, 4096,
                        "Memory in MiB, per thread, for copies waiting to be inspected");
     add_memory_flag(command, memory_mib);

@@ -398,7 +398,8 @@ void Settings::set_flag(Flag& flag, const Texts& values, const std::string& sour
     });
 }
 
-HostPort parse_host_port(const std::string& text, const std::string& flag) {
+HostPort parse_host_port(const std::string& text, const std::string& flag,
+                         const char* suggested_host) {
     const auto colon = text.rfind(':');
     const auto port = colon == std::string::npos
                           ? std::nullopt
@@ -409,8 +410,8 @@ HostPort parse_host_port(const std::string& text, const std::string& flag) {
     std::string host = text.substr(0, colon);
     const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
     if (colon == std::string::npos && base::parse_number<std::uint16_t>(text)) {
-        throw usage_error("{} {}: expected HOST:PORT; did you mean 127.0.0.1:{}?", flag, text,
-                          text);
+        throw usage_error("{} {}: expected HOST:PORT; did you mean {}:{}?", flag, text,
+                          suggested_host, text);
     }
     if (!port || (!has_brackets && host.find_first_of("[:") != std::string::npos)) {
         throw usage_error("{} {}: expected HOST:PORT, for example 127.0.0.1:8303 or "
@@ -431,7 +432,8 @@ HostPort parse_server(const std::string& text) {
 
 boost::asio::ip::udp::endpoint parse_endpoint(const std::string& text, const std::string& flag,
                                               const char* default_address) {
-    const HostPort where = parse_host_port(text, flag);
+    const HostPort where = parse_host_port(
+        text, flag, default_address == std::string_view{"0.0.0.0"} ? "" : default_address);
     boost::system::error_code error;
     const auto address =
         boost::asio::ip::make_address(where.host.empty() ? default_address : where.host, error);

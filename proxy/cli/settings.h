@@ -125,7 +125,8 @@ struct HostPort {
 
 // The following functions parse the text of a flag. Errors: UsageError that names the flag.
 
-[[nodiscard]] HostPort parse_host_port(const std::string& text, const std::string& flag);
+[[nodiscard]] HostPort parse_host_port(const std::string& text, const std::string& flag,
+                                       const char* suggested_host = "127.0.0.1");
 /// Parses HOST:PORT of --server, without omissions.
 [[nodiscard]] HostPort parse_server(const std::string& text);
 /// Parses an address, not a name, and a port. `default_address`: used if only a port is given.

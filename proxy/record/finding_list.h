@@ -146,8 +146,8 @@ TW_FINDING(map_not_cached, "map.not_cached", warning,
            "The disk is full, the folder cannot be written, or it holds as much as it may.")
 TW_FINDING(
     world_inside_solid, "world.inside_solid", warning, "A character stands inside a wall.",
-    "Mostly a mod that moves tees, or another map than announced; an unmodified DDNet server "
-    "was seen to do it, too.")
+    "Mostly a mod that moves tees, or another map than announced; rarely, an unmodified DDNet "
+    "server does it, too.")
 TW_FINDING(world_outside_map, "world.outside_map", warning,
            "A character is further outside the map than the game allows.",
            "A mod that moves tees, or another map than announced.")
@@ -180,7 +180,7 @@ TW_FINDING(packet_not_accepted, "packet.not_accepted", info, "The receiver disca
            "A packet that arrived late or twice, or one forged to be seen but not accepted.")
 TW_FINDING(message_unexpected, "message.unexpected", info,
            "This message never comes from this side; receivers ignore it.",
-           "A client library with a wrong id, or someone who wants it shown under another name.")
+           "A client library with a wrong id, or a client that imitates another message.")
 TW_FINDING(snapshot_leftover, "snapshot.leftover", info,
            "A snapshot of the previous map arrived after the map change; clients drop it.",
            "Datagrams in flight when the map changed.")

@@ -369,6 +369,7 @@ TEST_CASE("contradictory flags are reported before the start") {
     const std::string config =
         folder.write("twice.conf", "server = \"127.0.0.1:1\"\nkeep = \"1GiB\"\nkeep = \"2GiB\"\n");
     const std::string no_folder = folder.file("no/such/folder.xml");
+    const std::string picture = folder.write("a.png", "\x89PNG");
     check_usage_errors(
         {}, {{{"frobnicate"}, "unknown command 'frobnicate' (see"},
              {{"recods"}, "unknown command 'recods'; did you mean records? (see"},
@@ -381,6 +382,8 @@ TEST_CASE("contradictory flags are reported before the start") {
              {{"map"}, "map needs file: Map file (see 'twscope map --help')"},
              {{"map", "a", "b"}, "map does not take 'b' (see 'twscope map --help')"},
              {{"compare", "a.pcap"}, "compare needs b: "},
+             {{"compare", picture, picture}, "is no capture, demo or recording; this is a picture"},
+             {{"decode", "--server", "8303", "a"}, "expected HOST:PORT; did you mean :8303?"},
              {{"explain", "--tick"}, "--tick: needs a value (see 'twscope explain --help')"},
              {{"map", folder.file("no.map")}, "no.map: No such file or directory"},
              {{"map", folder.path()}, ": is a folder; name one of its .map files"},

@@ -317,8 +317,9 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     const ProgramResult limited = // a relative path is shown as an absolute one
         run_in_shell("cd " + folder.path() + " && $twscope proxy -s 127.0.0.1:1 --check-config " +
                      "-o ./records/ --keep 1GiB --min-free 2GiB");
-    CHECK(contains(limited.out, "recording records to " + records +
-                                    " in segments, keeping 1GiB, leaving 2GiB free, "));
+    CHECK(contains(limited.out,
+                   "recording records to " + records +
+                       " in segments, keeping 1GiB and always the last hour, leaving 2GiB free, "));
     CHECK(contains(limited.out, " free now\nclient addresses: recorded as they are\n"));
     CHECK_FALSE(std::filesystem::exists(records));
     CHECK(twscope({"tap", "-i", "eth0", "--check-config"}).out ==
