@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include <arpa/inet.h>
+#include <boost/asio/ip/udp.hpp>
 
 namespace tw::base {
 

@@ -5,11 +5,18 @@
 #include <cstdint>
 #include <string>
 
-#include <boost/asio/ip/udp.hpp>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+namespace boost::asio::ip {
+class udp;
+template <typename>
+class basic_endpoint;
+} // namespace boost::asio::ip
+
 namespace tw::base {
+
+using AsioEndpoint = boost::asio::ip::basic_endpoint<boost::asio::ip::udp>;
 
 /// An IPv4 or IPv6 address with a UDP port. It is trivially copyable, so it can be stored in shared
 /// memory.
@@ -27,12 +34,12 @@ struct Endpoint {
 
 /// Returns `192.0.2.1:8303` or `[2001:db8::1]:8303`, with `%scope` if the endpoint has a scope id.
 [[nodiscard]] std::string to_string(const Endpoint& endpoint);
-[[nodiscard]] std::string to_string(const boost::asio::ip::udp::endpoint& endpoint);
+[[nodiscard]] std::string to_string(const AsioEndpoint& endpoint);
 
 /// Converts an IPv4 or IPv6 socket address. Returns an empty endpoint for other address families.
 [[nodiscard]] Endpoint endpoint_from(const sockaddr* address) noexcept;
 
-[[nodiscard]] boost::asio::ip::udp::endpoint to_asio(const Endpoint& endpoint);
+[[nodiscard]] AsioEndpoint to_asio(const Endpoint& endpoint);
 
 /// An IPv4 or IPv6 socket address. It is smaller than sockaddr_storage, so 64 addresses of a batch
 /// of datagrams fit into the cache.

@@ -1,6 +1,7 @@
 #include "proxy/base/keyed_hash.h"
 
 #include <new>
+#include <random>
 #include <stdexcept>
 
 #include <openssl/core_names.h>
@@ -59,6 +60,11 @@ std::uint64_t SipHash::operator()(std::span<const std::byte> bytes) const {
         value |= std::uint64_t{hash[i]} << (8 * i);
     }
     return value;
+}
+
+KeyedHash KeyedHash::with_random_key() {
+    std::random_device device;
+    return KeyedHash{(std::uint64_t{device()} << 32U) | device()};
 }
 
 } // namespace tw::base

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <span>
 
 namespace tw::base {
@@ -77,10 +76,7 @@ class KeyedHash {
   public:
     explicit KeyedHash(std::uint64_t key) noexcept : key_{key} {}
 
-    [[nodiscard]] static KeyedHash with_random_key() {
-        std::random_device device;
-        return KeyedHash{(std::uint64_t{device()} << 32U) | device()};
-    }
+    [[nodiscard]] static KeyedHash with_random_key();
 
     [[nodiscard]] std::uint64_t operator()(std::uint64_t a, std::uint64_t b,
                                            std::uint64_t c) const noexcept {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/ip/udp.hpp>
+
 namespace tw::cli {
 
 /// Returns a log line that says which client addresses the server sees, and why.

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/ip/udp.hpp>
+
 namespace tw::relay {
 
 /// Forwards UDP datagrams between clients and servers, with one upstream socket per client, and

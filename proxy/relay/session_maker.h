@@ -15,6 +15,8 @@
 #include <memory>
 #include <vector>
 
+#include <boost/asio/ip/udp.hpp>
+
 namespace tw::relay {
 
 /// The highest numbers given to sessions so far. All threads and servers of a relay share them.

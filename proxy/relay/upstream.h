@@ -13,6 +13,8 @@
 #include <system_error>
 #include <unordered_set>
 
+#include <boost/asio/ip/udp.hpp>
+
 namespace tw::relay {
 
 /// Assigns an address of 127.64.0.0/10 to each client IPv4 address or IPv6 /64 while that client
