@@ -6,20 +6,11 @@
 #include <charconv>
 #include <cstring>
 #include <ctime>
-#include <iterator>
-#include <set>
 #include <system_error>
 
 namespace tw::filter {
 
 namespace {
-
-using Texts = std::set<std::string>;
-
-struct RequiredTexts {
-    Texts keys;
-    Texts texts;
-};
 
 std::string in_quotes(std::string_view text) {
     return '"' + std::string{text} + '"';
@@ -35,72 +26,32 @@ bool is_plain(std::string_view text) {
 
 constexpr std::string_view kFindings = "findings.";
 
-RequiredTexts find_required_texts(const Comparison& comparison) {
-    const bool absent = comparison.literal.is_null && comparison.op == Operator::equal;
-    RequiredTexts required;
-    if (absent || comparison.key.location == Key::Location::removed) {
-        return required;
-    }
-    std::string_view path = comparison.key.name;
-    if (path.starts_with(kFindings) && comparison.key.scope == KeyScope::record) {
-        // Only the object `findings` is required: a finding that it does not contain counts as
-        // zero.
-        required.keys.insert(in_quotes(path.substr(0, kFindings.size() - 1)));
-        return required;
-    }
-    while (!path.empty()) {
-        const std::string_view name = path.substr(0, path.find('.'));
-        // The names x and y stand for the first and second element of a list, and are not in the
-        // line.
-        if (name != "x" && name != "y") {
-            required.keys.insert(in_quotes(name));
-        }
-        path.remove_prefix(std::min(path.size(), name.size() + 1));
-    }
-    const Operand& literal = comparison.literal;
-    const bool text = !literal.is_null && literal.number.index() == 0;
-    if (text && comparison.op == Operator::equal && is_plain(literal.text)) {
-        required.texts.insert(in_quotes(literal.text));
-    }
-    return required;
-}
-
-Texts common_texts(const Texts& left, const Texts& right) {
-    Texts both;
-    std::set_intersection(left.begin(), left.end(), right.begin(), right.end(),
-                          std::inserter(both, both.end()));
-    return both;
-}
-
+/// Adds texts that every line that matches the node contains, perhaps with escapes.
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
-RequiredTexts find_required_texts(const ParsedFilter& parsed, const FilterNode& node) {
-    if (node.kind == NodeKind::comparison) {
-        return find_required_texts(parsed.comparisons[node.index]);
-    }
-    RequiredTexts required;
-    if (node.kind == NodeKind::some_item || node.kind == NodeKind::count_items) {
-        required.keys.insert(in_quotes("items"));
-    }
-    if (node.kind == NodeKind::negation || node.kind == NodeKind::count_items) {
-        return required; // a count may be compared with 0, so the texts of items are not required
-    }
-    for (const FilterNode& child : node.children) {
-        RequiredTexts one = find_required_texts(parsed, child);
-        if (node.kind == NodeKind::any_of && &child != &node.children.front()) {
-            required.keys = common_texts(required.keys, one.keys);
-            required.texts = common_texts(required.texts, one.texts);
-        } else {
-            required.keys.merge(one.keys);
-            required.texts.merge(one.texts);
+void add_required_texts(const ParsedFilter& parsed, const FilterNode& node,
+                        std::vector<std::string>& texts) {
+    if (node.kind == NodeKind::all_of || node.kind == NodeKind::some_item) {
+        for (const FilterNode& child : node.children) {
+            add_required_texts(parsed, child, texts);
         }
     }
-    return required;
-}
-
-/// Returns whether the text contains `part`. Uses memmem, which is several times as fast as
-/// std::string_view::find.
-bool contains_text(std::string_view text, std::string_view part) {
-    return ::memmem(text.data(), text.size(), part.data(), part.size()) != nullptr;
+    if (node.kind != NodeKind::comparison) {
+        return;
+    }
+    const auto& [key, op, literal, unused] = parsed.comparisons[node.index];
+    std::string_view path = key.name;
+    if ((literal.is_null && op == Operator::equal) || key.location == Key::Location::removed ||
+        path.starts_with(kFindings)) {
+        return; // also matches lines without the key
+    }
+    if (path.ends_with(".x") || path.ends_with(".y")) {
+        path.remove_suffix(2); // perhaps an element of a list, which has no name
+    }
+    texts.push_back(in_quotes(path.substr(path.rfind('.') + 1)));
+    const bool is_text = !literal.is_null && literal.number.index() == 0;
+    if (is_text && op == Operator::equal && is_plain(literal.text)) {
+        texts.push_back(in_quotes(literal.text));
+    }
 }
 
 bool is_string(std::string_view json) {
@@ -198,18 +149,15 @@ bool line_matches(const ParsedFilter& parsed, JsonLine& line,
 } // namespace
 
 LineFilter::LineFilter(ParsedFilter parsed) : parsed_{std::move(parsed)} {
-    const RequiredTexts required = find_required_texts(parsed_, parsed_.root);
-    required_keys_.assign(required.keys.begin(), required.keys.end());
-    required_texts_.assign(required.texts.begin(), required.texts.end());
+    add_required_texts(parsed_, parsed_.root, required_texts_);
 }
 
 bool LineFilter::may_match(std::string_view line) const {
-    return std::ranges::all_of(
-               required_keys_,
-               [line](const std::string& key) { return contains_text(line, key); }) &&
-           std::ranges::all_of(required_texts_, [line](const std::string& text) {
-               return contains_text(line, text) || line.find('\\') != std::string_view::npos;
-           });
+    // memmem is several times as fast as std::string_view::find.
+    return std::ranges::all_of(required_texts_, [line](const std::string& text) {
+        return ::memmem(line.data(), line.size(), text.data(), text.size()) != nullptr ||
+               line.find('\\') != std::string_view::npos;
+    });
 }
 
 std::optional<RecordLineHead> read_line_head(std::string_view line) {

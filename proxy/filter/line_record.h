@@ -69,7 +69,6 @@ class LineFilter {
 
     ParsedFilter parsed_;
     std::string similar_message_;
-    std::vector<std::string> required_keys_;  ///< keys that each matching line contains
     std::vector<std::string> required_texts_; ///< texts in each matching line, perhaps escaped
     JsonLine line_;
 };
