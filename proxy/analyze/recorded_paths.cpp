@@ -81,17 +81,6 @@ std::int64_t speed_in(const json::object& fields) {
     return size("vel_x") + size("vel_y");
 }
 
-/// Returns false for most lines whose records have other types. This is much cheaper than to parse
-/// them.
-bool may_be_wanted(std::string_view line) {
-    constexpr std::array<std::string_view, 6> kWanted{
-        R"("type":"snapshot")", R"("type":"world")", R"("type":"message")",
-        R"("type":"session")",  R"("type":"map")",   R"("type":"records_lost")"};
-    return std::ranges::any_of(kWanted, [line](std::string_view each) {
-        return line.find(each) != std::string_view::npos;
-    });
-}
-
 /// Finds the paths from the records of all sessions and merged snapshots.
 class PathCollector {
   public:
@@ -643,9 +632,6 @@ RecordedPaths find_paths(const LineSource& read_lines, std::string_view map_crc,
                          std::string_view map_name, PlayerNames wanted, std::size_t max_points) {
     PathCollector collector{map_crc, map_name, std::move(wanted), max_points};
     read_lines([&collector](std::string_view line) {
-        if (!may_be_wanted(line)) {
-            return;
-        }
         boost::system::error_code error;
         const json::value record = json::parse(line, error);
         if (!error && record.is_object()) {
