@@ -84,9 +84,7 @@ TEST_CASE("a capture and its recordings are equal") {
                   .out.starts_with(R"({"equal":true,)"));
     }
     split_into_segments(folder.file("changed.jsonl"), folder.file("segments"));
-    const ProgramResult segments = twscope({"compare", kMapChange, folder.file("segments")});
-    CHECK(segments.status == 0);
-    CHECK(last_output_line(segments.out) == kEqual);
+    CHECK(last_output_line(output_of({"compare", kMapChange, folder.file("segments")})) == kEqual);
 }
 
 TEST_CASE("a capture equals each of its demos for the time of the demo") {
@@ -98,11 +96,9 @@ TEST_CASE("a capture equals each of its demos for the time of the demo") {
         REQUIRE(twscope({"decode", capture, "--demo", demos.path()}).status == 0);
         int count = 0;
         for (const auto& entry : std::filesystem::directory_iterator{demos.path()}) {
-            const ProgramResult done = twscope({"compare", capture, entry.path().string()});
-            CAPTURE(done.out);
-            CHECK(done.status == 0);
-            CHECK(last_output_line(done.out).starts_with("equal: "));
-            CHECK(contains(last_output_line(done.out), ", 0 only in B\n"));
+            const std::string done = output_of({"compare", capture, entry.path().string()});
+            CHECK(last_output_line(done).starts_with("equal: "));
+            CHECK(contains(last_output_line(done), ", 0 only in B\n"));
             ++count;
         }
         CHECK(count >= 1);
@@ -116,11 +112,9 @@ TEST_CASE("each demo of a server's players is compared with its own session") {
     int count = 0;
     for (const auto& entry : std::filesystem::directory_iterator{demos.path()}) {
         const std::string demo = entry.path().string();
-        const ProgramResult done = twscope({"compare", capture, demo});
-        CAPTURE(done.out);
-        CHECK(done.status == 0);
         const std::string session = demo.substr(demo.rfind("-s") + 2, 1);
-        CHECK(contains(done.out, "\n\nA session " + session + " (")); // first
+        CHECK(contains(output_of({"compare", capture, demo}),
+                       "\n\nA session " + session + " (")); // first
         ++count;
     }
     CHECK(count == 4);
@@ -146,10 +140,8 @@ TEST_CASE("sessions with other numbers and addresses are matched by player names
         text += line + '\n';
     }
     write_text(recording, text);
-    const ProgramResult done = twscope({"compare", capture, recording});
-    CAPTURE(done.out);
-    CHECK(done.status == 0);
-    CHECK(last_output_line(done.out).starts_with("equal: 5955 ticks in both, 0 different"));
+    CHECK(last_output_line(output_of({"compare", capture, recording}))
+              .starts_with("equal: 5955 ticks in both, 0 different"));
 }
 
 TEST_CASE("a changed field is reported with its tick and its item") {
@@ -207,14 +199,10 @@ TEST_CASE("sessions of other games are not compared, unless they are selected") 
 TEST_CASE("session 0 selects the merged worlds only") {
     const TemporaryFolder folder;
     const std::string both = record_capture(folder, "both.jsonl", {"--view", "both"});
-    const ProgramResult all = twscope({"compare", both, both});
-    CHECK(all.status == 0);
-    CHECK(contains(all.out, "A session 1 ("));
-    const ProgramResult worlds = twscope({"compare", both, both, "--session", "0"});
-    CAPTURE(worlds.out);
-    CHECK(worlds.status == 0);
-    CHECK(contains(worlds.out, "A session 0 ("));
-    CHECK_FALSE(contains(worlds.out, "A session 1 ("));
+    CHECK(contains(output_of({"compare", both, both}), "A session 1 ("));
+    const std::string worlds = output_of({"compare", both, both, "--session", "0"});
+    CHECK(contains(worlds, "A session 0 ("));
+    CHECK_FALSE(contains(worlds, "A session 1 ("));
     check_usage_error({"compare", kMapChange, both, "--session", "0"}, "--session 0");
 }
 

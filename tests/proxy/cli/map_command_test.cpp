@@ -3,7 +3,6 @@
 
 #include "map/identity.h"
 #include "tests/map/map_builder.h"
-#include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <set>
@@ -16,9 +15,8 @@ using namespace tw::test;
 
 TEST_CASE("twscope map describes and draws a map") {
     const TemporaryFolder folder;
-    const std::string file = folder.file("tiny.map");
     const auto bytes = small_map();
-    REQUIRE(map::test::write_file(file, bytes));
+    const std::string file = save_map(folder.file("tiny.map"), bytes);
 
     const ProgramResult json =
         twscope({"map", file, "--json", "--at", "80,80", "--at", "3.5,-100"});
@@ -30,9 +28,8 @@ TEST_CASE("twscope map describes and draws a map") {
     CHECK(told.at("boxes").as_array().size() == 2);
     CHECK(told.at("size") == bytes.size());
 
-    const ProgramResult page = twscope({"map", file, "--at", "80,80"});
-    CHECK(page.status == 0);
-    CHECK(page.out == "80,80: tile 2,2 finish; a tee here is in the air\n");
+    CHECK(output_of({"map", file, "--at", "80,80"}) ==
+          "80,80: tile 2,2 finish; a tee here is in the air\n");
     CHECK(twscope({"map", file}).out.starts_with("map         tiny.map\n"));
 
     const std::string png = folder.file("tiny.png");
@@ -51,9 +48,7 @@ TEST_CASE("twscope map describes and draws a map") {
     const std::string capture = folder.file("way.pcap");
     const std::string records = folder.file("way.jsonl");
     const auto play_on = [&](std::uint32_t crc) {
-        TestCapture recording;
-        recording.add_session(kAnn, tee_at(50, 80), "dm1", crc);
-        recording.save(capture);
+        save_game(capture, tee_at(50, 80), "dm1", crc);
         CHECK(twscope({"decode", capture, "-o", records}).status == 0);
     };
     play_on(map::continue_crc(0, bytes));
@@ -96,8 +91,7 @@ TEST_CASE("twscope map describes and draws a map") {
     play_on(1);
     check_usage_error({"map", file, "--png", png, "--path", records},
                       "all its positions are on other maps: dm1\n");
-    const std::string same_name = folder.file("dm1.map");
-    REQUIRE(map::test::write_file(same_name, small_map()));
+    const std::string same_name = save_map(folder.file("dm1.map"));
     check_usage_error({"map", same_name, "--png", png, "--path", records},
                       ": dm1; its dm1 has another checksum than this file (");
 
@@ -124,9 +118,8 @@ TEST_CASE("twscope map describes and draws a map") {
     CHECK(two != all);
 
     // A picture of a large map shows where players were.
-    const std::string large = folder.file("large.map");
-    REQUIRE(
-        map::test::write_file(large, map::test::MapBuilder{300, 100}.set_game(0, 0, 1).build()));
+    const std::string large = save_map(folder.file("large.map"),
+                                       map::test::MapBuilder{300, 100}.set_game(0, 0, 1).build());
     const ProgramResult part = twscope({"map", large, "--png", png, "--path", path});
     CHECK(part.status == 0);
     CHECK(part.err.ends_with("Z, on 64 x 36 tiles from 0,0 (--whole draws all 300 x 100)\n"));
@@ -140,7 +133,7 @@ TEST_CASE("twscope map describes and draws a map") {
 
 TEST_CASE("a picture that cannot be written leaves the existing one unchanged") {
     const TemporaryFolder folder;
-    REQUIRE(map::test::write_file(folder.file("tiny.map"), small_map()));
+    save_map(folder.file("tiny.map"));
     const std::string png = folder.write("tiny.png", "\x89PNG: the one before");
     const std::string enter = "cd " + folder.path() + "; ";
     // The size limit of files is a few hundred bytes: enough for an error message, not for a picture.
@@ -177,14 +170,12 @@ TEST_CASE("twscope map reports files that are not maps, and unusual maps") {
     CHECK(told.at("verdict").at("strict") == "rejects:bad_magic");
     CHECK(told.at("verdict").at("lenient") == "rejects:bad_magic");
 
-    const std::string odd = folder.file("odd.map");
     auto bytes = small_map();
     bytes.push_back(std::byte{0});
-    REQUIRE(map::test::write_file(odd, bytes));
-    const ProgramResult page = twscope({"map", odd});
-    CHECK(page.status == 0);
-    CHECK(contains(page.out, "strict rejects:trailing_bytes, lenient accepts"));
-    CHECK(contains(page.out, "the file continues after its last block"));
+    const std::string odd = save_map(folder.file("odd.map"), bytes);
+    const std::string page = output_of({"map", odd});
+    CHECK(contains(page, "strict rejects:trailing_bytes, lenient accepts"));
+    CHECK(contains(page, "the file continues after its last block"));
 }
 
 TEST_CASE("twscope map rejects invalid flags in one line") {
@@ -194,9 +185,9 @@ TEST_CASE("twscope map rejects invalid flags in one line") {
         "noise.map", "this is no map, but it is long enough to be read as if it were one");
     const std::string nobody = folder.file("nobody.jsonl");
     const std::string capture = TW_GOLDEN "/token-map-change.pcap";
-    REQUIRE(map::test::write_file(file, small_map()));
+    save_map(file);
     folder.write("short.txt", "short");
-    REQUIRE(map::test::write_file(folder.file("none.map"), map::test::map_with_layers({}, {})));
+    save_map(folder.file("none.map"), map::test::map_with_layers({}, {}));
     write_text(nobody, R"({"v":1,"t":"2026-11-20T15:24:45.000000Z","type":"session","session":1})"
                        "\n");
 

@@ -4,7 +4,6 @@
 
 #include "proxy/base/descriptors.h"
 #include "proxy/base/files.h"
-#include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +26,7 @@ struct TestFiles {
     TestFiles() {
         save_game(capture, tee_at(50, 80));
         REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
-        REQUIRE(tw::map::test::write_file(map, small_map()));
+        save_map(map);
         std::filesystem::create_hard_link(records, hard);
         std::filesystem::create_symlink(records, soft);
         write_text(kept, "kept");
@@ -202,7 +201,5 @@ TEST_CASE("a flag that needs another one is an error without it") {
 
 TEST_CASE("a picture can be written to standard output") {
     const TestFiles files;
-    const ProgramResult done = twscope({"map", files.map, "--png", "-"});
-    CHECK(done.status == 0);
-    CHECK(done.out.substr(1, 3) == "PNG");
+    CHECK(output_of({"map", files.map, "--png", "-"}).substr(1, 3) == "PNG");
 }

@@ -1,6 +1,7 @@
 #include "tests/proxy/cli/program_runs.h"
 
 #include "tests/map/map_builder.h"
+#include "tests/map/writer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -25,6 +26,13 @@ ProgramResult twscope(const Arguments& arguments, const Arguments& more) {
 Arguments join_arguments(Arguments arguments, const Arguments& more) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
+}
+
+std::string output_of(const Arguments& arguments, const Arguments& more) {
+    const ProgramResult done = twscope(arguments, more);
+    CAPTURE(done.err);
+    CHECK(done.status == 0);
+    return done.out;
 }
 
 ProgramResult run_in_shell(const std::string& line) {
@@ -108,9 +116,10 @@ void TestCapture::save(const std::string& path) const {
     write_text(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-std::string save_game(const std::string& path, const Items& items) {
+std::string save_game(const std::string& path, const Items& items, std::string_view map,
+                      std::uint32_t crc) {
     TestCapture recording;
-    recording.add_session(kAnn, items);
+    recording.add_session(kAnn, items, map, crc);
     recording.save(path);
     return path;
 }
@@ -133,6 +142,11 @@ std::vector<std::byte> small_map() {
     }
     builder.set_game(2, 2, 34);
     return builder.build();
+}
+
+std::string save_map(const std::string& path, const std::vector<std::byte>& bytes) {
+    REQUIRE(map::test::write_file(path, bytes));
+    return path;
 }
 
 } // namespace tw::test

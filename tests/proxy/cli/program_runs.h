@@ -20,6 +20,9 @@ using Arguments = std::vector<std::string>;
 
 [[nodiscard]] Arguments join_arguments(Arguments arguments, const Arguments& more);
 
+/// Runs the program, which must succeed, and returns what it prints.
+[[nodiscard]] std::string output_of(const Arguments& arguments, const Arguments& more = {});
+
 /// Runs a line of shell, in which "$twscope" is that program.
 [[nodiscard]] ProgramResult run_in_shell(const std::string& line);
 
@@ -63,12 +66,16 @@ class TestCapture {
 };
 
 /// Writes a capture in which a client sees these items, and returns its path.
-std::string save_game(const std::string& path, const Items& items);
+std::string save_game(const std::string& path, const Items& items, std::string_view map = "dm1",
+                      std::uint32_t crc = 1);
 
 /// A snapshot with one tee, of client 3.
 [[nodiscard]] Items tee_at(std::int32_t x, std::int32_t y);
 
 /// A map of 8 x 6 tiles with a wall around it and a finish tile at (2, 2).
 [[nodiscard]] std::vector<std::byte> small_map();
+
+/// Writes a map, and returns its path.
+std::string save_map(const std::string& path, const std::vector<std::byte>& bytes = small_map());
 
 } // namespace tw::test

@@ -8,7 +8,6 @@
 // Covers: proxy/record/records.cpp, proxy/record/stats.cpp, proxy/cli/inspect_flags.cpp
 // Covers: proxy/cli/command_line.cpp, proxy/cli/decode_command.cpp, proxy/cli/objects_file.cpp
 // Covers: proxy/cli/live_commands.cpp, proxy/cli/log.cpp
-#include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/support/json_records.h"
 
@@ -51,18 +50,15 @@ TEST_CASE("with --objects, records and the traffic table have the names of a mod
     const TemporaryFolder folder;
     const std::string capture = folder.file("mod.pcap");
     const std::string objects = folder.write("objects.json", kObjects);
-    TestCapture recording;
-    recording.add_session(kAnn, {{{40, 7}, {100, 70, 1}}});
-    recording.save(capture);
+    save_game(capture, {{{40, 7}, {100, 70, 1}}});
 
     const auto plain = parse_snapshot_items(twscope({"decode", capture, "-o", "-"}).out);
     REQUIRE_FALSE(plain.empty());
     CHECK(plain[0].at("type").as_string().empty());
     CHECK(plain[0].at("data") == boost::json::parse("[100,70,1]"));
 
-    const ProgramResult taught = twscope({"decode", capture, "-o", "-", "--objects", objects});
-    CHECK(taught.status == 0);
-    const auto named = parse_snapshot_items(taught.out);
+    const auto named =
+        parse_snapshot_items(output_of({"decode", capture, "-o", "-", "--objects", objects}));
     REQUIRE_FALSE(named.empty());
     CHECK(named[0].at("type").as_string() == "orb");
     CHECK(named[0].at("fields") == boost::json::parse(R"({"x":100,"y":70,"mood":1})"));
@@ -197,10 +193,9 @@ TEST_CASE("a repeatable flag takes only one argument as its value") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
     const std::string records = folder.file("records.jsonl");
-    const std::string map = folder.file("m.map");
+    const std::string map = save_map(folder.file("m.map"));
     const std::string image = folder.file("m.png");
     save_game(capture, tee_at(100, 100));
-    REQUIRE(tw::map::test::write_file(map, small_map()));
     const Arguments rows[] = {
         {"decode", "--expect", "snapshot", capture, "-o", records},
         {"decode", "--expect", "snapshot", "--expect", "name == ready", capture},

@@ -3,7 +3,6 @@
 // Covers: proxy/cli/records_files.cpp
 #include "map/identity.h"
 #include "proxy/store/zstd_frames.h"
-#include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/proxy/store/recording_bytes.h"
 
@@ -40,9 +39,7 @@ TEST_CASE("records that --max-line split are whole again for every reader") {
         tees[{9, id}] =
             std::vector<std::int32_t>(22, 63); // 63 is the largest int that takes one byte
     }
-    TestCapture recording;
-    recording.add_session(kAnn, tees);
-    recording.save(capture);
+    save_game(capture, tees);
     const auto decode = [&](const std::string& file, const Arguments& more) {
         CHECK(twscope({"decode", capture, "--items", "all", "--raw", "-o", file}, more).status ==
               0);
@@ -88,9 +85,7 @@ TEST_CASE("a time that is malformed or does not exist is rejected") {
     };
     for (const Row& row : good) {
         CAPTURE(row.choice[1]);
-        const ProgramResult done = twscope({"records", file}, row.choice);
-        CHECK(done.status == 0);
-        CHECK(done.out == row.wanted);
+        CHECK(output_of({"records", file}, row.choice) == row.wanted);
     }
     for (const char* bad :
          {"2026-11-3", "24:00", "20:1", "20:15:3x", "20:15Z", "2026-13-45", "2026-00", "2026-02-29",
@@ -219,8 +214,7 @@ TEST_CASE("a capture without packets is reported, unless others have some or it 
 TEST_CASE("an empty file is reported in one sentence") {
     const TemporaryFolder folder;
     const std::string empty = folder.write("empty", "");
-    const std::string map = folder.file("m.map");
-    REQUIRE(tw::map::test::write_file(map, small_map()));
+    const std::string map = save_map(folder.file("m.map"));
     for (const std::string& file : {empty, std::string{"/dev/null"}}) {
         for (const Arguments& reader :
              {Arguments{"decode", file},
@@ -364,9 +358,8 @@ TEST_CASE(
                       "contains no records; this is a capture; use 'twscope decode'");
     check_usage_error({"map", file}, "this is a recording; use 'twscope records'");
     const std::string packed = folder.file("game.jsonl.zst");
-    const std::string map = folder.file("m.map");
+    const std::string map = save_map(folder.file("m.map"));
     REQUIRE(run_in_shell("$twscope decode " + other + " -o " + packed).status == 0);
-    REQUIRE(tw::map::test::write_file(map, small_map()));
     for (const std::string& records : {file, packed}) {
         check_usage_error({"decode", records},
                           "contains no traffic; this is a recording; use 'twscope records'");
@@ -447,9 +440,7 @@ namespace {
 std::string decode_short_session(const TemporaryFolder& folder) {
     const std::string capture = folder.file("stay.pcap");
     const std::string records = folder.file("stay.jsonl");
-    TestCapture recording;
-    recording.add_session(kAnn, tee_at(50, 80), "tiny", tw::map::continue_crc(0, small_map()));
-    recording.save(capture);
+    save_game(capture, tee_at(50, 80), "tiny", tw::map::continue_crc(0, small_map()));
     REQUIRE(twscope({"decode", capture, "-o", records}).status == 0);
     return read_text(records);
 }
@@ -467,8 +458,7 @@ TEST_CASE("a truncated recording is read as far as possible, and reported once")
     const TemporaryFolder folder;
     const std::string all = decode_short_session(folder);
     const std::string whole = folder.file("stay.jsonl");
-    const std::string map = folder.file("tiny.map");
-    REQUIRE(tw::map::test::write_file(map, small_map()));
+    const std::string map = save_map(folder.file("tiny.map"));
 
     // All lines except the last one can be read.
     const std::size_t last = all.rfind('\n', all.size() - 2) + 1;

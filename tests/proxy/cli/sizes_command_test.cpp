@@ -112,11 +112,9 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     CHECK_FALSE(contains(read_text(records), R"("ok":false)"));
     CHECK(contains(read_text(records), R"("int_22":17)"));
 
-    const ProgramResult described = twscope(decode, {"--sizes", "--objects", objects});
-    CHECK(described.status == 0);
-    CHECK(contains(described.out, "  22     23          6  as in the objects file\n"));
-    CHECK(
-        described.out.ends_with("\nAll sizes are as agreed in 0.6, or as in the objects file.\n"));
+    const std::string described = output_of(decode, {"--sizes", "--objects", objects});
+    CHECK(contains(described, "  22     23          6  as in the objects file\n"));
+    CHECK(described.ends_with("\nAll sizes are as agreed in 0.6, or as in the objects file.\n"));
 
     const ProgramResult learned = twscope(decode, {"-o", records, "--learn-sizes"});
     CHECK(learned.status == 0);
@@ -138,10 +136,9 @@ TEST_CASE(
     CHECK(written.err == plain.err + plain.out);
     CHECK(twscope(decode, {"-o", "-"}).err == plain.err);
 
-    const ProgramResult sizes = twscope(decode, {"--sizes"});
-    CHECK(sizes.status == 0);
-    CHECK(contains(sizes.out, "  22     23          1  not as agreed\n"));
-    CHECK(sizes.out.ends_with("capture a longer game.\n"));
+    const std::string sizes = output_of(decode, {"--sizes"});
+    CHECK(contains(sizes, "  22     23          1  not as agreed\n"));
+    CHECK(sizes.ends_with("capture a longer game.\n"));
 }
 
 TEST_CASE("an explanation whose cause is a size names the command that lists the sizes") {
@@ -253,9 +250,7 @@ TEST_CASE("a type in a file written by --sizes keeps the names of its fields") {
 TEST_CASE("the sizes of an unmodified 0.6 server are as agreed") {
     const TemporaryFolder folder;
     const std::string capture = save_game(folder.file("honest.pcap"), tee_at(100, 80));
-    const ProgramResult done = twscope({"decode", "--sizes", capture});
-    CHECK(done.status == 0);
-    CHECK(contains(done.out, "All sizes are as agreed in 0.6.\n"));
+    CHECK(contains(output_of({"decode", "--sizes", capture}), "All sizes are as agreed in 0.6.\n"));
 }
 
 TEST_CASE("an error of --sizes is one line") {

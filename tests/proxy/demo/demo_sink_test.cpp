@@ -412,11 +412,9 @@ class AllItemSnapshots final : public TypedRecordSink<AllItemSnapshots> {
 };
 
 void read_demo(const std::filesystem::path& path, record::RecordSink& into) {
-    const demo::DemoFile file{path.string()};
-    const auto head = demo::decode_demo_parts(file.bytes());
-    REQUIRE(head.has_value());
-    CHECK(head->header.version == demo::kSevenDemoVersion);
-    CHECK(head->header.net_version == demo::kSevenNetVersion);
+    const demo::DemoHeader header = read_demo_header(path);
+    CHECK(header.version == demo::kSevenDemoVersion);
+    CHECK(header.net_version == demo::kSevenNetVersion);
     inspect_file(path, into);
 }
 
