@@ -3,6 +3,7 @@
 // Covers: proxy/cli/records_files.cpp
 #include "map/identity.h"
 #include "proxy/store/zstd_frames.h"
+#include "tests/map/writer.h"
 #include "tests/proxy/cli/program_runs.h"
 #include "tests/proxy/store/recording_bytes.h"
 
@@ -193,8 +194,7 @@ TEST_CASE("flags that select no record are reported") {
 
 TEST_CASE("a capture without packets is reported, unless others have some or it is a pipe") {
     const TemporaryFolder folder;
-    const std::string game = folder.file("game.pcap");
-    save_game(game, tee_at(1, 1));
+    const std::string game = save_game(folder.file("game.pcap"), tee_at(1, 1));
     const std::string forms[] = {folder.file("a.pcap"), folder.file("a.pcapng")};
     REQUIRE(tw::map::test::write_file(forms[0], pcap_file({}, {})));
     REQUIRE(tw::map::test::write_file(forms[1], pcapng_file(false, 1, 6, {})));
