@@ -73,7 +73,8 @@ void FindingPrinter::print_finding_summary(const sink::FindingLines::ExplainComm
 void FindingPrinter::print_lines(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) {
         if (++num_printed_lines_ <= kMaxPrintedLines) {
-            sink::print_text(out_, line + '\n');
+            sink::print_text(
+                out_, sink::wrap_words(line, sink::columns_for_wrapping(::fileno(out_))) + '\n');
         } else if (num_printed_lines_ == kMaxPrintedLines + 1) {
             sink::print_text(out_, "further findings are only in the table and the records\n");
         }

@@ -9,11 +9,35 @@
 #include <tuple>
 
 #include <fcntl.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ansicolor_sink.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
 
 namespace tw::cli {
+
+namespace {
+
+/// Writes the text of a log line, wrapped on a terminal. The time and the level stand before it.
+class WrappedLogText final : public spdlog::custom_flag_formatter {
+  public:
+    void format(const spdlog::details::log_msg& message, const std::tm& /*time*/,
+                spdlog::memory_buf_t& out) override {
+        constexpr std::string_view kTime = "12:00:00";
+        const std::size_t before =
+            kTime.size() + spdlog::level::to_string_view(message.level).size() + 2;
+        const std::string line =
+            std::string(before, '-').append(message.payload.data(), message.payload.size());
+        out.append(
+            sink::wrap_words(line, sink::columns_for_wrapping(STDERR_FILENO)).substr(before));
+    }
+
+    [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
+        return std::make_unique<WrappedLogText>();
+    }
+};
+
+} // namespace
 
 sink::BoundedWaitStream& log_stream() {
     static sink::BoundedWaitStream stream{STDERR_FILENO};
@@ -27,9 +51,12 @@ void open_log(const std::string& level) {
         "twscope", std::make_shared<spdlog::sinks::ansicolor_sink<spdlog::details::console_mutex>>(
                        log_stream().file(), colours));
     // On a terminal a log line takes the place of the status line, which is written again below it.
-    logger->set_pattern((log_stream().can_redraw() ? std::string{sink::kEraseLine} : "") +
-                        (log_stream().needs_dates() ? "%Y-%m-%dT%H:%M:%S%z" : "%H:%M:%S") +
-                        " %^%l%$ %v");
+    auto formatter = std::make_unique<spdlog::pattern_formatter>();
+    formatter->add_flag<WrappedLogText>('*');
+    formatter->set_pattern((log_stream().can_redraw() ? std::string{sink::kEraseLine} : "") +
+                           (log_stream().needs_dates() ? "%Y-%m-%dT%H:%M:%S%z" : "%H:%M:%S") +
+                           " %^%l%$ %*");
+    logger->set_formatter(std::move(formatter));
     logger->set_level(spdlog::level::from_str(level));
     spdlog::set_default_logger(std::move(logger));
 }

@@ -28,9 +28,11 @@ inspect::LearnedSizes& learned_sizes(channel::SharedProcessData& process_data) {
     return *std::launder(reinterpret_cast<LearnedSizes*>(process_data.learned_sizes.data()));
 }
 
-void print_lines(std::FILE* out, const std::vector<std::string>& lines) {
+/// Prints lines, wrapped at this many columns.
+void print_lines(std::FILE* out, const std::vector<std::string>& lines,
+                 std::size_t columns = std::string::npos) {
     for (const std::string& line : lines) {
-        fmt::print(out, "{}\n", line);
+        fmt::print(out, "{}\n", sink::wrap_words(line, columns));
     }
 }
 
@@ -303,7 +305,8 @@ void ObserverRun::show_status() {
     const bool can_redraw = options_.console->can_redraw();
     const auto now = base::now_utc();
     fmt::print(out, "{}", can_redraw ? sink::kEraseLine : "");
-    print_lines(out, console_->take_finding_lines(now));
+    print_lines(out, console_->take_finding_lines(now),
+                sink::columns_for_wrapping(options_.console->descriptor()));
     if (can_redraw) {
         fmt::print(
             out, "{}",
@@ -324,7 +327,8 @@ void ObserverRun::print_findings_at_end() {
     }
     std::FILE* const out = options_.console->file();
     fmt::print(out, "{}", options_.console->can_redraw() ? sink::kEraseLine : "");
-    print_lines(out, console_->take_finding_lines(base::now_utc(), true));
+    print_lines(out, console_->take_finding_lines(base::now_utc(), true),
+                sink::columns_for_wrapping(options_.console->descriptor()));
     print_lines(out, console_->finding_table(options_.explain));
     std::fflush(out);
 }

@@ -132,6 +132,29 @@ std::size_t terminal_columns(int terminal) {
     return columns == 0 ? kUsual : columns;
 }
 
+std::string wrap_words(std::string_view line, std::size_t columns) {
+    std::string wrapped;
+    std::string current;
+    while (!line.empty()) {
+        const bool is_command = current.ends_with(':') && line.starts_with(" twscope ");
+        const std::string_view word =
+            line.substr(0, is_command ? std::string_view::npos : line.find(' ', 1));
+        if (const std::string longer = current + std::string{word};
+            current.empty() || cut_to_columns(longer, columns) == longer) {
+            current = longer;
+        } else {
+            wrapped += current + '\n';
+            current = "   " + std::string{word}; // a word begins with a space
+        }
+        line.remove_prefix(word.size());
+    }
+    return wrapped + current;
+}
+
+std::size_t columns_for_wrapping(int descriptor) {
+    return ::isatty(descriptor) == 1 ? terminal_columns(descriptor) : std::string::npos;
+}
+
 void Console::set_tee(std::uint32_t session, Tee tee) {
     const std::lock_guard lock{mutex_};
     tees_.insert_or_assign(session, std::move(tee));

@@ -91,6 +91,13 @@ inline constexpr std::string_view kEraseLine = "\r\033[K";
 /// terminal's own number, else 80.
 [[nodiscard]] std::size_t terminal_columns(int terminal);
 
+/// Breaks a line between words so that it fits into this many columns; further lines are indented. A
+/// command of twscope at its end stays whole, so that it can be copied.
+[[nodiscard]] std::string wrap_words(std::string_view line, std::size_t columns);
+
+/// Returns the columns for wrap_words(): those of a terminal; no limit for a file or pipe.
+[[nodiscard]] std::size_t columns_for_wrapping(int descriptor);
+
 /// What the status line says besides players, snapshots and findings.
 struct StatusNotes {
     std::string problem{};   ///< such as "1 server silent since 12:00:03"; empty if there is none

@@ -39,6 +39,30 @@ TEST_CASE("a status line is truncated to the terminal's width and resets its col
     }
 }
 
+TEST_CASE("a line is wrapped between words, except in a command at its end") {
+    struct Row {
+        std::string_view line;
+        std::size_t columns;
+        std::string_view wrapped;
+    };
+
+    const Row rows[] = {
+        {"", 0, ""},
+        {"a line", 6, "a line"},
+        {"a line", 5, "a\n    line"},
+        {"one two three", 11, "one two\n    three"},
+        {"an unbreakable", 3, "an\n    unbreakable"}, // a long word is not divided
+        {"\033[31mone two\033[0m", 7, "\033[31mone two\033[0m"},
+        {"read: twscope records a", 8, "read:\n    twscope records a"},
+        {"restart twscope now", std::string::npos, "restart twscope now"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.line);
+        CAPTURE(row.columns);
+        CHECK(tw::sink::wrap_words(row.line, row.columns) == row.wrapped);
+    }
+}
+
 TEST_CASE("a finding is shown once, with its player") {
     Console console{{}};
     const record::FindingRecord finding{.head = {.session = 1},
