@@ -73,8 +73,9 @@ void FindingPrinter::print_finding_summary(const sink::FindingLines::ExplainComm
 void FindingPrinter::print_lines(const std::vector<std::string>& lines) {
     for (const std::string& line : lines) {
         if (++num_printed_lines_ <= kMaxPrintedLines) {
-            sink::print_text(
-                out_, sink::wrap_words(line, sink::columns_for_wrapping(::fileno(out_))) + '\n');
+            // The line is already safe for a terminal; its colours must not be escaped.
+            fmt::print(out_, "{}\n",
+                       sink::wrap_words(line, sink::columns_for_wrapping(::fileno(out_))));
         } else if (num_printed_lines_ == kMaxPrintedLines + 1) {
             sink::print_text(out_, "further findings are only in the table and the records\n");
         }

@@ -43,6 +43,22 @@ TEST_CASE("the summary as text has a line for each check") {
                                                 "FAIL --expect always ok: 1 of 2\n");
 }
 
+TEST_CASE("findings are printed with their colours, and names in them are escaped") {
+    std::FILE* const out = std::tmpfile();
+    REQUIRE(out != nullptr);
+    tw::analyze::FindingPrinter printer{out, {.is_colored = true}};
+    const tw::record::FindingRecord finding{.id = tw::record::FindingId::snapshot_crc_mismatch,
+                                            .detail = "a\033[2Jb"};
+    printer.on_record(tw::record::Record{&finding});
+    printer.print_finding_summary(nullptr);
+    std::rewind(out);
+    std::string text(200, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), out));
+    std::fclose(out);
+    CHECK(text.starts_with("\033[31m"));
+    CHECK(text.find("(a\\u001b[2Jb)\033[0m\n") != std::string::npos);
+}
+
 TEST_CASE("the summary as JUnit is valid XML whatever the texts contain") {
     const Outcome outcome{
         .checks = {{.flag = "--expect",
