@@ -12,6 +12,7 @@ const { Snapshot } = require('teeworlds/lib/snapshot.js');
 const OFFLINE = 0;
 const STEP_MS = 100;
 const JOIN_MS = 15000;
+const PLAY_MS = 30000;
 
 /** Returns a generator that gives the same numbers for the same seed. */
 export function random(seed) {
@@ -140,6 +141,16 @@ export class Bot {
         this.stopWalking();
         await this.client._Disconnect(false);
     }
+}
+
+/** The number of snapshots that a server sends in about one second of play. */
+export const SNAPSHOTS = 25;
+
+/** Waits until the bot has received `count` more snapshots. */
+export async function plays(bot, count = SNAPSHOTS) {
+    const before = bot.snapshots.length;
+    const state = () => JSON.stringify({ before, got: bot.snapshots.length, last: bot.snapshots.at(-1)?.tick, left: bot.left, client: bot.client?.State });
+    await waitUntil(() => `${bot.name} to get ${count} more snapshots (${state()})`, () => bot.snapshots.length >= before + count, PLAY_MS);
 }
 
 /** Ends the children and bots that a failed test left running. */

@@ -6,14 +6,13 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays, SNAPSHOTS } from './bot.mjs';
 import { need } from './need.mjs';
 import { Child, freePort, isBound, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
 const KILLS = Number(process.env.TW_RECORDING_KILLS ?? 3);
-const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 20000;
 const TSHARK = '/usr/bin/tshark';
 
@@ -56,11 +55,6 @@ const mapsIn = (records) => new Set(records.filter(({ type }) => type === 'map')
     .map(({ name, crc, size, sha256, source }) => JSON.stringify([name, crc, size, sha256, source])));
 
 const ticksIn = (records) => records.filter(({ type }) => type === 'snapshot').map(({ tick }) => tick);
-
-async function plays(bot, count = SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-}
 
 /** Waits until the capture has grown by this much. */
 async function grows(file) {

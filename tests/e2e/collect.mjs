@@ -10,7 +10,7 @@ import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { NatsClient } from './nats_client.mjs';
 import { NatsLine } from './nats_line.mjs';
-import { startNats } from './nats_server.mjs';
+import { startNats, withNats } from './nats_server.mjs';
 import { Child, endChildren, temporaryFolder, waitUntil } from './process.mjs';
 
 const TWSCOPE = process.argv.at(-1);
@@ -62,8 +62,7 @@ function countSoFar(path) {
 const collect = (nats, ...args) => run('collect', '--bus', nats.url, '--until-end', ...args);
 
 describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () => {
-    test('each server has a file for each hour, with all records once', async () => {
-        const nats = await startNats({ folder });
+    test('each server has a file for each hour, with all records once', withNats({ folder }, async (nats) => {
         const lines = await publish(nats, 'one', 'two');
         const path = newFolder();
         const done = await collect(nats, '-o', `${path}/`);
@@ -85,11 +84,9 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         const other = join(folder, 'other.jsonl');
         assert.equal((await collect(nats, '--bus-consumer', 'other', '-o', other)).status, 0);
         assert.deepEqual(sorted(readFileSync(other, 'utf8').split('\n').slice(0, -1)), sorted([...lines, ...lines]));
-        await nats.stop();
-    });
+    }));
 
-    test('a missing stream is not created: an error with --until-end, otherwise waiting', async () => {
-        const nats = await startNats({ folder });
+    test('a missing stream is not created: an error with --until-end, otherwise waiting', withNats({ folder }, async (nats) => {
         const missing = await collect(nats, '--expect', 'snapshot');
         assert.equal(missing.status, 4, missing.log);
         assert.match(missing.errors, /the bus has no stream twscope/);
@@ -105,8 +102,7 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         await waitUntil('all to be written', () => countSoFar(path) >= lines.length, WAIT_MS);
         assert.equal(await child.stop(), 0, child.log);
         assert.equal(child.errors.split('no stream twscope').length, 2, 'said once');
-        await nats.stop();
-    });
+    }));
 
     test('records that the stream dropped before they were collected are reported once and change the exit code', async () => {
         const nats = await startNats({ folder });
@@ -127,8 +123,7 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         await nats.stop();
     });
 
-    test('other programs\' messages in the stream do not count as missing, and invalid records are left out', async () => {
-        const nats = await startNats({ folder });
+    test('other programs\' messages in the stream do not count as missing, and invalid records are left out', withNats({ folder }, async (nats) => {
         const client = await NatsClient.connect(nats.port);
         await client.request('$JS.API.STREAM.CREATE.twscope', { name: 'twscope', subjects: ['twscope.>', 'weather.>'] });
         const lines = await publish(nats, 'one');
@@ -144,8 +139,7 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         assert.match(done.errors, /2 messages that are not records/);
         assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...more]));
         client.close();
-        await nats.stop();
-    });
+    }));
 
     test('a collector needs only the permissions in docs/fleet.md', async () => {
         const page = readFileSync(fileURLToPath(new URL('../../docs/fleet.md', import.meta.url)), 'utf8');
@@ -162,19 +156,16 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         await nats.stop();
     });
 
-    test('a collector ends without an error if the reader of its output closes the pipe', async () => {
-        const nats = await startNats({ folder });
+    test('a collector ends without an error if the reader of its output closes the pipe', withNats({ folder }, async (nats) => {
         await publish(nats, ...Array.from({ length: 5 }, (_, index) => `server-${index}`)); // more than a pipe holds
         const piped = spawnSync('bash', ['-c', `"${TWSCOPE}" collect --bus ${nats.url} -o - | head -n 1; exit $PIPESTATUS`],
             { encoding: 'utf8', timeout: WAIT_MS });
         assert.equal(piped.status, 0, piped.stderr);
         assert.equal(piped.stdout.split('\n').length, 2);
         assert.doesNotMatch(piped.stderr, /Broken pipe/);
-        await nats.stop();
-    });
+    }));
 
-    test('the exit code tells whether the checks of all servers passed', async () => {
-        const nats = await startNats({ folder });
+    test('the exit code tells whether the checks of all servers passed', withNats({ folder }, async (nats) => {
         await publish(nats, 'one', 'two');
         const rows = [
             [['--expect', 'never finding and severity >= error', '--fail-on', 'error'], 0],
@@ -190,11 +181,9 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
                 assert.deepEqual([...new Set(types)], ['map']);
             }
         }
-        await nats.stop();
-    });
+    }));
 
-    test('with two collectors that are killed repeatedly, each record is written once', async () => {
-        const nats = await startNats({ folder });
+    test('with two collectors that are killed repeatedly, each record is written once', withNats({ folder }, async (nats) => {
         const folders = [newFolder(), newFolder()];
         const start = (index) => new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${folders[index]}/`]);
         const lines = await publish(nats, 'first'); // otherwise the lines wait for the stream
@@ -217,8 +206,7 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         client.close();
         for (const child of collectors) assert.equal(await child.stop(), 0, child.log);
         assert.deepEqual(sorted(folders.flatMap(linesIn)), sorted(lines));
-        await nats.stop();
-    });
+    }));
 
     test('if nats-server is killed during collection, each record is written once', async () => {
         let nats = await startNats({ folder });
@@ -244,8 +232,7 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         await nats.stop();
     });
 
-    test('a second collector of the same name waits until the first one has ended', async () => {
-        const nats = await startNats({ folder });
+    test('a second collector of the same name waits until the first one has ended', withNats({ folder }, async (nats) => {
         const paths = [newFolder(), newFolder()];
         const start = (path, ...args) => new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`, ...args]);
         const lines = await publish(nats, 'one');
@@ -263,11 +250,9 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         await waitUntil('the third game to be written', () => countSoFar(paths[1]) === lines.length || !second.running, WAIT_MS);
         assert.equal(await second.stop(), 0, second.log);
         assert.match(second.errors, /taking over the consumer collect/);
-        await nats.stop();
-    });
+    }));
 
-    test('a collector continues after collectors of an earlier version, and reports unconfirmed batches', async () => {
-        const nats = await startNats({ folder });
+    test('a collector continues after collectors of an earlier version, and reports unconfirmed batches', withNats({ folder }, async (nats) => {
         const lines = await publish(nats, 'one');
         const client = await NatsClient.connect(nats.port);
         // The format of version 0.9: an acknowledgement for each record, and a log of ranges.
@@ -292,11 +277,9 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         assert.equal((await collect(nats, '-o', `${path}/`)).status, 0);
         assert.equal(linesIn(path).length, lines.length - 100);
         client.close();
-        await nats.stop();
-    });
+    }));
 
-    test('records of a recreated stream are collected, too', async () => {
-        const nats = await startNats({ folder });
+    test('records of a recreated stream are collected, too', withNats({ folder }, async (nats) => {
         const path = newFolder();
         const lines = await publish(nats, 'one');
         assert.equal((await collect(nats, '-o', `${path}/`)).status, 0);
@@ -312,11 +295,9 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         assert.equal(await child.stop(), 0, child.log);
         assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines, ...lines]));
         client.close();
-        await nats.stop();
-    });
+    }));
 
-    test('a batch is written and checked even if the connection breaks after the position was set', async () => {
-        const nats = await startNats({ folder });
+    test('a batch is written and checked even if the connection breaks after the position was set', withNats({ folder }, async (nats) => {
         const lines = await publish(nats, 'one');
         const line = await NatsLine.open(nats.port);
         line.cutBefore(/"stream":"twscope-collected"/);
@@ -328,11 +309,9 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         assert.ok(child.log.includes(`of ${lines.length} records matched`), child.log);
         assert.equal(count(), lines.length);
         line.close();
-        await nats.stop();
-    });
+    }));
 
-    test('collectors continue, and end on request, if the stream of positions is emptied', async () => {
-        const nats = await startNats({ folder });
+    test('collectors continue, and end on request, if the stream of positions is emptied', withNats({ folder }, async (nats) => {
         const path = newFolder();
         const lines = await publish(nats, 'one');
         const child = new Child('a collector', TWSCOPE, ['collect', '--bus', nats.url, '-o', `${path}/`]);
@@ -350,11 +329,9 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         assert.match(child.errors, /twscope-collected was emptied or recreated/);
         assert.deepEqual(sorted(linesIn(path)), sorted([...lines, ...lines]));
         client.close();
-        await nats.stop();
-    });
+    }));
 
-    test('an unconfirmed batch is decided by the position of its own consumer', async () => {
-        const nats = await startNats({ folder });
+    test('an unconfirmed batch is decided by the position of its own consumer', withNats({ folder }, async (nats) => {
         const path = newFolder();
         await publish(nats, 'one');
         const line = await NatsLine.open(nats.port);
@@ -368,8 +345,7 @@ describe('collectors, each of a nats-server of its own', { concurrency: 4 }, () 
         const done = await collect(nats, '--bus-consumer', 'other', '--filter', 'tick > 1000000000', '-o', `${path}/`);
         assert.equal(done.status, 0, done.log);
         assert.deepEqual(linesIn(path), written, 'it stood in the log of the consumer before');
-        await nats.stop();
-    });
+    }));
 
     test('an invalid flag is refused with one line', async () => {
         const rows = [

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays } from './bot.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
@@ -15,11 +15,6 @@ const SNAPSHOTS = 50; // about two seconds of play
 const WAIT_MS = 15000;
 
 after(endPeers);
-
-async function plays(bot, count = SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-}
 
 /** Starts a server, and returns it with the address at which its clients connect. */
 async function place(folder, name, map) {
@@ -61,7 +56,7 @@ test('servers of one process are kept apart, and are added and removed without a
     const anna = await joined(ctf, 'anna', 1);
     const [bob, cleo] = [await joined(race, 'bob', 2), await joined(race, 'cleo', 3)];
     for (const bot of [anna, bob, cleo]) bot.walk();
-    await Promise.all([anna, bob, cleo].map((bot) => plays(bot)));
+    await Promise.all([anna, bob, cleo].map((bot) => plays(bot, SNAPSHOTS)));
 
     await waitUntil('the page to show the players', async () => {
         const { servers } = await state();
@@ -86,7 +81,7 @@ test('servers of one process are kept apart, and are added and removed without a
     assert.equal(times('removed the server race'), 1);
     assert.equal(times('takes effect at the next'), 0);
     const dora = await joined(late, 'dora', 4);
-    await Promise.all([plays(anna), plays(dora.walk())]);
+    await Promise.all([plays(anna, SNAPSHOTS), plays(dora.walk(), SNAPSHOTS)]);
     await waitUntil('the page to show others', async () => {
         const { servers } = await state();
         return servers.map(({ name, players }) => `${name} ${players}`).join() === 'ctf 1,late 1';
@@ -97,7 +92,7 @@ test('servers of one process are kept apart, and are added and removed without a
     writeFileSync(config, settings([ctf, late, { name: 'taken', target: race.target, port: ctf.server.port }]));
     child.signal('SIGHUP');
     await waitUntil('it to be named', () => times('the server taken is unavailable: cannot listen on') === 1, WAIT_MS);
-    await Promise.all([plays(anna), plays(dora)]);
+    await Promise.all([plays(anna, SNAPSHOTS), plays(dora, SNAPSHOTS)]);
 
     // The clients that played on lost no datagram.
     const here = ctf.front.flowOf(anna.port);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
 import { NatsClient } from './nats_client.mjs';
-import { startNats } from './nats_server.mjs';
+import { withNats } from './nats_server.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
@@ -104,8 +104,7 @@ async function checkMetrics(nats, port, bot) {
     }
 }
 
-test('records are published under their server\'s name and collected into that server\'s files', async () => {
-    const nats = await startNats({ folder });
+test('records are published under their server\'s name and collected into that server\'s files', withNats({ folder }, async (nats) => {
     const records = join(folder, 'records.jsonl');
     const places = [await place('ctf', 'ctf1'), await place('race', 'Tutorial'), await place('dm', 'dm1')];
     await play(nats, records, places, join(folder, 'fleet.conf'));
@@ -143,5 +142,4 @@ test('records are published under their server\'s name and collected into that s
         assert.deepEqual(sorted(found), sorted(lines), name);
     }
     for (const { server } of places) await server.stop();
-    await nats.stop();
-});
+}));

@@ -5,14 +5,13 @@ import assert from 'node:assert/strict';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays, SNAPSHOTS } from './bot.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 import { Tap } from './tap.mjs';
 
 const UPGRADES = Number(process.env.TW_UPGRADES ?? 3);
-const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 20000;
 const REFUSED = 2;
 const NOBODY_THERE = 4;
@@ -46,10 +45,9 @@ async function getIn(at, count = PLAYERS) {
     }
 }
 
-async function plays(places, count = SNAPSHOTS) {
+async function allPlay(places, count) {
     for (const bot of places.flatMap(({ bots }) => bots)) {
-        const before = bot.snapshots.length;
-        await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
+        await plays(bot, count);
         assert.equal(bot.left, null);
     }
 }
@@ -88,7 +86,7 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
         return before;
     };
     for (const at of [ctf, race, dm]) await getIn(at);
-    await plays([ctf, race, dm]);
+    await allPlay([ctf, race, dm]);
 
     const pauses = [];
     for (let i = 0; i < UPGRADES; i += 1) {
@@ -97,11 +95,11 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
         await upgrade('--threads', String(1 + (i % 2)));
         assert.match(running.errors, new RegExp(`took over ${3 * PLAYERS} sessions`));
         pauses.push(Number(/paused for ([\d.]+) ms/.exec(running.errors)[1]));
-        await plays([ctf, race, dm], 3);
+        await allPlay([ctf, race, dm], 3);
     }
     console.log(`# ${UPGRADES} upgrades of three servers; forwarding paused for ${Math.max(...pauses)} ms at most, `
         + `${[...pauses].sort((a, b) => a - b)[Math.floor(pauses.length / 2)]} ms at the median`);
-    await plays([ctf, race, dm]);
+    await allPlay([ctf, race, dm]);
     await waitUntil('the page', async () => await metric('twscope_sessions{server="race"}') === PLAYERS, WAIT_MS);
     assert.ok(await metric('twscope_datagrams_total{server="dm",direction="s2c",result="forwarded"}')
         > UPGRADES * PLAYERS, 'what was counted before goes on');
@@ -122,7 +120,7 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
     const unnamed = new Child('twscope', TWSCOPE, ['proxy', '-s', `127.0.0.1:${ctf.behind.port}`, '-l', `127.0.0.1:${ctf.port}`,
         '--state', state, '--takeover']);
     assert.equal(await unnamed.ended, NOBODY_THERE, unnamed.log);
-    await plays([ctf, race, dm]);
+    await allPlay([ctf, race, dm]);
 
     // The players of two servers lose no datagram while the third server is removed and another one is added.
     writeFileSync(config, settings([race, ctf, late]));
@@ -131,7 +129,7 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
     assert.match(running.errors, /the server dm is no longer configured/);
     assert.match(running.errors, new RegExp(`took over ${2 * PLAYERS} sessions`));
     await getIn(late);
-    await plays([ctf, race, late]);
+    await allPlay([ctf, race, late]);
     for (const bot of dm.bots) bot.vanish();
     // The new process can remove a server that it added, and add one that was removed, as in any run.
     writeFileSync(config, settings([race, ctf, dm]));
@@ -139,9 +137,9 @@ test(`${UPGRADES} upgrades of three servers cost none of them a player, an addre
     await running.waitFor(/forwarding to dm/, WAIT_MS);
     dm.bots.length = 0;
     await getIn(dm, 1);
-    await plays([ctf, race, dm]);
+    await allPlay([ctf, race, dm]);
     await upgrade(); // the new process numbers the servers differently
-    await plays([ctf, race, dm]);
+    await allPlay([ctf, race, dm]);
 
     const stay = [ctf, race];
     for (const bot of stay.flatMap(({ bots }) => bots)) await bot.leave();

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Bot, endPeers } from './bot.mjs';
-import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { childrenOf, delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
@@ -17,8 +17,6 @@ const WINDOW_MS = 5000;
 const WAKE_UPS = 20;
 
 after(endPeers);
-
-const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 
 /** Returns how often each thread of a process and of its children has gone to sleep so far, by thread id. */
 function sleepsOf(pid) {

@@ -9,16 +9,15 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays, SNAPSHOTS } from './bot.mjs';
 import { NatsClient } from './nats_client.mjs';
 import { NatsLine } from './nats_line.mjs';
-import { startNats } from './nats_server.mjs';
+import { startNats, withNats } from './nats_server.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
 import { startServer } from './server.mjs';
 
 const KILLS = Number(process.env.TW_NATS_KILLS ?? 2);
-const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 20000;
 const CAPTURE = fileURLToPath(new URL('../data/golden/token-map-change.pcap', import.meta.url));
 
@@ -27,11 +26,6 @@ const folder = temporaryFolder();
 let files = 0;
 const newFile = () => join(folder, `records-${files += 1}.jsonl`);
 const linesOf = (file) => readFileSync(file, 'utf8').split('\n').slice(0, -1);
-
-async function plays(bot, count = SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-}
 
 /** Returns the messages in a stream, read by our own client. */
 async function streamOf(nats, stream = 'twscope', login = {}) {
@@ -89,8 +83,7 @@ function decode(nats, ...args) {
     return spawnSync(TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
 }
 
-test('the stream has the same records as the file, each once', async () => {
-    const nats = await startNats({ folder });
+test('the stream has the same records as the file, each once', withNats({ folder }, async (nats) => {
     await withPlay(nats, [], async ({ proxy, file }) => {
         const bots = [];
         for (const name of ['anna', 'bob']) bots.push((await new Bot(proxy.port, name, { keep: true }).join()).walk());
@@ -102,11 +95,9 @@ test('the stream has the same records as the file, each once', async () => {
         checkSame(messages, file);
         assert.deepEqual(messages.map(({ data }) => data), linesOf(file), 'and in the same order');
     });
-    await nats.stop();
-});
+}));
 
-test('a stream is created with the limits, and an existing one is not changed', async () => {
-    const nats = await startNats({ folder });
+test('a stream is created with the limits, and an existing one is not changed', withNats({ folder }, async (nats) => {
     assert.equal(decode(nats, '--bus-limits', '1h,64MiB').status, 0);
     const client = await NatsClient.connect(nats.port);
     const { config } = await client.info('twscope');
@@ -124,19 +115,16 @@ test('a stream is created with the limits, and an existing one is not changed', 
     assert.equal(decode(nats, '--bus-limits', '1min,64MiB').status, 0);
     assert.equal((await client.info('twscope')).config.duplicate_window, 60e9);
     client.close();
-    await nats.stop();
-});
+}));
 
-test('a capture is published under its file name', async () => {
-    const nats = await startNats({ folder });
+test('a capture is published under its file name', withNats({ folder }, async (nats) => {
     const file = newFile();
     const decoded = decode({ url: `${nats.url}/fleet` }, '-o', file);
     assert.equal(decoded.status, 0, decoded.stderr);
     const messages = await streamOf(nats, 'fleet');
     checkSame(messages, file);
     assert.ok(messages.every(({ subject }) => subject.startsWith('fleet.token-map-change.')));
-    await nats.stop();
-});
+}));
 
 test('if nats-server is killed repeatedly, each record is in the stream once', async () => {
     let nats = await startNats({ folder });
@@ -160,8 +148,7 @@ test('if nats-server is killed repeatedly, each record is in the stream once', a
     await nats.stop();
 });
 
-test('a stopped bus does not affect the game, and no record is missing after it continues', async () => {
-    const nats = await startNats({ folder });
+test('a stopped bus does not affect the game, and no record is missing after it continues', withNats({ folder }, async (nats) => {
     await withPlay(nats, [], async ({ proxy, file }) => {
         const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
         await plays(bot);
@@ -174,8 +161,7 @@ test('a stopped bus does not affect the game, and no record is missing after it 
         assert.equal(await proxy.drain(), 0, proxy.child.errors);
         checkSame(await streamOf(nats), file);
     });
-    await nats.stop();
-});
+}));
 
 test('without a bus, the game goes on, and missing records are reported', async () => {
     const nats = await startNats({ folder });
@@ -191,8 +177,7 @@ test('without a bus, the game goes on, and missing records are reported', async 
     });
 });
 
-test('if the bus stops answering at the end, only unacknowledged records are reported as lost', async () => {
-    const nats = await startNats({ folder });
+test('if the bus stops answering at the end, only unacknowledged records are reported as lost', withNats({ folder }, async (nats) => {
     const line = await NatsLine.open(nats.port);
     await withPlay({ url: line.url }, [], async ({ proxy, file }) => {
         const bot = (await new Bot(proxy.port, 'anna', { keep: true }).join()).walk();
@@ -205,8 +190,7 @@ test('if the bus stops answering at the end, only unacknowledged records are rep
         assert.match(proxy.child.errors, new RegExp(`${linesOf(file).length - taken} records could not be written`));
     });
     line.close();
-    await nats.stop();
-});
+}));
 
 test('after an outage longer than the run, the next run publishes the spool under the same ids', async () => {
     const first = await startNats({ folder });
@@ -233,8 +217,7 @@ test('after an outage longer than the run, the next run publishes the spool unde
     await nats.stop();
 });
 
-test('a stopped bus does not delay the end, and the next run publishes the rest once', async () => {
-    const nats = await startNats({ folder });
+test('a stopped bus does not delay the end, and the next run publishes the rest once', withNats({ folder }, async (nats) => {
     const recorded = [];
     const said = [];
     const playOnce = (body) => withPlay(nats, ['--spool', `${join(folder, 'spool-frozen')},64MiB`], async ({ proxy, file }) => {
@@ -257,11 +240,9 @@ test('a stopped bus does not delay the end, and the next run publishes the rest 
     const messages = await streamOf(nats);
     assert.equal(checkIds(messages, 'one'), 2);
     assert.deepEqual(sorted(messages.map(({ data }) => data)), sorted(recorded.flatMap(linesOf)));
-    await nats.stop();
-});
+}));
 
-test('if twscope is killed repeatedly, each line of the spool is published once', async () => {
-    const nats = await startNats({ folder });
+test('if twscope is killed repeatedly, each line of the spool is published once', withNats({ folder }, async (nats) => {
     const spool = join(folder, 'spool-killed');
     const recorded = [];
     for (let kill = 0; kill <= KILLS; kill += 1) {
@@ -300,8 +281,7 @@ test('if twscope is killed repeatedly, each line of the spool is published once'
         assert.deepEqual(missing.filter((line) => Date.parse(JSON.parse(line).t) < late), []);
     }
     assert.deepEqual(readdirSync(spool), []);
-    await nats.stop();
-});
+}));
 
 test('a bus without JetStream, missing rights and a wrong password are reported', async () => {
     const rows = [
@@ -320,8 +300,7 @@ test('a bus without JetStream, missing rights and a wrong password are reported'
     }
 });
 
-test('a lasting problem is reported once, not for each connection or record', async () => {
-    const nats = await startNats({ folder, config: 'max_payload: 400' });
+test('a lasting problem is reported once, not for each connection or record', withNats({ folder, config: 'max_payload: 400' }, async (nats) => {
     const client = await NatsClient.connect(nats.port);
     await client.request('$JS.API.STREAM.CREATE.twscope', { name: 'twscope', subjects: ['other.>'] });
     const refused = new Child('decode', TWSCOPE, ['decode', CAPTURE, '--bus', nats.url]);
@@ -334,8 +313,7 @@ test('a lasting problem is reported once, not for each connection or record', as
     assert.ok(lost > 100, refused.errors);
     assert.ok(refused.errors.split('more than the bus accepts').length <= 2 + Math.log2(lost), refused.errors);
     client.close();
-    await nats.stop();
-});
+}));
 
 test('an invalid flag is refused with one line', () => {
     const rows = [

@@ -9,7 +9,7 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Bot, endPeers } from './bot.mjs';
 import { makeCertificates, makeCredentials } from './nats_identity.mjs';
-import { startNats } from './nats_server.mjs';
+import { startNats, withNats } from './nats_server.mjs';
 import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy, TWSCOPE } from './proxy.mjs';
 import { startServer } from './server.mjs';
@@ -58,8 +58,7 @@ const REJECTED = [
 ];
 
 for (const [name, config, args] of ADMITTED) {
-    test(`${name}: a capture is published, and so is a game`, async () => {
-        const nats = await startNats({ folder, config });
+    test(`${name}: a capture is published, and so is a game`, withNats({ folder, config }, async (nats) => {
         const decoded = spawnSync(TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args], { encoding: 'utf8', timeout: 60000 });
         assert.equal(decoded.status, 0, decoded.stderr);
         const server = await startServer({ folder, port: await freePort(), map: 'ctf1' });
@@ -70,8 +69,7 @@ for (const [name, config, args] of ADMITTED) {
         await bot.leave();
         assert.equal(await proxy.drain(), 0, proxy.child.errors);
         await server.stop();
-        await nats.stop();
-    });
+    }));
 }
 
 test('renewed certificates and credentials are read at the next connection', async () => {
@@ -100,14 +98,12 @@ test('renewed certificates and credentials are read at the next connection', asy
 });
 
 for (const [name, config, args, complaint] of REJECTED) {
-    test(`${name}: it says so, and tries again`, async () => {
-        const nats = await startNats({ folder, config });
+    test(`${name}: it says so, and tries again`, withNats({ folder, config }, async (nats) => {
         const child = new Child('twscope', TWSCOPE, ['decode', CAPTURE, '--bus', nats.url, ...args]);
         await waitUntil('the complaint', () => /trying again/.test(child.log) || !child.running, WAIT_MS);
         assert.match(child.log, /cannot publish records to nats:\/\/127\.0\.0\.1:\d+: .*; trying again/);
         assert.match(child.log, complaint);
         assert.doesNotMatch(child.log, /BEGIN|SEED/);
         await child.stop();
-        await nats.stop();
-    });
+    }));
 }

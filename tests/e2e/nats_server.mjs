@@ -26,6 +26,13 @@ export async function startNats({ folder, config = '', port = -1, store, jetstre
     return new Nats({ child, folder, config, store: kept, port: Number(/:(\d+)$/.exec(url)[1]) });
 }
 
+/** Returns a test with a server of its own. */
+export const withNats = (options, body) => async () => {
+    const nats = await startNats(options);
+    await body(nats);
+    await nats.stop();
+};
+
 class Nats {
     constructor(parts) { Object.assign(this, parts); }
 

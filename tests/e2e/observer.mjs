@@ -3,15 +3,14 @@
 //   [TW_OBSERVER_KILLS=1000] node observer.mjs TWSCOPE
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays, SNAPSHOTS } from './bot.mjs';
 import { Child, freePort, isBound, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
-const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 15000;
 const KILLS = Number(process.env.TW_OBSERVER_KILLS ?? 15);
 /** The time that twscope promises for ending, and the extra time of a busy machine. */
@@ -23,22 +22,13 @@ const folder = temporaryFolder();
 let files = 0;
 const recordsFile = () => join(folder, `records-${files += 1}.jsonl`);
 
-/** Returns the child processes of a process. */
-const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-
 async function observerOf(proxy, not) {
     let found;
     await waitUntil('an observer', () => {
-        [found] = childrenOf(proxy.child.process.pid);
+        found = proxy.observer();
         return found !== undefined && found !== not;
     }, WAIT_MS);
     return found;
-}
-
-/** Waits until the bot has received more snapshots, so its game is not affected. */
-async function plays(bot, count = SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
 }
 
 async function withGame(body, { args = [], records = recordsFile() } = {}) {

@@ -73,8 +73,6 @@ async function saidAfter(page, what, since) {
     return Date.now() - since;
 }
 
-const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-
 test('the page\'s state and pixels show what the records say', async () => {
     const game = await play();
     const page = await openPage(browser, game.address, { colorScheme: 'dark' });
@@ -315,7 +313,7 @@ test('the page reports a silent server, and within two seconds a restarted obser
 
     const started = () => inPage(page, () => window.twscope.store.state.started_ms);
     const before = await started();
-    const [observer] = childrenOf(game.proxy.child.process.pid);
+    const observer = game.proxy.observer();
     process.kill(observer, 'SIGKILL');
     const gone = await saidAfter(page, /No connection|was restarted/, Date.now());
     const again = await saidAfter(page, /was restarted \(number 2\)/, Date.now());

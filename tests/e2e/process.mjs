@@ -27,6 +27,9 @@ export const runToEnd = (program, args) => new Promise((resolve) => {
     execFile(program, args, { encoding: 'utf8', maxBuffer: 1 << 30 }, (error, stdout, stderr) => resolve({ status: error ? error.code : 0, stdout, stderr }));
 });
 
+/** Returns the processes that a process has started. */
+export const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+
 /**
  * Returns whether a process uses this UDP port. Does not bind, so it cannot disturb a process that is about to bind.
  * @param pid process in whose network namespace the port is

@@ -1,6 +1,6 @@
 // Starts the twscope under test, and reads the records that it wrote.
 import { existsSync, readFileSync } from 'node:fs';
-import { Child, freePort, isBound, waitUntil } from './process.mjs';
+import { Child, childrenOf, freePort, isBound, waitUntil } from './process.mjs';
 
 const START_MS = 10000;
 const STOP_MS = 10000;
@@ -41,10 +41,7 @@ class Proxy {
     records() { return readRecords(this.file); }
 
     /** Returns the observer process. */
-    observer() {
-        const { pid } = this.child.process;
-        return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ')[0]);
-    }
+    observer() { return childrenOf(this.child.process.pid)[0]; }
 }
 
 /**

@@ -7,7 +7,7 @@ import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync,
 import { join, resolve } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays, SNAPSHOTS } from './bot.mjs';
 import { asRoot } from './namespaces.mjs';
 import { need } from './need.mjs';
 import { Child, freePort, runToEnd, temporaryFolder, waitUntil } from './process.mjs';
@@ -17,7 +17,6 @@ import { MAPS, startServer } from './server.mjs';
 const KILLS = Number(process.env.TW_RECORDING_KILLS ?? 4);
 const FULL = Number(process.env.TW_RECORDING_FULL ?? 2);
 const RESTARTS = Number(process.env.TW_RECORDING_RESTARTS ?? 3);
-const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 20000;
 const TRIES = 20;
 const FORMS = ['jsonl', 'jsonl.zst'];
@@ -43,12 +42,6 @@ function textOf(file) {
 
 const recordsIn = (file) => linesOf(textOf(file));
 const ticksIn = (records) => records.filter(({ type }) => type === 'snapshot').map(({ tick }) => tick);
-
-async function plays(bot, count = SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    const state = () => JSON.stringify({ before, got: bot.snapshots.length, last: bot.snapshots.at(-1)?.tick, left: bot.left, client: bot.client.State });
-    await waitUntil(() => `${bot.name} to get ${count} more snapshots (${state()})`, () => bot.snapshots.length >= before + count, WAIT_MS);
-}
 
 /** Waits until the file has the last snapshot that the bot has seen so far. */
 async function holds(file, bot) {
@@ -389,9 +382,7 @@ describe('recordings, each of a game of its own', { concurrency: 3 }, () => {
             const proxy = await record(recordings, ...args);
             const bot = await enter(proxy);
             await plays(bot);
-            const { pid } = proxy.child.process;
-            const [observer] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-            process.kill(observer, 'SIGKILL');
+            process.kill(proxy.observer(), 'SIGKILL');
             await proxy.child.waitFor(/running again/, WAIT_MS);
             await plays(bot);
             const next = new Child('another twscope', TWSCOPE, ['proxy', '-s', `127.0.0.1:${server.port}`, '-l',

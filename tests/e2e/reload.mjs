@@ -6,20 +6,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays } from './bot.mjs';
 import { Child, freePort, isBound, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
-const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 15000;
 
 after(endPeers);
-
-async function plays(bot, count = SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-}
 
 /** Returns how often the log has this text so far. */
 const times = (proxy, pattern) => (proxy.child.errors.match(new RegExp(pattern, 'g')) ?? []).length;
@@ -106,10 +100,7 @@ test('settings that can change during a run change, others are named, and an inv
     assert.equal(await impairment(), 'none\n');
 
     // A new observer starts with the settings of the run, whatever is in the file now.
-    const pid = proxy.child.process.pid;
-    const observer = () => Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')[0]);
-    const first = observer();
-    process.kill(first, 'SIGKILL');
+    process.kill(proxy.observer(), 'SIGKILL');
     await says(proxy, 'the observer is running again');
     const bot = await new Bot(proxy.port, 'anna', { keep: true }).join();
     await plays(bot.walk());

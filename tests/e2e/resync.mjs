@@ -2,11 +2,10 @@
 // snapshot from the server in the client's name. The client is not affected.
 //   node resync.mjs TWSCOPE
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
-import { delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { Bot, endPeers, plays } from './bot.mjs';
+import { childrenOf, delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { startProxy } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 import { Tap } from './tap.mjs';
@@ -28,15 +27,9 @@ const BETWEEN_MS = 5000;
 
 after(endPeers);
 
-const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 const timeOf = (record) => Date.parse(record.t);
 const isGap = (record) => record.type === 'finding' && record.id === 'inspect.gap';
 const isResync = (record) => record.type === 'finding' && record.id === 'session.resync';
-
-async function plays(bot, count = PLAY_SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-}
 
 /** Plays while the observer is killed repeatedly. Returns what the client sent and what the server received. */
 async function game({ args }) {
@@ -46,7 +39,7 @@ async function game({ args }) {
     const proxy = await startProxy({ server: behind.port, records: join(folder, 'records.jsonl'), args: ['--maps', MAPS, ...args] });
     const front = await Tap.open(proxy.port);
     const bot = await new Bot(front.port, 'anna', { seed: 1, keep: true }).join();
-    await plays(bot.walk());
+    await plays(bot.walk(), PLAY_SNAPSHOTS);
     const { pid } = proxy.child.process;
     for (let kill = 1; kill <= KILLS; kill += 1) {
         const [observer] = childrenOf(pid);

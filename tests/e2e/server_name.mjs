@@ -6,23 +6,17 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays } from './bot.mjs';
 import { asRoot } from './namespaces.mjs';
-import { Child, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { Child, freePort, temporaryFolder } from './process.mjs';
 import { readRecords, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
 asRoot();
 
-const SNAPSHOTS = 25;
 const WAIT_MS = 30000;
 
 after(endPeers);
-
-const plays = (bot, count = SNAPSHOTS) => {
-    const before = bot.snapshots.length;
-    return waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-};
 
 test('a server that moves to another address is found by its name by new and returning players', async () => {
     const folder = temporaryFolder();

@@ -8,7 +8,7 @@ import { basename, join } from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays } from './bot.mjs';
 import { freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { isFreeze, readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { endSevenBots, SevenBot } from './seven_client.mjs';
@@ -31,10 +31,6 @@ const SECRETS = ['hunter2', 'psst, a whisper', 'status of all'];
 after(endSevenBots);
 after(endPeers);
 
-const plays = (bot, count = PLAYED) => {
-    const before = bot.snapshots.length;
-    return waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-};
 const of = (records, type) => records.filter((record) => record.type === type);
 const warnings = (records) => of(records, 'finding').filter((finding) => finding.severity !== 'info' && !isFreeze(finding));
 const unnamed = (records) => of(records, 'message').filter(({ name }) => !name);
@@ -81,7 +77,7 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
         bots.push(await new SevenBot(proxy.port, name, { seed: index + 1, download: index === 1, password: 'hunter2' }).join());
     }
     const [anna, bob, cleo] = bots;
-    await plays(anna);
+    await plays(anna, PLAYED);
     const onPage = await pageOf(proxy);
     anna.say('hello, all');
     anna.whisper(anna.idOf('b\u00f6b'), 'psst, a whisper');
@@ -89,14 +85,14 @@ test('Teeworlds 0.7.5: every snapshot, name and map of a game with a whisper, rc
     await waitUntil('anna to be the admin', () => anna.authed, WAIT_MS);
     anna.console('echo status of all');
     anna.console('record truth');
-    await plays(anna);
+    await plays(anna, PLAYED);
     anna.console('stoprecord');
     await waitUntil('the whisper to arrive', () => bob.chat.some(({ text }) => text === 'psst, a whisper'), WAIT_MS);
     await cleo.leave();
     const changed = Promise.all([anna.changesMap(), bob.changesMap()]);
     anna.console('change_map ctf1');
     await changed;
-    await plays(anna);
+    await plays(anna, PLAYED);
     for (const bot of [anna, bob]) await bot.leave();
     assert.equal(await proxy.drain(), 0, proxy.child.errors);
     await server.stop();
@@ -190,7 +186,7 @@ test('a 0.7 map that is in no folder is taken from its download and reused in th
     const server = await startTeeworlds({ folder, port: await freePort(), map: 'dm2' });
     const proxy = await startProxy({ server: server.port, records: join(folder, 'game.jsonl'), args: ['--items', 'all,raw'] });
     const anna = await new SevenBot(proxy.port, 'anna', { download: true }).join();
-    await plays(anna);
+    await plays(anna, PLAYED);
     await anna.leave();
     assert.equal(await proxy.drain(), 0, proxy.child.errors);
     await server.stop();
@@ -229,7 +225,7 @@ test('DDNet: clients of 0.6 and of 0.7 in one game', async () => {
     const six = await new Bot(proxy.port, 'six', { keep: true }).join();
     const seven = await new SevenBot(proxy.port, 'seven').join();
     six.walk();
-    await Promise.all([plays(six), plays(seven)]);
+    await Promise.all([plays(six, PLAYED), plays(seven, PLAYED)]);
     seven.say('hello from 0.7');
     six.say('hello from 0.6');
     seven.command('timeout', 'hunter2');

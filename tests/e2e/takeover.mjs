@@ -7,13 +7,12 @@ import { closeSync, constants, existsSync, openSync, readdirSync } from 'node:fs
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
-import { Child, delay, freePort, temporaryFolder, waitUntil } from './process.mjs';
+import { Bot, endPeers, plays, SNAPSHOTS } from './bot.mjs';
+import { Child, delay, freePort, runToEnd, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
 const UPGRADES = Number(process.env.TW_UPGRADES ?? 5);
-const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 20000;
 const NOBODY_THERE = 4;
 const REFUSED = 2;
@@ -22,12 +21,6 @@ const PLAYERS = 3;
 after(endPeers);
 const folder = temporaryFolder();
 let games = 0;
-
-async function plays(bot, count = SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-    assert.equal(bot.left, null);
-}
 
 /** Starts a game with the players `names`, and returns a function that starts another twscope with the same arguments. */
 async function withGame(body, { args = [], settings = [] } = {}) {
@@ -63,6 +56,7 @@ async function withGame(body, { args = [], settings = [] } = {}) {
 async function goesOn(game) {
     const { server, proxy, bots } = game;
     await Promise.all(bots.map((bot) => plays(bot)));
+    assert.ok(bots.every(({ left }) => !left));
     const count = (pattern) => (server.child.log.match(pattern) ?? []).length;
     const entered = () => count(/player has entered the game/g);
     assert.equal(count(/has left the game/g), game.left, 'the server lost a player');
@@ -120,8 +114,7 @@ describe('takeovers, each in a game of its own', { concurrency: 4 }, () => {
             const files = readdirSync(captures).sort();
             assert.equal(files.length, UPGRADES + 2, files.join());
             for (const name of files.slice(0, -1)) { // nobody plays any more in the last one
-                const said = spawnSync(TWSCOPE, ['decode', join(captures, name), '--maps', MAPS, '--items', 'none', '-o', '-'],
-                    { encoding: 'utf8', maxBuffer: 1 << 28 });
+                const said = await runToEnd(TWSCOPE, ['decode', join(captures, name), '--maps', MAPS, '--items', 'none', '-o', '-']);
                 assert.equal(said.status, 0, said.stderr);
                 const alone = said.stdout.split('\n').slice(0, -1).map((line) => JSON.parse(line));
                 const read = alone.filter(({ type }) => type === 'snapshot');

@@ -6,24 +6,18 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { Bot, endPeers } from './bot.mjs';
+import { Bot, endPeers, plays, SNAPSHOTS } from './bot.mjs';
 import { need } from './need.mjs';
 import { freePort, temporaryFolder, waitUntil } from './process.mjs';
 import { readRecords, startProxy, TWSCOPE } from './proxy.mjs';
 import { MAPS, startServer } from './server.mjs';
 
-const SNAPSHOTS = 25; // about one second of play
 const WAIT_MS = 15000;
 const TSHARK = '/usr/bin/tshark';
 
 need(TSHARK);
 
 after(endPeers);
-
-async function plays(bot, count = SNAPSHOTS) {
-    const before = bot.snapshots.length;
-    await waitUntil(`${bot.name} to get ${count} more snapshots`, () => bot.snapshots.length >= before + count, WAIT_MS);
-}
 
 function decode(path, ...args) {
     const records = `${path}.jsonl`;
