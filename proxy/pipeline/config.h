@@ -11,7 +11,7 @@
 #include "proxy/sink/output.h"
 #include "proxy/store/file_queue.h"
 #include "proxy/web/page_feed.h"
-#include "proxy/web/status_board.h"
+#include "proxy/web/status_view.h"
 #include "proxy/wire/message.h"
 #include "proxy/wire/secrets.h"
 

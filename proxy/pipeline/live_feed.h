@@ -5,7 +5,7 @@
 #include "proxy/record/records.h"
 #include "proxy/sink/json_lines.h"
 #include "proxy/web/page_feed.h"
-#include "proxy/web/status_board.h"
+#include "proxy/web/status_view.h"
 #include "proxy/world/seven_to_six.h"
 #include "proxy/world/view.h"
 #include "snapshot/objects.h"

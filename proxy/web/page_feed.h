@@ -2,7 +2,7 @@
 
 #include "proxy/record/records.h"
 #include "proxy/record/stats.h"
-#include "proxy/web/status_board.h"
+#include "proxy/web/status_view.h"
 #include "snapshot/item.h"
 #include "snapshot/objects.h"
 #include "snapshot/snapshot.h"

@@ -2,7 +2,7 @@
 
 #include "proxy/record/stats.h"
 #include "proxy/relay/counters.h"
-#include "proxy/web/status_board.h"
+#include "proxy/web/status_view.h"
 
 #include <cstdint>
 #include <optional>

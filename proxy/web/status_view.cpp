@@ -1,4 +1,4 @@
-#include "proxy/web/status_board.h"
+#include "proxy/web/status_view.h"
 
 #include "proxy/record/roster.h"
 

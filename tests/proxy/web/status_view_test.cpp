@@ -1,4 +1,4 @@
-// Covers: proxy/web/status_board.cpp
+// Covers: proxy/web/status_view.cpp
 #include "proxy/web/page_feed.h"
 #include "tests/support/captured_traffic.h"
 
