@@ -252,10 +252,7 @@ void CaptureRun::report_captures() {
 bool CaptureRun::is_empty() const {
     std::error_code ignored;
     return std::ranges::all_of(sources_, [&](const CaptureSource& source) {
-        return source.capture && source.begun &&
-               (source.capture->counts().frames == 0 ||
-                (detector_.has_servers() &&
-                 source.ignored == source.capture->counts().datagrams)) &&
+        return source.capture && source.begun && source.capture->counts().frames == 0 &&
                std::filesystem::is_regular_file(source.path, ignored);
     });
 }

@@ -117,8 +117,7 @@ class CaptureRun {
     /// the recorder truncated datagrams of sessions.
     [[nodiscard]] bool is_damaged() const { return is_damaged_; }
 
-    /// Returns true if every file is a capture on a disk and contains no packet, or none of the
-    /// servers that were named.
+    /// Returns true if every file is a capture on a disk and contains no packet.
     [[nodiscard]] bool is_empty() const;
 
   private:
