@@ -22,7 +22,7 @@ constexpr std::uint32_t kStartMs = 10'000;
 
 /// A filter with the default limits.
 struct FilterFixture {
-    /// Decides about a datagram of bytes with the value `what`.
+    /// Asks the filter about a datagram whose bytes all have the value `what`.
     NewClientDecision decide(const Endpoint& who, std::uint8_t what, std::uint32_t now,
                              ClientStanding standing = ClientStanding::unverified,
                              bool is_first = true) {
