@@ -257,8 +257,29 @@ test('a link opens its session, tab and moment, or says that they are gone; the 
 test('a link to a finding shows its explanation, also after its session has ended', async () => {
     const view = await open('#session=3&tick=104');
     const text = 'warning snapshot.client_stalled: session 3, tick 104, lost. A client got nothing new to show for a while.';
-    await view.state({ sessions: [session(1, 'anna')], recent: [{ time_ms: view.now, session: 3, severity: 'warning', tick: 104, text }] });
+    const recent = [{ time_ms: view.now, session: 3, severity: 'warning', tick: 104, text }];
+    await view.state({ sessions: [session(1, 'anna')], recent });
     await waitUntil('its details', async () => /snapshot\.client_stalled/.test((await view.text('.finding-details h2'))[0] ?? ''), WAIT_MS);
+    await waitUntil('why it has no explanation', async () => /^No explanation is kept.*twscope explain RECORDING --session 3 --tick 104$/s.test((await view.text('.finding-details pre'))[0]), WAIT_MS);
+});
+
+test('a finding is shown with its player, and linked by its own session, whichever is shown', async () => {
+    const view = await open();
+    const sessions = [session(1, 'anna'), session(3, 'bob')];
+    await view.state({ sessions });
+    await view.frame(1, 104, [[0, 'anna', 500, 500]]);
+    const text = 'warning snapshot.client_stalled: session 3, tick 104, lost. A client got nothing new to show for a while.';
+    await view.state({ sessions, recent: [{ time_ms: EMPTY.now_ms + 104 * TICK_MS, session: 3, severity: 'warning', tick: 104, text }],
+        findings: [{ id: 'snapshot.client_stalled', severity: 'warning', sentence: 'It froze.', cause: 'Loss.', count: 1 }] });
+    await view.page.click('#tab-findings');
+    assert.deepEqual(await view.text('#panel-findings td p'), ['It froze. Loss.', 'session 3 (bob), tick 104, lost']);
+    await view.page.click('#panel-findings td button.link[title="show the latest"]');
+    const hash = (wanted) => waitUntil(wanted, async () => await view.page.evaluate(() => location.hash) === wanted, WAIT_MS);
+    await hash('#session=3&tick=104&tab=findings');
+    await view.page.click('.finding-details button.link'); // close
+    await view.page.keyboard.press('l');
+    await view.frame(1, 106, [[0, 'anna', 500, 500]]);
+    await hash('#session=1&tab=findings');
 });
 
 test('findings close together become one mark with their number', async () => {

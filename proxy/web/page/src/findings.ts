@@ -3,7 +3,7 @@ import { fetchText } from './api';
 import { withKey, updateChildren, setChildren, makeLinkButton, makeElement, numberCell, makeRow } from './dom';
 import { formatTime, formatCount } from './format';
 import { openPanel, addPanel } from './panels';
-import { findingKey, type RecentFinding, type Severity } from './protocol';
+import { findingKey, type RecentFinding, type Severity, type State } from './protocol';
 import type { Store } from './store';
 
 interface FindingItem { type?: string; type_id: number; id: number }
@@ -20,9 +20,10 @@ const SEVERITY_ORDER: Severity[] = ['error', 'warning', 'info'];
 const MAX_ROWS = 60;
 
 /** Returns a finding's name and its subject, without its meaning, which the list of kinds and the explanation show. */
-function splitFindingText(mark: RecentFinding): { name: string; about: string } {
-    const [, name, about] = /^\w+ ([\w.]+): (.*?)(?:\. |$)/.exec(mark.text) ?? [];
-    return { name: name ?? mark.text, about: about ?? '' };
+function splitFindingText(mark: RecentFinding, state: State | null): { name: string; about: string } {
+    const [, name, about = ''] = /^\w+ ([\w.]+): (.*?)(?:\. |$)/.exec(mark.text) ?? [];
+    const player = state?.sessions.find(({ number }) => number === mark.session)?.name;
+    return { name: name ?? mark.text, about: player ? about.replace(/^session \d+/, (session) => `${session} (${player})`) : about };
 }
 
 const itemText = (item: Candidate['item'], field?: string): string =>
@@ -62,11 +63,14 @@ export class Findings {
     private readonly details = makeElement('section', 'finding-details');
     private readonly recent = makeElement('tbody');
     private readonly counts = makeElement('tbody');
+    private shownMark: RecentFinding | null = null;
+    /** Time of the moment shown with that finding; null: live. */
+    private shownMoment: number | null = null;
 
     constructor(private readonly store: Store) {
         this.details.hidden = true;
-        this.body.append(this.details, makeElement('h3', '', 'latest warnings and errors'), makeElement('table', '', this.recent),
-            makeElement('h3', '', 'all, by kind'), makeElement('table', '', this.counts));
+        this.body.append(this.details, makeElement('h3', '', 'all, by kind'), makeElement('table', '', this.counts),
+            makeElement('h3', '', 'latest warnings and errors'), makeElement('table', '', this.recent));
         store.on('state', () => this.show());
     }
 
@@ -76,21 +80,35 @@ export class Findings {
         const none = makeRow(makeElement('td', 'soft', 'none'));
         updateChildren(this.recent, marks.length === 0 ? [none] : marks.slice(-MAX_ROWS).reverse().map((mark) => this.makeFindingRow(mark)));
         const sorted = [...state.findings].sort((a, b) => SEVERITY_ORDER.indexOf(a.severity) - SEVERITY_ORDER.indexOf(b.severity) || b.count - a.count);
-        updateChildren(this.counts, sorted.length === 0 ? [none.cloneNode(true)] : sorted.map((finding) => makeRow(numberCell(formatCount(finding.count)),
+        updateChildren(this.counts, sorted.length === 0 ? [none.cloneNode(true)] : sorted.map((finding) => withKey(finding.id, makeRow(numberCell(formatCount(finding.count)),
             makeElement('td', SEVERITY_CLASS[finding.severity], finding.severity),
-            makeElement('td', '', makeElement('b', '', finding.id), makeElement('p', 'soft', `${finding.sentence} ${finding.cause}`)))));
+            makeElement('td', '', this.makeKindName(finding.id), makeElement('p', 'soft', `${finding.sentence} ${finding.cause}`))))));
+    }
+
+    /** The name of a kind of finding; a click shows the latest one of it, if the page still has it. */
+    private makeKindName(id: string): HTMLElement {
+        const latest = (): RecentFinding | undefined => this.store.marks.findLast((mark) => splitFindingText(mark, null).name === id);
+        return latest() ? makeLinkButton(id, 'show the latest', () => { const mark = latest(); if (mark) this.showFinding(mark); }) : makeElement('b', '', id);
     }
 
     private makeFindingRow(mark: RecentFinding): HTMLTableRowElement {
-        const { name, about } = splitFindingText(mark);
+        const { name, about } = splitFindingText(mark, this.store.state);
         const go = makeLinkButton(name, mark.text, () => this.showFinding(mark), SEVERITY_CLASS[mark.severity]);
         return withKey(findingKey(mark), makeRow(makeElement('td', 'soft', formatTime(mark.time_ms)), makeElement('td', '', go, makeElement('p', 'soft', about))));
     }
 
+    /** The finding whose details and moment are shown; null if there is none. */
+    get shown(): RecentFinding | null {
+        const { isLive, moment } = this.store;
+        return !this.details.hidden && (isLive ? null : moment.t) === this.shownMoment ? this.shownMark : null;
+    }
+
     /** Shows the moment of the finding, if the history has it, and the finding's explanation. */
     showFinding(mark: RecentFinding): void {
+        this.shownMark = mark;
         const index = this.store.history.indexAt(mark.time_ms + 1);
         if (index >= 0) this.store.goTo(index);
+        this.shownMoment = this.store.isLive ? null : this.store.moment.t;
         void this.showDetails(mark);
     }
 
@@ -101,13 +119,14 @@ export class Findings {
         const close = makeLinkButton('close', '', () => { this.details.hidden = true; });
         const explanation = makeElement('pre', '', 'looking …');
         const facts = makeElement('div');
-        const { name, about } = splitFindingText(mark);
+        const { name, about } = splitFindingText(mark, this.store.state);
         setChildren(this.details, [makeElement('div', 'heading', makeElement('h2', SEVERITY_CLASS[mark.severity], name), close,
             makeElement('p', 'soft', `${mark.severity} at ${formatTime(mark.time_ms)}${about ? `, ${about}` : ''}`)), facts, explanation]);
         this.details.scrollIntoView({ block: 'nearest' });
         const [text, records] = await Promise.all([
             mark.explained_at ? fetchText(mark.explained_at).catch((error: Error) => error.message)
-                : Promise.resolve('Only the latest findings about snapshots have an explanation.'),
+                : Promise.resolve('No explanation is kept here: only of findings about snapshots, at most two a second, and the latest 16.\n'
+                    + `${mark.tick === undefined ? '' : `If twscope records: twscope explain RECORDING --session ${mark.session} --tick ${mark.tick}`}`),
             this.fetchRecords(mark)]);
         explanation.textContent = text;
         const explained = records.some((record) => record.id === 'snapshot.explained');

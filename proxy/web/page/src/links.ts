@@ -29,7 +29,7 @@ export function linkText({ session, tick, tab }: Link): string {
     return parts.map(([name, value]) => `${name}=${value}`).join('&');
 }
 
-export interface LinkActions { showSource(source: Source): void; showFinding(finding: RecentFinding): void }
+export interface LinkActions { showSource(source: Source): void; showFinding(finding: RecentFinding): void; shownFinding(): RecentFinding | null }
 
 /** Opens the view that the page's address names, and writes the current view into the address. */
 export class Links {
@@ -91,6 +91,9 @@ export class Links {
     /** Returns the address of the view. `exact`: include the moment even while the view is live. */
     private viewAddress(exact: boolean): string {
         const { source, isLive, moment } = this.store;
+        const finding = openPanelId() === 'findings' ? this.actions.shownFinding() : null;
+        // An explanation is found by the finding's own session, whichever session is shown.
+        if (finding?.tick !== undefined) return `#${linkText({ session: finding.session, tick: finding.tick, tab: 'findings' })}`;
         return `#${linkText({ ...(source < 0 ? {} : { session: source }), tab: openPanelId(),
             ...((exact || !isLive) && moment.tick >= 0 ? { tick: moment.tick } : {}) })}`;
     }

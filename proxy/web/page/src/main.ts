@@ -41,7 +41,7 @@ const log = new Log(store, (text) => connection.request({ log: text }));
 const traffic = new TrafficPanel(store, (on) => connection.request({ bytes: on }));
 const recording = new Recording(store);
 const network = new Network(store);
-const links = new Links(store, { showSource, showFinding: (finding) => findings.showFinding(finding) });
+const links = new Links(store, { showSource, showFinding: (finding) => findings.showFinding(finding), shownFinding: () => findings.shown });
 const connection: Connection = new Connection(handleMessage, (isOpen, refused) => {
     alarms.setConnection(isOpen, refused);
     if (isOpen) log.onReconnected();
