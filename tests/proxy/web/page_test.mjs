@@ -244,18 +244,20 @@ test('a mark of several findings shows how many findings of each kind it stands 
 test('the camera shows as little as possible outside the map', async () => {
     const { Camera } = await load('camera');
     const camera = Object.assign(new Camera(), { width: 100, height: 100, scale: 1 });
-    for (const [x, y, width, height, wanted] of [[0, 0, 400, 400, [50, 50]], [390, 200, 400, 400, [350, 200]], [10, 10, 60, 400, [30, 50]]]) {
+    for (const [x, y, width, height, wanted, covered] of [[0, 0, 400, 400, [50, 50]], [390, 200, 400, 400, [350, 200]], [10, 10, 60, 400, [30, 50]],
+        [0, 0, 400, 400, [30, 50], 20], [390, 200, 400, 400, [350, 200], 20], [10, 10, 60, 400, [20, 50], 20]]) {
         Object.assign(camera, { x, y });
-        camera.keepInside(width, height);
+        camera.keepInside(width, height, covered);
         assert.deepEqual([camera.x, camera.y], wanted);
     }
 });
 
 test('the legend lists the colour of each kind of tile in the map once', async () => {
     const { Tiles } = await load('tiles');
-    const tiles = new Tiles({ width: 2, height: 2, layers: { game: { tiles: btoa('\x00\x01\x01\x03'), names: {} }, front: { tiles: btoa('\x00\x00\x00\x01'), names: {} } },
+    const tiles = new Tiles({ width: 2, height: 2, layers: { game: { tiles: btoa('\x00\x01\xc0\x03'), names: {} }, front: { tiles: btoa('\x00\x00\x00\x01'), names: {} } },
         swatches: [{ layer: 'game', first: 0, last: 0, color: '#000000', label: 'air' }, { layer: 'game', first: 1, last: 1, color: '#111111', label: 'solid' },
-            { layer: 'game', first: 2, last: 2, color: '#222222', label: 'death' }, { layer: 'game', first: 3, last: 255, color: '#333333', label: 'other' },
+            { layer: 'game', first: 2, last: 2, color: '#222222', label: 'death' }, { layer: 'game', first: 192, last: 192, color: '#00ff00', label: 'spawn' }, { layer: 'game', first: 3, last: 255, color: '#333333', label: 'other' },
             { layer: 'tele', first: 1, last: 255, color: '#444444', label: 'tele' }] });
-    assert.deepEqual(tiles.legend, [{ color: '#111111', label: 'solid' }, { color: '#333333', label: 'other' }]);
+    // Spawns and pickups are drawn faintly.
+    assert.deepEqual(tiles.legend, [{ color: '#111111', label: 'solid' }, { color: 'color-mix(in srgb, #00ff00 35%, #1d2127)', label: 'spawn' }, { color: '#333333', label: 'other' }]);
 });

@@ -38,12 +38,13 @@ export class Camera {
         this.scale = Math.min(Math.max(Math.min(this.width / (right - left), this.height / (bottom - top)) * 0.96, MIN_SCALE), MAX_SCALE);
     }
 
-    /** Moves the view so that it shows as little as possible outside an area of this size with its corner at (0, 0). */
-    keepInside(width: number, height: number): void {
-        const keep = (at: number, shown: number, size: number): number =>
-            (shown >= size ? size / 2 : Math.min(Math.max(at, shown / 2), size - shown / 2));
-        this.x = keep(this.x, this.width / this.scale, width);
-        this.y = keep(this.y, this.height / this.scale, height);
+    /** Moves the view so that it shows as little as possible outside an area of this size with its corner at (0, 0).
+     *  `covered`: pixels at the left edge of the canvas that buttons cover. */
+    keepInside(width: number, height: number, covered = 0): void {
+        const keep = (at: number, shown: number, size: number, margin: number): number =>
+            (shown >= size + margin ? (size - margin) / 2 : Math.min(Math.max(at, shown / 2 - margin), size - shown / 2));
+        this.x = keep(this.x, this.width / this.scale, width, covered / this.scale);
+        this.y = keep(this.y, this.height / this.scale, height, 0);
     }
 
     get visibleArea(): { left: number; top: number; right: number; bottom: number } {

@@ -80,7 +80,8 @@ export class Tiles {
             const used = new Set(this.layers.get(name)?.tiles);
             for (const { first, last, color, label } of swatches) {
                 const isUsed = [...used].some((index) => index !== 0 && index >= first && index <= last);
-                if (isUsed && !this.legend.some((each) => each.label === label)) this.legend.push({ color, label });
+                if (!isUsed || this.legend.some((each) => each.label === label)) continue;
+                this.legend.push({ color: first < FIRST_ENTITY ? color : `color-mix(in srgb, ${color} ${ENTITY_ALPHA * 100}%, ${AIR})`, label });
             }
         }
     }

@@ -8,7 +8,7 @@ const MARKS_HEIGHT = 18; // height of the row of marks
 const CLOCK_HEIGHT = 14; // height of the row of clock times
 const DRAW_INTERVAL_MS = 60; // a faster pace is not visible, and would take time from the game on the canvas
 const CLOCK_MARGIN = 28; // pixels: half the width of a clock time; closer to the edge it would be cut off
-const GROUP_WIDTH = 22; // pixels: findings that are closer than this become one mark with their number
+const GROUP_WIDTH = 32; // pixels: findings that are closer than this become one mark with their number
 const MAX_NAMED_KINDS = 4;
 const MAX_LINE_GAP_MS = 1000; // a line that joins points farther apart would show data where there is none
 const RESULT_COLORS = ['--bar', '--bad', '--bad'];
@@ -115,7 +115,8 @@ export class Timeline {
             if (bin) bin.marks.push(mark);
             else bins.set(Math.floor(mark.time_ms / binMs), { x: 0, marks: [mark] });
         }
-        for (const bin of bins.values()) bin.x = bin.marks.reduce((sum, mark) => sum + this.xOf(mark.time_ms, end), 0) / bin.marks.length;
+        // A number is in the middle of its group, so that it does not overlap the next one.
+        for (const [index, bin] of bins) bin.x = this.xOf(bin.marks.length === 1 ? bin.marks[0]?.time_ms ?? 0 : (index + 0.5) * binMs, end);
         return [...bins.values()];
     }
 

@@ -15,6 +15,7 @@ const LONGEST_STEP_MS = 40; // the usual time between two snapshots; a longer st
 const CLIP_HALF_SIZE = { vanilla: { x: 1000, y: 800 }, ddnet: { x: 1200, y: 800 } };
 const PLAYER_MARGIN = 300; // world units of space around the players
 const TELEPORT_DISTANCE = 400; // world units; a tee that moved farther in one step was teleported
+const TOOLS_WIDTH = 52; // pixels that the buttons cover at the left edge of the canvas
 const APPROACH_SHARE = 0.12; // share of the distance to the wanted view that is covered in each drawn frame
 
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)');
@@ -62,7 +63,10 @@ export class View {
     showWholeMap(): void {
         const { tiles } = this.store;
         this.stopFollowing();
-        if (tiles) this.camera.showArea(0, 0, tiles.width * TILE, tiles.height * TILE);
+        if (!tiles) return;
+        this.camera.showArea(0, 0, tiles.width * TILE, tiles.height * TILE);
+        this.camera.zoomBy(1 - TOOLS_WIDTH / this.camera.width);
+        this.keepInsideMap();
     }
 
     zoomBy(factor: number): void {
@@ -92,7 +96,7 @@ export class View {
 
     private keepInsideMap(): void {
         const { tiles } = this.store;
-        if (tiles) this.camera.keepInside(tiles.width * TILE, tiles.height * TILE);
+        if (tiles) this.camera.keepInside(tiles.width * TILE, tiles.height * TILE, TOOLS_WIDTH);
     }
 
     /** Follows the selected player, or the session's own player. In the view of all players, keeps all in sight. */

@@ -88,7 +88,7 @@ export function drawTee(context: Context, moment: Moment, item: Item, at: Place)
 export interface NamePlate { left: number; right: number; top: number }
 
 const PLATE_HEIGHT = 17;
-const MAX_PLATE_STEPS = 3;
+const MAX_PLATE_STEPS = 5;
 
 /** Returns a height at which the name does not overlap the other names; after a few attempts, lets it overlap. */
 function findFreeTop(plates: readonly NamePlate[], left: number, right: number, top: number): number {
