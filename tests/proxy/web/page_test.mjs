@@ -233,6 +233,14 @@ test('growth of a counter is reported for a minute', async () => {
     assert.equal(growth.hasGrown('b', 1, 64_000), false);
 });
 
+test('counters that stay the same for a moment are those of a late update', async () => {
+    const { isLateUpdate } = await load('rates');
+    const then = new Map([['a', 1]]);
+    for (const [now, passedMs, wanted] of [[{ a: 1 }, 1000, true], [{ a: 1 }, 3000, false], [{ a: 2 }, 1000, false], [{ a: 1, b: 1 }, 1000, false]]) {
+        assert.equal(isLateUpdate(new Map(Object.entries(now)), then, passedMs), wanted);
+    }
+});
+
 test('a mark of several findings shows how many findings of each kind it stands for', async () => {
     const { markText } = await load('timeline');
     const mark = (name) => ({ time_ms: 1, session: 1, severity: 'warning', text: `warning ${name}: session 1, tick 2. What it means.` });

@@ -6,6 +6,12 @@ export const ratePerSecond = (now: number, then: number | undefined, seconds: nu
 export const meanSince = (now: number, count: number, then: number, oldCount: number): number =>
     (count > oldCount ? Math.max(now * count - then * oldCount, 0) / (count - oldCount) : 0);
 
+const MAX_UPDATE_MS = 2500; // counters that stay the same for this long do not grow
+
+/** Whether counters stayed the same only because their update is late. Drawn as a rate, that would be a drop and a peak. */
+export const isLateUpdate = (now: ReadonlyMap<string, number>, then: ReadonlyMap<string, number>, passedMs: number): boolean =>
+    passedMs < MAX_UPDATE_MS && [...now].every(([key, value]) => then.get(key) === value);
+
 const RECENT_MS = 60_000;
 const MAX_COUNTERS = 5000;
 

@@ -4,7 +4,7 @@ import { setChildren, makeElement } from './dom';
 import { formatSize } from './format';
 import { isPanelOpen, onPanelOpened, addPanel } from './panels';
 import type { BytesRow, State, DirectionTraffic } from './protocol';
-import { meanSince, ratePerSecond } from './rates';
+import { isLateUpdate, meanSince, ratePerSecond } from './rates';
 import type { Store } from './store';
 
 const MAX_POINTS = 1200; // number of points: ten minutes, two a second
@@ -143,6 +143,7 @@ export class TrafficPanel {
         const last = this.lastBytes;
         if (!last) for (const table of [this.toClients, this.toServer]) table.addGap(Date.now() / 1000);
         if (last && now - last.t < 900) return; // twscope updates its totals once a second, with some jitter
+        if (last && isLateUpdate(totals, last.rows, now - last.t)) return;
         this.lastBytes = { t: now, rows: totals };
         if (!last) return;
         for (const [table, dir] of [[this.toClients, 's2c '], [this.toServer, 'c2s ']] as const) {
