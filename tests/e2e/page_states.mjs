@@ -88,8 +88,13 @@ test('an empty page says which address to enter; a client without an answer is s
         return data.every((value) => value === 0);
     });
     assert.ok(await isBlank(), 'a clock without data');
+    assert.deepEqual(await view.text('.pick #source'), []);
+    await view.state({ sessions: [session(1, 'anna', { closed: true })] });
+    assert.match((await view.text('#empty'))[0], /^All players have left\. Open the console/);
     await view.state({ sessions: [session(1, '')] });
     assert.match((await view.text('#empty'))[0], /^127\.0\.0\.1:50001 is connecting/);
+    await view.page.click('#tab-sessions');
+    assert.deepEqual(await view.text('tr.chosen td button'), ['127.0.0.1:50001']);
     await view.state({ sessions: [session(1, '')], server_silent: true, server_silent_since_ms: view.now, server_unanswered: 9, server_refused: 9 });
     assert.match((await view.text('#empty'))[0], /^A client at 127\.0\.0\.1:50001 tries to connect, but the server 127\.0\.0\.1:\d+ does not answer\.\nStart the server/);
     await view.state({ listen: ['0.0.0.0:8303'] });
@@ -353,7 +358,7 @@ test('the log names players, and shows a message to several players once', async
     assert.equal(lines[3], '10:00:02.001 2 players bob hello');
     await view.state({ sessions: [session(1, 'anna')] });
     await view.frame(1, 102, [[0, 'anna', 500, 500]]); // bob has left
-    view.log(told('3.000', 1, 'sv_kill_msg', { killer: 5, victim: 5, weapon: -3 }));
-    await waitUntil('who died when leaving', async () => (await view.text('.lines li'))[4] === '10:00:03.000 anna ← sv_kill_msg killer bob, victim bob, weapon -3', WAIT_MS);
+    view.log({ ...told('3.000', 1, 'sv_kill_msg', { killer: 5, victim: 5, weapon: -3 }), names: { weapon: 'game' } });
+    await waitUntil('who died when leaving', async () => (await view.text('.lines li'))[4] === '10:00:03.000 anna ← sv_kill_msg killer bob, victim bob, weapon game', WAIT_MS);
     assert.deepEqual(view.page.complaints, []);
 });

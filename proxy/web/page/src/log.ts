@@ -102,7 +102,7 @@ export class Log {
         this.shownLines = [...this.shownLines, ...fresh].slice(-MAX_LINES);
         if (fresh.length > 0) this.linesBeforeReconnect.clear(); // no later line was shown before
         const made = fresh.flatMap((line) => (this.mergeIntoShown(line) ? [] : [this.makeLineElement(line)]));
-        if (lost > 0) made.push(makeElement('li', 'warn', `${lost} more than could be shown`));
+        if (lost > 0) made.push(makeElement('li', 'warn', `${lost} ${lost === 1 ? 'record' : 'records'} skipped: too many at once`));
         this.lines.append(...made);
         while (this.lines.childElementCount > MAX_LINES) this.lines.firstElementChild?.remove();
         if (isPanelOpen('log')) this.scrollToEnd();
@@ -172,10 +172,12 @@ export class Log {
         return this.knowsNames(session) && (this.store.latest.playerName(client) || this.names.get(client)) || `client ${client}`;
     }
 
-    private fieldsText(session: number, values: Record<string, unknown>, message = ''): string {
+    /** `names`: names of the values of some fields. */
+    private fieldsText(session: number, values: Record<string, unknown>, message = '', names: Record<string, unknown> = {}): string {
         const shownValue = (key: string, value: unknown): string => {
             if (TIME_FIELDS.has(`${message}.${key}`) && typeof value === 'number') return key === 'time' && value < 0 ? '–' : formatRaceTime(value);
             if (PLAYER_FIELDS.has(key) && typeof value === 'number' && value >= 0) return this.playerText(session, value);
+            if (typeof names[key] === 'string') return names[key];
             return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
         };
         return Object.entries(values).filter(([, value]) => value !== '').map(([key, value]) => `${key} ${shownValue(key, value)}`).join(', ');
@@ -194,7 +196,7 @@ export class Log {
         }
         const name = [line['id'], line['name'] ?? line['event']].filter((each) => each !== undefined).join(' ');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));
-        const said = fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields, String(line['name'])) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
+        const said = fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields, String(line['name']), line['names'] as Record<string, unknown> | undefined) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
         return [makeElement('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
             makeElement('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
     }

@@ -93,10 +93,11 @@ function waitingText(state: State): string {
             + 'Start the server, or give twscope its right address.';
     }
     if (client) return `${client.name || client.client} is connecting …`;
-    if (state.listen.length === 0) return `No players yet. twscope waits for traffic of ${state.server}.`;
+    const nobody = state.sessions.length > 0 ? 'All players have left.' : 'No players yet.';
+    if (state.listen.length === 0) return `${nobody} twscope waits for traffic of ${state.server}.`;
     const servers = state.servers.length > 0 ? state.servers.map(({ name, listen }) => `${name}: connect ${connectAddress(listen[0] ?? '')}`)
         : [`connect ${connectAddress(state.listen[0] ?? '')}`];
-    return ['No players yet. Open the console of the game (F1) and enter:', ...servers].join('\n');
+    return [`${nobody} Open the console of the game (F1) and enter:`, ...servers].join('\n');
 }
 
 /** Shows a session, or all players. */

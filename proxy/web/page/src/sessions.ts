@@ -205,7 +205,7 @@ export class Sessions {
     private makeSessionRow(session: SessionState, old: SessionState | undefined, seconds: number): HTMLTableRowElement {
         const { state, source } = this.store;
         const key = state?.stream ? `${session.server_name ?? ''} ${session.number}` : `${session.number}`;
-        const name = session.name || '–';
+        const name = session.name || session.client;
         const told: CellContext = { session, old, seconds, name: state?.stream ? `${name}${session.closed ? ' (left)' : ''}` : this.makeViewButton(name, 'view this session', session.number),
             hasGrown: (counter, value) => this.growth.hasGrown(`${key} ${counter}`, value, state?.now_ms ?? 0) };
         const made = makeElement('tr');
