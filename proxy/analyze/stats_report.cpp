@@ -2,7 +2,9 @@
 
 #include "proxy/record/findings.h"
 #include "proxy/record/json.h"
+#include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/sink/finding_lines.h"
 #include "snapshot/item.h"
 
 #include <map>
@@ -249,6 +251,50 @@ std::string stats_json(const StatsReport& report) {
     add_counters<record::SessionCounters>(object, totals);
     object.emplace("findings", record::findings_json(totals.findings));
     return record::json_text(object) + '\n';
+}
+
+void PlayerTable::on_record(const record::Record& record) {
+    const auto* const* const received = std::get_if<const record::SnapshotRecord*>(&record);
+    if (received == nullptr) {
+        return;
+    }
+    const record::SnapshotRecord& snapshot = **received;
+    const auto& [time, session] = std::pair{snapshot.head.time, snapshot.head.session};
+    if (sessions_.size() == kMaxSessions && !sessions_.contains(session)) {
+        return;
+    }
+    PlayedSession& played =
+        sessions_.try_emplace(session, PlayedSession{.first_time = time}).first->second;
+    played.last_time = time;
+    ++played.snapshots;
+    played.verified += snapshot.rebuilt ? 1 : 0;
+    // Reading the name takes longer than the rest.
+    if (snapshot.rebuilt && time - played.named_time >= record::kNanosecondsPerSecond) {
+        played.named_time = time;
+        if (auto player = record::local_player(snapshot)) {
+            played.name = std::move(player->name);
+        }
+    }
+}
+
+std::string PlayerTable::text() const {
+    if (sessions_.empty()) {
+        return {};
+    }
+    std::string text = fmt::format("{:>7} {:16} {:>8} {:>8} {:>10} {:>9}\n", "session", "player",
+                                   "from", "played", "snapshots", "verified");
+    for (const auto& [session, played] : sessions_) {
+        const auto seconds = (played.last_time - played.first_time) / record::kNanosecondsPerSecond;
+        text += fmt::format("{:7} {:16} {:>8} {:>2}:{:02}:{:02} {:10} {:7.1f} %\n", session,
+                            record::escape_for_terminal(played.name),
+                            sink::clock_text(played.first_time, false), seconds / 3600,
+                            seconds / 60 % 60, seconds % 60, played.snapshots,
+                            100 * share(played.verified, played.snapshots));
+    }
+    if (sessions_.size() == kMaxSessions) {
+        text += fmt::format("further sessions than these {} are left out\n", kMaxSessions);
+    }
+    return text;
 }
 
 std::string totals_text(const std::vector<std::string>& captures,

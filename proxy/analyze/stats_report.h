@@ -1,8 +1,11 @@
 #pragma once
 
+#include "proxy/record/records.h"
 #include "proxy/record/stats.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +24,29 @@ struct StatsReport {
 [[nodiscard]] std::string stats_table(const StatsReport& report);
 /// Returns the report as one JSON object, with keys as in records.
 [[nodiscard]] std::string stats_json(const StatsReport& report);
+
+/// The sessions that received snapshots: player, how long they played, and how many snapshots.
+class PlayerTable final : public record::RecordSink {
+  public:
+    static constexpr std::size_t kMaxSessions = 1024;
+
+    void on_record(const record::Record& record) override;
+
+    /// Returns the table, or an empty text if no session received a snapshot.
+    [[nodiscard]] std::string text() const;
+
+  private:
+    struct PlayedSession {
+        std::string name{}; ///< the player's last name; empty if unknown
+        record::Timestamp first_time = 0;
+        record::Timestamp last_time = 0;
+        record::Timestamp named_time = 0; ///< time at which the name was read last
+        std::uint64_t snapshots = 0;
+        std::uint64_t verified = 0;
+    };
+
+    std::map<std::uint32_t, PlayedSession> sessions_; ///< at most kMaxSessions, by number
+};
 
 /// Returns the totals of captures as text: sessions, snapshots, and a line for each finding that
 /// occurred. If other object sizes may explain snapshots that could not be decoded, the last line

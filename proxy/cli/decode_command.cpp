@@ -90,6 +90,8 @@ class DecodeCommand {
     std::optional<sink::DuplicatingOutput> file_and_bus_;
     std::unique_ptr<store::OutputFile> capture_file_;
     analyze::FindingPrinter finding_printer_{stderr, log_stream().console_style()};
+    analyze::PlayerTable players_;
+    pipeline::RecordFanout session_sinks_;
     std::optional<analyze::TypeSizes> sizes_;
     std::optional<store::FileQueue> demo_files_;
     pipeline::RecordFanout world_sinks_;
@@ -127,7 +129,10 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     config_.inspect.memory_budget = &memory_;
     config_.inspect.learn_sizes |= flags.sizes;
     config_.counts_traffic = flags.stats;
-    pipeline::Outputs outputs{.records = open_record_output(), .findings = &finding_printer_};
+    session_sinks_.add_sink(players_);
+    pipeline::Outputs outputs{.records = open_record_output(),
+                              .findings = &finding_printer_,
+                              .sessions = &session_sinks_};
     if (!records.capture.empty()) {
         capture_file_ = open_recording({capture_recording_kind(), records.capture});
         outputs.capture = capture_file_.get();
@@ -140,7 +145,7 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
                         world::WorldMerger::memory_share(flags.captures.memory_bytes()));
     }
     if (flags.sizes) {
-        outputs.sessions = &sizes_.emplace(mod_->objects);
+        session_sinks_.add_sink(sizes_.emplace(mod_->objects));
     }
     pipeline_.emplace(config_, outputs, worlds_ ? &*worlds_ : nullptr, map_folders_,
                       session_numbers_);
@@ -225,8 +230,8 @@ int DecodeCommand::print_reports() {
                                               captures_->last_time() - captures_->first_time(),
                                           .totals = &result_.totals,
                                           .ledger = &result_.ledger};
-        sink::print_text(people,
-                         flags_->json ? analyze::stats_json(report) : analyze::stats_table(report));
+        sink::print_text(people, flags_->json ? analyze::stats_json(report)
+                                              : analyze::stats_table(report) + players_.text());
     }
     if (!sizes_) {
         return 0;
@@ -330,7 +335,8 @@ void DecodeCommand::print_totals() const {
     const auto sizes = command_for_captures("twscope decode");
     sink::print_text(record_file_ == nullptr && bus_ == nullptr ? stdout : stderr,
                      analyze::totals_text(flags_->captures.paths, result_.totals, result_.sessions,
-                                          sizes.value_or("twscope decode FILE") + " --sizes"));
+                                          sizes.value_or("twscope decode FILE") + " --sizes") +
+                         players_.text());
 }
 
 int DecodeCommand::run() {

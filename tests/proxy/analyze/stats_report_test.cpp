@@ -98,6 +98,40 @@ TEST_CASE("the table of statistics groups digits, shows shares, and leaves out z
     CHECK_FALSE(contains(table, "mismatched"));
 }
 
+TEST_CASE("the table of players has each session that received snapshots, up to its limit") {
+    snapshot::Snapshot game;
+    game.append({10, 2}, std::array{1, 2, 0, 7, 30});
+    analyze::PlayerTable players;
+    CHECK(players.text().empty());
+    const record::SessionRecord opened{.head = {.session = 99}};
+    players.on_record(record::Record{&opened}); // plays no game
+    CHECK(players.text().empty());
+    const auto add = [&](std::uint32_t session, record::Timestamp seconds, bool rebuilt) {
+        const record::SnapshotRecord received{
+            .head = {.time = seconds * record::kNanosecondsPerSecond, .session = session},
+            .rebuilt = rebuilt,
+            .items = rebuilt ? game.view() : snapshot::SnapshotView{}};
+        players.on_record(record::Record{&received});
+    };
+    add(1, 100, true);
+    add(1, 150, false);
+    add(1, 3861, true);
+    add(1, 3862, true);
+    const std::string text = players.text();
+    CAPTURE(text);
+    CHECK(text.starts_with("session player "));
+    CHECK(contains(text, "\n      1 client 2 "));
+    CHECK(text.ends_with("  1:02:42          4    75.0 %\n"));
+    for (std::uint32_t session = 2; session <= analyze::PlayerTable::kMaxSessions + 3; ++session) {
+        add(session, 4000, true);
+        add(session, 4001, true);
+    }
+    const std::string full = players.text();
+    CHECK(contains(full, "\n   1024 client 2 "));
+    CHECK_FALSE(contains(full, "\n   1025 "));
+    CHECK(full.ends_with(" 100.0 %\nfurther sessions than these 1024 are left out\n"));
+}
+
 TEST_CASE("totals recommend the search for sizes if sizes may explain undecoded snapshots") {
     struct Row {
         std::string_view name;
