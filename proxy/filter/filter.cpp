@@ -319,11 +319,10 @@ class Parser {
   private:
     using Parsed = std::optional<FilterNode>;
 
-    /// Stores the first error. `hint`: a suggestion, which is written after the position.
+    /// Stores the first error. `hint`: a suggestion, which is appended to the message.
     std::nullopt_t fail(std::size_t offset, std::string_view message, std::string_view hint = {}) {
         if (!error_) {
-            error_ =
-                FilterError{fmt::format("{} at column {}{}", message, offset + 1, hint), offset};
+            error_ = FilterError{fmt::format("column {}: {}{}", offset + 1, message, hint), offset};
         }
         return std::nullopt;
     }
@@ -334,7 +333,7 @@ class Parser {
             return fail(at, R"(conditions are joined by the words "and" and "or")");
         }
         if (scanner_.next_is('=')) {
-            return fail(at, "equality is written ==");
+            return fail(at, "equality is written ==, not =");
         }
         return fail(at, fmt::format(R"(expected "and", "or" or the end, not {})",
                                     scanner_.describe_next_token()));
@@ -399,15 +398,17 @@ class Parser {
             return fail_missing_condition(at, word);
         }
         if ((word == "any" || word == "count") && scanner_.next_is('(')) {
-            return scope == KeyScope::record ? parse_group(word == "count")
-                                             : Parsed{fail(at, "items contain no items")};
+            return scope == KeyScope::record
+                       ? parse_group(word == "count")
+                       : Parsed{
+                             fail(at, "a condition on one item cannot use \"any\" or \"count\"")};
         }
         const std::size_t sign = scanner_.offset();
         if (const auto op = scanner_.read_operator()) {
             return parse_comparison(scope, at, word, *op);
         }
         if (scanner_.next_is('=')) {
-            return fail(sign, "equality is written ==");
+            return fail(sign, "equality is written ==, not =");
         }
         return parse_single_word(scope, at, word);
     }

@@ -438,6 +438,7 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
 
 std::string_view most_similar_word(std::string_view word, std::span<const std::string_view> words) {
     constexpr std::size_t kMaxLength = 64; // longer words cannot be misspelt existing words
+    constexpr std::size_t kMinPrefix = 3;  // fewer letters begin too many words
     std::string_view best;
     std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string_view each : words) {
@@ -452,6 +453,11 @@ std::string_view most_similar_word(std::string_view word, std::span<const std::s
             least = changes;
             best = each;
         }
+    }
+    if (best.empty() && word.size() >= kMinPrefix) {
+        const auto begun = std::ranges::find_if(
+            words, [word](std::string_view each) { return each.starts_with(word); });
+        return begun == words.end() ? best : *begun;
     }
     return best;
 }
