@@ -333,10 +333,11 @@ void DecodeCommand::print_totals() const {
         return;
     }
     const auto sizes = command_for_captures("twscope decode");
-    sink::print_text(record_file_ == nullptr && bus_ == nullptr ? stdout : stderr,
-                     analyze::totals_text(flags_->captures.paths, result_.totals, result_.sessions,
-                                          sizes.value_or("twscope decode FILE") + " --sizes") +
-                         players_.text());
+    sink::print_wrapped(record_file_ == nullptr && bus_ == nullptr ? stdout : stderr,
+                        analyze::totals_text(flags_->captures.paths, result_.totals,
+                                             result_.sessions,
+                                             sizes.value_or("twscope decode FILE") + " --sizes") +
+                            players_.text());
 }
 
 int DecodeCommand::run() {

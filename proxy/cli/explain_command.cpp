@@ -34,8 +34,9 @@ int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as
     json::array findings;
     for (const record::FindingInfo* info : infos) {
         if (!as_json) {
-            fmt::print("{} ({})\n    {}\n    {}\n", info->name,
-                       record::severity_name(info->severity), info->sentence, info->cause);
+            sink::print_wrapped(stdout, fmt::format("{} ({})\n    {}\n    {}\n", info->name,
+                                                    record::severity_name(info->severity),
+                                                    info->sentence, info->cause));
             continue;
         }
         findings.push_back(json::object{{"id", info->name},
@@ -291,7 +292,7 @@ int run_explain(const ExplainFlags& flags) {
                     ? next_commands(flags, are_records, !explanation.causing_sizes.empty())
                     : "");
     };
-    fmt::print("{}", record::escape_lines_for_terminal(text()));
+    (flags.json ? sink::print_text : sink::print_wrapped)(stdout, text());
     return code;
 }
 

@@ -308,7 +308,7 @@ int run_map(const MapFlags& flags) {
     if (flags.json) {
         fmt::print("{}\n", record::json_text(description));
     } else if (points.empty()) {
-        fmt::print("{}", record::escape_lines_for_terminal(analyze::map_text(description)));
+        sink::print_wrapped(stdout, analyze::map_text(description));
     } else if (physics) {
         for (const auto& point : points) {
             fmt::print("{}\n", analyze::describe_position(*physics, point.x, point.y));

@@ -447,7 +447,7 @@ int check_records(const RecordsCommandFlags& flags, RecordsFiles& files) {
                 check.end_file(file.reader);
             },
     });
-    fmt::print("{}", record::escape_lines_for_terminal(check.report_text()));
+    sink::print_wrapped(stdout, check.report_text());
     return check.is_complete() ? 0 : kExitFailed;
 }
 

@@ -304,19 +304,14 @@ void ObserverRun::show_status() {
     std::FILE* const out = options_.console->file();
     const bool can_redraw = options_.console->can_redraw();
     const auto now = base::now_utc();
+    const std::size_t columns = sink::columns_for_wrapping(options_.console->descriptor());
     fmt::print(out, "{}", can_redraw ? sink::kEraseLine : "");
-    print_lines(out, console_->take_finding_lines(now),
-                sink::columns_for_wrapping(options_.console->descriptor()));
-    if (can_redraw) {
-        fmt::print(
-            out, "{}",
-            console_->take_status_line(now, shown_.lap(), status_notes(),
-                                       sink::terminal_columns(options_.console->descriptor())));
-    } else if (shown_.seconds() > (status_shown_ ? kStatusPause : kFirstStatus)) {
+    print_lines(out, console_->take_finding_lines(now), columns);
+    if (can_redraw || shown_.seconds() > (status_shown_ ? kStatusPause : kFirstStatus)) {
         status_shown_ = true;
-        fmt::print(
-            out, "{}\n",
-            console_->take_status_line(now, shown_.lap(), status_notes(), std::string::npos));
+        fmt::print(out, "{}{}",
+                   console_->take_status_line(now, shown_.lap(), status_notes(), columns),
+                   can_redraw ? "" : "\n");
     }
     std::fflush(out);
 }

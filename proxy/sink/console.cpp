@@ -2,6 +2,7 @@
 
 #include "proxy/record/roster.h"
 #include "proxy/record/terminal_text.h"
+#include "proxy/sink/output.h"
 
 #include <cerrno>
 #include <charconv>
@@ -126,8 +127,8 @@ std::size_t terminal_columns(int terminal) {
 
     struct winsize size {};
 
-    if (columns == 0 && ::ioctl(terminal, TIOCGWINSZ, &size) == 0) {
-        columns = size.ws_col;
+    if (::ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) {
+        return columns == 0 ? size.ws_col : std::min<std::size_t>(columns, size.ws_col);
     }
     return columns == 0 ? kUsual : columns;
 }
@@ -136,11 +137,13 @@ std::string wrap_words(std::string_view line, std::size_t columns) {
     std::string wrapped;
     std::string current;
     while (!line.empty()) {
-        const bool is_command = current.ends_with(':') && line.starts_with(" twscope ");
+        const bool is_blank = current.find_first_not_of(' ') == std::string::npos;
+        const bool is_command =
+            (is_blank || current.ends_with(':')) && line.starts_with(" twscope ");
         const std::string_view word =
             line.substr(0, is_command ? std::string_view::npos : line.find(' ', 1));
         if (const std::string longer = current + std::string{word};
-            current.empty() || cut_to_columns(longer, columns) == longer) {
+            is_blank || cut_to_columns(longer, columns) == longer) {
             current = longer;
         } else {
             wrapped += current + '\n';
@@ -153,6 +156,17 @@ std::string wrap_words(std::string_view line, std::size_t columns) {
 
 std::size_t columns_for_wrapping(int descriptor) {
     return ::isatty(descriptor) == 1 ? terminal_columns(descriptor) : std::string::npos;
+}
+
+void print_wrapped(std::FILE* stream, const std::string& text) {
+    const std::size_t columns = columns_for_wrapping(::fileno(stream));
+    const std::string lines = record::escape_lines_for_terminal(text);
+    for (std::size_t begin = 0; begin < lines.size();) {
+        const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+        const std::string line = wrap_words(lines.substr(begin, end - begin), columns) + '\n';
+        static_cast<void>(std::fputs(line.c_str(), stream));
+        begin = end + 1;
+    }
 }
 
 void Console::set_tee(std::uint32_t session, Tee tee) {
@@ -224,9 +238,17 @@ std::string Console::take_status_line(record::Timestamp now, double seconds,
     const auto fits = [columns](const std::string& text) {
         return cut_to_columns(text, columns) == text;
     };
-    if (const std::string text = line + " | " + notes.recording;
-        !notes.recording.empty() && fits(text)) {
-        line = text;
+    if (!notes.recording.empty()) {
+        // If there is no room, the place of the recording is left out, then also the time.
+        const std::string without_place = notes.recording.substr(0, notes.recording.find(" to "));
+        for (const std::string& text :
+             {line + " | " + notes.recording, line + " | " + without_place,
+              line.substr(line.find(' ') + 1) + " | " + without_place}) {
+            if (fits(text)) {
+                line = text;
+                break;
+            }
+        }
     }
     // Shows as many players as fit into the line, without their places if only that makes room, and
     // the number of the players left out.

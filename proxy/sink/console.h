@@ -87,12 +87,12 @@ inline constexpr std::string_view kEraseLine = "\r\033[K";
 /// these characters take two.
 [[nodiscard]] std::string cut_to_columns(std::string_view line, std::size_t columns);
 
-/// Returns the number of columns of a terminal: the environment variable COLUMNS, else the
-/// terminal's own number, else 80.
+/// Returns the number of columns of a terminal: its own number or the environment variable COLUMNS,
+/// whichever is less; 80 if neither is known.
 [[nodiscard]] std::size_t terminal_columns(int terminal);
 
 /// Breaks a line between words so that it fits into this many columns; further lines are indented. A
-/// command of twscope at its end stays whole, so that it can be copied.
+/// command of twscope that ends the line stays whole, so that it can be copied.
 [[nodiscard]] std::string wrap_words(std::string_view line, std::size_t columns);
 
 /// Returns the columns for wrap_words(): those of a terminal; no limit for a file or pipe.

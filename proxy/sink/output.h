@@ -19,11 +19,14 @@ inline void print_text(std::FILE* stream, const std::string& text) {
     static_cast<void>(std::fputs(record::escape_lines_for_terminal(text).c_str(), stream));
 }
 
-/// Prints an error message as one line on standard error.
+/// Prints whole lines as print_text() does. On a terminal, breaks long lines between words.
+void print_wrapped(std::FILE* stream, const std::string& text);
+
+/// Prints an error message on standard error: one line, which breaks only on a terminal.
 template <typename... Arguments>
 void print_error(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    print_text(stderr,
-               "twscope: " + fmt::format(format, std::forward<Arguments>(arguments)...) + '\n');
+    print_wrapped(stderr,
+                  "twscope: " + fmt::format(format, std::forward<Arguments>(arguments)...) + '\n');
 }
 
 /// A destination of text, which is written in blocks of complete lines.

@@ -1,4 +1,5 @@
 #include "proxy/sink/console.h"
+#include "proxy/sink/output.h"
 #include "tests/support/text.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace tw::sink {
@@ -54,6 +56,7 @@ TEST_CASE("a line is wrapped between words, except in a command at its end") {
         {"an unbreakable", 3, "an\n    unbreakable"}, // a long word is not divided
         {"\033[31mone two\033[0m", 7, "\033[31mone two\033[0m"},
         {"read: twscope records a", 8, "read:\n    twscope records a"},
+        {"  twscope records a", 8, "  twscope records a"},
         {"restart twscope now", std::string::npos, "restart twscope now"},
     };
     for (const Row& row : rows) {
@@ -91,7 +94,7 @@ TEST_CASE("the status names problems in place of the absence of warnings") {
         {0, {.problem = "a problem"}, 200, "snapshots/s, a problem"},
         {2, {.problem = "a problem"}, 200, "snapshots/s, 2 warnings, a problem"},
         {0, {"a problem", "recording to a"}, 200, "snapshots/s, a problem | recording to a"},
-        {0, {"a problem", "recording to a"}, 55, "snapshots/s, a problem"},
+        {0, {"a problem", "recording to a"}, 46, "snapshots/s, a problem"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.end);
@@ -145,18 +148,20 @@ TEST_CASE("the status shows players, verified snapshots and the recording") {
     }
 }
 
-TEST_CASE("the status leaves out a recording for which it has no space, rather than a part of it") {
+TEST_CASE(
+    "the status leaves out what has no space: places, players, the recording's path, the time") {
     Console console{{}};
     console.set_tee(1, {.name = "ann", .place = "(1,2)", .state = {}});
     console.set_tee(2, {.name = "bob", .place = "(3,4)", .state = {}});
     const auto status = [&console](std::size_t columns) {
-        return console.take_status_line(0, 1, {.recording = "recording to a"}, columns);
+        return console.take_status_line(0, 1, {.recording = "recording 3.0 MiB to a/"}, columns);
     };
-    CHECK(status(88).ends_with("warnings | recording to a | ann (1,2) | bob (3,4)"));
-    CHECK(status(77).ends_with("warnings | recording to a | ann | bob"));
-    CHECK(status(70).ends_with("warnings | recording to a"));
-    CHECK(status(62).ends_with("no warnings | ann | bob"));
-    CHECK(status(57).ends_with("no warnings"));
+    CHECK(status(97).ends_with("warnings | recording 3.0 MiB to a/ | ann (1,2) | bob (3,4)"));
+    CHECK(status(86).ends_with("warnings | recording 3.0 MiB to a/ | ann | bob"));
+    CHECK(status(79).ends_with("warnings | recording 3.0 MiB to a/"));
+    CHECK(status(71).ends_with(" 2 players, 0 snapshots/s, no warnings | recording 3.0 MiB"));
+    CHECK(status(62) == "2 players, 0 snapshots/s, no warnings | recording 3.0 MiB");
+    CHECK(status(56).ends_with(" 2 players, 0 snapshots/s, no warnings"));
 }
 
 TEST_CASE("players for whom the status has no space are counted") {
@@ -298,16 +303,50 @@ TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbid
     ::close(master);
 }
 
-TEST_CASE("the width is what COLUMNS says, else what the terminal says, else 80") {
+TEST_CASE("lines for users are broken between words, but only on a terminal") {
+    ::unsetenv("COLUMNS");
+    const winsize size{.ws_row = 30, .ws_col = 10, .ws_xpixel = 0, .ws_ypixel = 0};
+    const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+    REQUIRE(::grantpt(master) == 0);
+    REQUIRE(::unlockpt(master) == 0);
+    REQUIRE(::ioctl(master, TIOCSWINSZ, &size) == 0);
+    const TestPipe pipe;
+    const auto printed = [](int write_end, int read_end) {
+        std::FILE* const stream = ::fdopen(::dup(write_end), "w");
+        tw::sink::print_wrapped(stream, "one two three\nfour\n");
+        std::fclose(stream);
+        std::array<char, 100> text{};
+        const ssize_t bytes = ::read(read_end, text.data(), text.size());
+        return std::string{text.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+    };
+    const int terminal = ::open(::ptsname(master), O_RDWR | O_NOCTTY);
+    CHECK(printed(terminal, master) == "one two\r\n    three\r\nfour\r\n");
+    CHECK(printed(pipe.ends[1], pipe.ends[0]) == "one two three\nfour\n");
+    ::close(terminal);
+    ::close(master);
+}
+
+TEST_CASE("the width is what COLUMNS says, at most the terminal's, or 80") {
     struct Row {
         const char* columns;
         std::size_t width;
+        std::size_t width_on_terminal; ///< on one of 100 columns
     };
 
-    for (const Row& row : {Row{"120", 120}, {"", 80}, {"0", 80}, {"-3", 80}, {"wide", 80}}) {
+    const winsize size{.ws_row = 30, .ws_col = 100, .ws_xpixel = 0, .ws_ypixel = 0};
+    const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
+    REQUIRE(::ioctl(master, TIOCSWINSZ, &size) == 0);
+    for (const Row& row : {Row{"120", 120, 100},
+                           {"60", 60, 60},
+                           {"", 80, 100},
+                           {"0", 80, 100},
+                           {"-3", 80, 100},
+                           {"wide", 80, 100}}) {
         CAPTURE(row.columns);
         ::setenv("COLUMNS", row.columns, 1);
         CHECK(tw::sink::terminal_columns(-1) == row.width);
+        CHECK(tw::sink::terminal_columns(master) == row.width_on_terminal);
     }
     ::unsetenv("COLUMNS");
+    ::close(master);
 }
