@@ -138,8 +138,8 @@ void RecordWriter::write_summary(const record::SummaryRecord& summary) {
 Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInputSink* worlds,
                    inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
                    std::size_t index)
-    : writer_{config, outputs}, inspector_{config.make_inspect_options(observers_), maps, sinks_,
-                                           session_numbers} {
+    : writer_{config, outputs}, snapshot_remover_{writer_, outputs.findings},
+      inspector_{config.make_inspect_options(observers_), maps, sinks_, session_numbers} {
     if (config.counts_traffic) {
         observers_.add_observer(attribution_);
     }

@@ -107,16 +107,18 @@ struct WorkerResult {
     }
 };
 
-/// Passes all records to another sink, except snapshots and the messages that contain snapshots.
-/// Used if merged snapshots are written instead.
+/// Passes records to `to`, except snapshots and the messages that contain snapshots, which it passes
+/// to `removed` (may be null). Used if merged snapshots are written instead.
 class SnapshotRemover final : public record::RecordSink {
   public:
-    explicit SnapshotRemover(record::RecordSink& to) : to_{&to} {}
+    SnapshotRemover(record::RecordSink& to, record::RecordSink* removed)
+        : to_{&to}, removed_{removed} {}
 
     void on_record(const record::Record& record) override {
-        if (!std::holds_alternative<const record::SnapshotRecord*>(record) &&
-            !carries_snapshot(record)) {
-            to_->on_record(record);
+        const bool is_removed = std::holds_alternative<const record::SnapshotRecord*>(record) ||
+                                carries_snapshot(record);
+        if (auto* const sink = is_removed ? removed_ : to_; sink != nullptr) {
+            sink->on_record(record);
         }
     }
 
@@ -129,6 +131,7 @@ class SnapshotRemover final : public record::RecordSink {
     }
 
     record::RecordSink* to_;
+    record::RecordSink* removed_;
 };
 
 /// Writes the records of sessions, or of merged snapshots. Checks the records against the user's
@@ -204,7 +207,7 @@ class Pipeline {
     inspect::ByteAttribution attribution_{result_.ledger};
     RecordFanout sinks_; ///< all sinks of records, in the order of their calls
     RecordWriter writer_;
-    SnapshotRemover snapshot_remover_{writer_};
+    SnapshotRemover snapshot_remover_;
     std::optional<web::StatusCollector> status_;
     std::optional<FindingContextCollector> contexts_;
     std::optional<LiveFeed> feed_;

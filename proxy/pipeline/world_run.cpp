@@ -80,6 +80,9 @@ WorldThread::WorldThread(const Config& config, const Outputs& outputs)
     }
     if (config.writes_worlds()) {
         sinks_.add_sink(writer_);
+        if (outputs.console != nullptr) {
+            sinks_.add_new_sink<sink::ConsoleSink>(config.console_filter, *outputs.console);
+        }
     } else {
         page_interest_ = &outputs.feed->interest;
     }

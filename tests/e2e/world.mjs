@@ -138,6 +138,7 @@ test('a server that sends two clients different positions of a tee is reported w
     await goOn();
     for (const client of clients) await client.leave();
     assert.equal(await proxy.drain(), 0, proxy.child.errors);
+    assert.match(proxy.child.log, / warning world\.views_differ: session \d/);
     for (const client of clients) client.vanish();
     server.stop();
 

@@ -189,6 +189,17 @@ TEST_CASE("--expect and --fail-on decide the exit code, both ways") {
     }
 }
 
+TEST_CASE("with every --view, the findings that decode prints name the player") {
+    const TemporaryFolder maps;
+    std::ignore = save_map(maps.file("dm2.map")); // another dm2 than the server's
+    for (const std::string view : {"sessions", "world", "both"}) {
+        CAPTURE(view);
+        const ProgramResult done = twscope({"decode", test_data("golden/seven-map-change.pcap"),
+                                            "--maps", maps.path(), "--view", view});
+        CHECK(contains(done.err, " warning map.crc_mismatch: session 1 (anna), dm2. "));
+    }
+}
+
 TEST_CASE("a repeatable flag takes only one argument as its value") {
     const TemporaryFolder folder;
     const std::string capture = folder.file("game.pcap");
