@@ -1,5 +1,6 @@
 #include "proxy/store/recording.h"
 
+#include "proxy/base/clock.h"
 #include "proxy/base/files.h"
 #include "proxy/store/byte_source.h"
 
@@ -70,7 +71,6 @@ std::string read_at(int file, std::uint64_t at, std::size_t size) {
 /// The time after which a frame ends. Because data also waits in a queue, readers of the file get
 /// the data about a second late.
 constexpr std::chrono::milliseconds kMaxFrameDuration{750};
-constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000; ///< number of nanoseconds in a second
 constexpr std::chrono::seconds kRetryInterval{1};
 constexpr std::chrono::seconds kCheckInterval{1};
 /// Jumps of the wall clock by fewer seconds than this are not reported.
@@ -203,9 +203,10 @@ bool Recording::open_segment() {
             file_ = file;
             current_path_ = std::move(path);
             std::ignore = lock_file();
-            file_start_ = format().segment_header(
-                current_path_.substr(current_path_.rfind('/') + 1), last_segment_number_,
-                disk_->utc_seconds() * kNanosecondsPerSecond);
+            // The exact time, because two programs may begin files of one name in the same second.
+            file_start_ =
+                format().segment_header(current_path_.substr(current_path_.rfind('/') + 1),
+                                        last_segment_number_, base::now_utc());
             opened_at_ = now_;
             is_path_moved_ = false;
             is_reopening_requested_ = false;

@@ -645,22 +645,28 @@ TEST_CASE("an existing segment is never overwritten, and creating a segment is r
 
 TEST_CASE("segments differ in their first bytes, and a file without records is a valid zstd file") {
     const TemporaryFolder folder;
+    const TemporaryFolder other_folder; // of a program that starts in the same second
     FaultyDisk disk;
     for (const bool packed : {false, true}) {
-        Recording recording{segment_options(folder, packed), StartMode::append, disk};
-        CHECK(recording.start_segment());
-        recording.finish_writing();
+        for (const TemporaryFolder* each : {&folder, &other_folder}) {
+            Recording recording{segment_options(*each, packed), StartMode::append, disk};
+            CHECK(recording.start_segment());
+            recording.finish_writing();
+        }
         const auto segments = list_segments(folder.path());
         const std::string first = read_text(folder.file(segments.front().file));
         const std::string second = read_text(folder.file(segments.back().file));
+        const std::string other = read_text(other_folder.file(segments.front().file));
         // Log shippers identify a file by these bytes: Vector by the first line, Filebeat by the
         // first 1,024 bytes, and the OpenTelemetry Collector by the first 1,000 bytes.
         for (const std::size_t bytes : {1024UL, 1000UL, 256UL, first.find('\n')}) {
             CHECK(first.substr(0, bytes) != second.substr(0, bytes));
+            CHECK(first.substr(0, bytes) != other.substr(0, bytes));
         }
         for (const Segment& segment : segments) {
             CHECK(count_records(read_file_text(folder.file(segment.file))) == 1);
             std::filesystem::remove(folder.file(segment.file));
+            std::filesystem::remove(other_folder.file(segment.file));
         }
     }
     const std::string path = folder.file("none.jsonl.zst");
