@@ -426,12 +426,15 @@ std::optional<Response> AdminServer::refuse_request(const Request& request, Acce
 }
 
 void AdminServer::answer_request(const Request& request, const Respond& respond) {
-    const std::string_view method = request.method == "HEAD" ? "GET" : request.method;
-    // A load balancer's health check has no Host header (in HTTP/1.0), or any name in it.
-    const bool is_health_check = std::ranges::any_of(kRoutes, [&](const Route& route) {
-        return route.level == AccessLevel::health && route.method == method &&
-               route.path == request.path;
+    // A load balancer's health check has no Host header (in HTTP/1.0), or any name in it, and
+    // HAProxy's has the method OPTIONS unless another one is configured.
+    const bool has_health_path = std::ranges::any_of(kRoutes, [&](const Route& route) {
+        return route.level == AccessLevel::health && route.path == request.path;
     });
+    const bool means_get =
+        request.method == "HEAD" || (has_health_path && request.method == "OPTIONS");
+    const std::string_view method = means_get ? "GET" : request.method;
+    const bool is_health_check = has_health_path && method == "GET";
     if (auto refusal = refuse_foreign_origin(request, access_); refusal && !is_health_check) {
         return respond(*std::move(refusal));
     }

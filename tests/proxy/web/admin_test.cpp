@@ -252,14 +252,18 @@ TEST_CASE_FIXTURE(
              {" HTTP/1.0\r\n\r\n", " HTTP/1.1\r\nHost: game.example.org\r\n\r\n",
               " HTTP/1.1\r\nHost: haproxy\r\nConnection: close\r\n\r\n"}) {
             CAPTURE(more);
-            CHECK(response_status(send_http_request(port(), "GET " + path + more)) == wanted);
-            CHECK(response_status(send_http_request(port(), "HEAD " + path + more)) == wanted);
+            for (const std::string method : {"GET ", "HEAD ", "OPTIONS "}) { // HAProxy's default
+                CAPTURE(method);
+                CHECK(response_status(send_http_request(port(), method + path + more)) == wanted);
+            }
         }
         CHECK(response_status(send_http_request(port(), "POST " + path + " HTTP/1.0\r\n\r\n")) ==
               kBadRequest);
     }
-    CHECK(response_status(send_http_request(port(), "GET /metrics HTTP/1.0\r\n\r\n")) ==
-          kBadRequest);
+    for (const std::string method : {"GET", "OPTIONS"}) {
+        CHECK(response_status(send_http_request(port(), method + " /metrics HTTP/1.0\r\n\r\n")) ==
+              kBadRequest);
+    }
 }
 
 TEST_CASE_FIXTURE(AdminPage, "with the token, the flight recorder writes one session or all") {
