@@ -46,25 +46,19 @@ constexpr BriefHelp kBriefHelp[]{
     {"live", "interface", "Interface that carries the game's traffic"},
     {"live", "server", "Game server; several: -s NAME=HOST:PORT each"},
     {"live", "listen", "Address for clients (default: {})"},
-    {"live", "client-address", "auto, shared, loopback or transparent"},
-    {"live", "max-sessions", "Places for connections (default: {})"},
-    {"live", "takeover", "Replace the running twscope; players stay"},
     {"live", "output", "Records as JSON lines; in a folder: segments"},
     {"live", "keep", "Delete segments beyond this age or total size"},
     {"live", "http", "Live page and API ({1} is usual)"},
     {"live", "quiet", "No status, findings or table of findings"},
-    {"live", "stats", "At the end, traffic by message and item type"},
-    {"live", "duration", "Stop after this time"},
-    {"live", "check-config", "Say what a run would do, and exit"},
     {"live", "impair", "For example s2c:delay=40ms,loss=2%"},
     {"live", "bus", "Publish records to this NATS bus"},
     {"live decode", "items", "Items of each snapshot (default: {})"},
-    {"live decode", "filter", "Write only matching records"},
+    {"decode", "filter", "Write only matching records"},
     {"live decode", "write", "Datagrams as a pcapng capture"},
-    {"live decode", "demo", "Folder for demos of what each client saw"},
+    {"decode", "demo", "Folder for demos of what each client saw"},
     {"live decode", "expect", "Exit with 1 unless a record matches"},
     {"live decode", "fail-on", "Exit with 1 if one of these findings occurs"},
-    {"live decode", "summary", "Result of the checks, as JUnit or text"},
+    {"decode", "summary", "Result of the checks, as JUnit or text"},
     {"live decode explain", "maps", "Folder with maps, to name the tiles"},
     {"live decode explain records", "config", "Read flags from this file"},
     {"decode explain records", "objects", "Objects and messages of a mod"},
@@ -243,7 +237,7 @@ std::string flag_help(const Flag& flag) {
 std::string command_help(const Command& command, bool is_brief) {
     std::string text = command.about + '\n' + usage_text(command);
     const auto add = [&](const std::string& heading, const std::string& flags) {
-        text += flags.empty() ? "" : fmt::format("\n{}:\n{}", heading, flags);
+        text += flags.empty() ? "" : fmt::format("{}{}:\n{}", is_brief ? "" : "\n", heading, flags);
     };
     std::string arguments;
     for (const Flag& flag : command.flags) {
@@ -260,8 +254,8 @@ std::string command_help(const Command& command, bool is_brief) {
         }
         add(heading, flags);
     }
-    text += '\n' + (is_brief ? fmt::format("'twscope {} --help' lists all flags.\n", command.name)
-                             : command.footer + '\n');
+    text += is_brief ? fmt::format("'twscope {} --help' lists all flags.\n", command.name)
+                     : '\n' + command.footer + '\n';
     return wrap_lines(text, sink::terminal_columns(STDOUT_FILENO));
 }
 
