@@ -4,6 +4,7 @@
 #include "proxy/analyze/type_sizes.h"
 #include "proxy/base/log.h"
 #include "proxy/bus/subjects.h"
+#include "proxy/capture/pcapng.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/json_line.h"
 #include "proxy/filter/line_record.h"
@@ -131,7 +132,9 @@ bool is_of_type(std::string_view begin, FileType type) {
     }
     const FileMark* const kind = find_file_mark(begin);
     return kind != nullptr && kind->type == type &&
-           (type != FileType::objects || analyze::is_unedited_objects_json(begin));
+           (type != FileType::objects || analyze::is_unedited_objects_json(begin)) &&
+           (type != FileType::capture ||
+            begin.find(capture::kClientInterfaceDescription) != std::string_view::npos);
 }
 
 /// True for a file of compressed data of which nothing can be decompressed.
@@ -181,8 +184,8 @@ void check_writable(const NamedOutput& output) {
 
 void check_replaceable(const std::string& flag, const std::string& path, FileType type) {
     constexpr std::array<std::string_view, 7> kContents{
-        "a capture",          "a map",    "records", "what --write-objects writes", "a picture",
-        "a table of records", "a summary"};
+        "a capture by twscope", "a map",    "records", "what --write-objects writes", "a picture",
+        "a table of records",   "a summary"};
     const std::string begin = read_beginning(path);
     if (begin.empty() ? is_undecodable(path) : !is_of_type(begin, type)) {
         throw usage_error("{} {}: contains something other than {}; name another "

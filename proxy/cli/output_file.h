@@ -34,7 +34,8 @@ open_output_file(const std::string& flag, const std::string& path,
 enum class FileType : std::uint8_t { capture, map, records, objects, picture, table, summary };
 
 /// Checks that an existing file may be replaced: it must be empty, or begin like a file of this
-/// type, compressed or not. A file of objects must be as twscope wrote it, because people edit it.
+/// type, compressed or not. A capture must be one by twscope, and a file of objects must be as
+/// twscope wrote it, because people edit it.
 /// Errors: UsageError that names the flag.
 void check_replaceable(const std::string& flag, const std::string& path,
                        FileType type = FileType::records);

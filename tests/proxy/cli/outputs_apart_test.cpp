@@ -87,10 +87,12 @@ TEST_CASE("commands replace only existing files of the type that they write") {
             CHECK(failed.status == 1);
         }
     }
-    check_usage_error({"decode", files.capture, "--show-secrets", "-w", files.kept},
-                      "--write " + files.kept + writing + "a capture; name another file");
-    check_usage_error({"decode", files.capture, "--show-secrets", "-w", files.records},
-                      "--write " + files.records + writing + "a capture; name another file");
+    const std::string not_ours = files.folder.file("tcpdump.pcap");
+    write_text(not_ours, read_text(files.capture));
+    for (const std::string& other : {files.kept, files.records, not_ours}) {
+        check_usage_error({"decode", files.capture, "--show-secrets", "-w", other},
+                          "--write " + other + writing + "a capture by twscope; name another");
+    }
     check_usage_error({"decode", "--sizes", files.capture, "--write-objects", files.kept},
                       "--write-objects " + files.kept + writing +
                           "what --write-objects writes; name another file");
