@@ -63,6 +63,7 @@ describe('an observer, each in a game of its own', { concurrency: 3 }, () => {
             await late.leave();
             await bot.leave();
             assert.equal(await proxy.drain(), 3, 'records are missing, which the exit code says');
+            assert.match(proxy.child.errors, /an observer was lost: the totals count only the last \d+ s, and the exit code is 3\n/);
             const records = proxy.records();
             const gaps = records.filter((record) => record.type === 'finding' && record.id === 'inspect.gap');
             assert.ok(gaps.some((gap) => gap.name === 'new_observer'));
