@@ -219,8 +219,8 @@ std::string describe_client_address_mode(ClientAddressMode wanted, ClientAddress
     const bool asked = wanted != ClientAddressMode::automatic;
     switch (chosen) {
     case ClientAddressMode::loopback:
-        return fmt::format("the server sees each client as its own 127.x.y.z ({})",
-                           asked ? "as --client-address says" : "it is on loopback");
+        return fmt::format("the server sees each client with its own 127.x.y.z address ({})",
+                           asked ? "as --client-address says" : "the server is on loopback");
     case ClientAddressMode::transparent:
         return "the server sees each client's real address (as --client-address says; its answers "
                "need the routes of --print-routes)";

@@ -90,7 +90,7 @@ tl::expected<std::string, std::string> ImpairmentControl::set_impairment(std::st
         return tl::unexpected{std::string{"the run is over"}};
     }
     if (is_tap_) {
-        return tl::unexpected{std::string{"a tap only observes: it has no line to impair"}};
+        return tl::unexpected{std::string{"a tap only observes: it cannot impair the network"}};
     }
     const auto impairment = relay::parse_impairment(text, impairment_.seed);
     if (!impairment) {
@@ -123,10 +123,10 @@ void ImpairmentControl::reject_further_changes() {
 
 void ImpairmentControl::log_and_record_settings() {
     if (impairment_.is_active()) {
-        log::info("the line is impaired: {} (seed {})", relay::to_string(impairment_),
+        log::info("the network is impaired: {} (seed {})", relay::to_string(impairment_),
                   impairment_.seed);
     } else {
-        log::info("the line is no longer impaired");
+        log::info("the network is no longer impaired");
     }
     write_settings_record(false);
 }

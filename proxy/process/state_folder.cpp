@@ -128,8 +128,10 @@ std::string PageToken::shell_text_for_log(bool is_read_by_people_only) const {
     if (file.empty()) {
         return {};
     }
-    return has_only_alphanumerics_and("/._-", file) ? fmt::format("$(cat {})", file)
-                                                    : fmt::format("$(cat '{}')", file);
+    // The reader of a log file may be in another folder.
+    const std::string path = std::filesystem::absolute(file).lexically_normal().string();
+    return has_only_alphanumerics_and("/._-", path) ? fmt::format("$(cat {})", path)
+                                                    : fmt::format("$(cat '{}')", path);
 }
 
 bool is_valid_token(std::string_view text) noexcept {

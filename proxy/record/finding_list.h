@@ -166,8 +166,8 @@ TW_FINDING(session_antispoof, "session.antispoof", info,
 TW_FINDING(inspect_gap, "inspect.gap", warning,
            "Some traffic was not analysed. Players are unaffected.",
            "ring_full: more traffic than this machine can decode; forwarding takes priority, and "
-           "the newest sessions are set aside. new_observer: the observer ended, and a new one "
-           "joined the running session. memory: all sessions together needed more than --memory "
+           "the newest sessions are no longer analysed. new_observer: a new observer joined the "
+           "running session. memory: all sessions together needed more than --memory "
            "allows. kernel_dropped: a tap's kernel buffer was full (tap --buffer). truncated: the "
            "capture's recorder kept only the beginning of a datagram (record with a snap length of "
            "0). missed_chunks: the receiver acknowledged a reliable message that was never seen "
@@ -265,8 +265,7 @@ TW_FINDING(session_one_direction, "session.one_direction", info,
            "A capture filter, a mirror port or a route that shows one direction; or nobody "
            "answered.")
 TW_FINDING(session_messages_left_out, "session.messages_left_out", warning,
-           "The session's messages are more than the recording takes of one session; the rest is "
-           "counted.",
+           "The session sends more messages than one session may record; the others are counted.",
            "A client that floods the server with messages; --message-limit sets how many are "
            "recorded.")
 TW_FINDING(session_unanswered, "session.unanswered", warning,

@@ -187,7 +187,10 @@ std::string describe_finding(const FindingRecord& record) {
     if (!name.empty()) {
         line += ", " + escape_for_terminal(name);
     }
-    line += fmt::format(". {}", info.sentence);
+    line += record.id == FindingId::snapshot_client_stalled && record.value
+                ? fmt::format(". The client got no usable snapshot for {} ms; its game froze.",
+                              *record.value)
+                : fmt::format(". {}", info.sentence);
     if (!record.detail.empty() && name.empty() == record.name.empty()) {
         line += fmt::format(" ({})", escape_for_terminal(record.detail));
     }

@@ -247,7 +247,7 @@ struct SessionCounters {
 /// direction.
 template <typename Cell>
 struct ImpairmentCounters {
-    Cell datagrams = counter<Cell>("datagrams", CounterTopic::live_only, "Datagrams that arrived while the line was impaired.");
+    Cell datagrams = counter<Cell>("datagrams", CounterTopic::live_only, "Datagrams that arrived while the network was impaired.");
     Cell lost = counter<Cell>("lost", CounterTopic::live_only, "Datagrams lost on purpose.");
     Cell rate_dropped = counter<Cell>("rate_dropped", CounterTopic::live_only, "Datagrams dropped because too much was queued ahead of them.");
     Cell queue_full = counter<Cell>("queue_full", CounterTopic::live_only, "Datagrams dropped because more were waiting than the relay allows.");

@@ -61,7 +61,7 @@ test('on loopback, the server sees one address for each client address, the same
         }
         assert.equal(new Set(senders.values()).size, CLIENTS);
         for (const address of senders.values()) assert.match(address, /^127\.(6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.\d+\.\d+$/);
-        assert.match(proxy.child.log, /each client as its own 127\.x\.y\.z \(it is on loopback\)/);
+        assert.match(proxy.child.log, /each client with its own 127\.x\.y\.z address \(the server is on loopback\)/);
         assert.equal(await proxy.drain(), 0);
         for (const client of clients) client.close();
         runs.push(new Map(senders));

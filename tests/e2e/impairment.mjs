@@ -71,7 +71,7 @@ test('the records and the log\'s first line have the impairment', async () => {
     assert.equal(seed, 1);
     assert.equal(c2s.rate_bps, 1_000_000);
     assert.deepEqual([s2c.delay_us, s2c.jitter_us, s2c.loss_ppm], [40_000, 10_000, 0]);
-    assert.match(log, /the line is impaired: c2s:rate=1mbit;s2c:delay=40ms,jitter=10ms \(seed 1\)/);
+    assert.match(log, /the network is impaired: c2s:rate=1mbit;s2c:delay=40ms,jitter=10ms \(seed 1\)/);
 });
 
 test('an invalid impairment is refused with one line', async () => {

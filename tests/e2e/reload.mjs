@@ -79,7 +79,7 @@ test('settings that can change during a run change, others are named, and an inv
     await hangUp(proxy, 1);
     await says(proxy, 'changed, but takes effect at the next takeover or restart: idle-timeout, max-sessions');
     await says(proxy, 'changed, but takes effect at the next restart: pseudonyms');
-    await says(proxy, 'the line is impaired: s2c:delay=10ms');
+    await says(proxy, 'the network is impaired: s2c:delay=10ms');
     await waitUntil('the page to show it', async () => await impairment() === 's2c:delay=10ms\n', WAIT_MS);
     assert.equal(await put('correct-horse-battery'), 401);
     assert.equal(await put('another-horse-battery'), 200);

@@ -126,7 +126,7 @@ describe('takeovers, each in a game of its own', { concurrency: 4 }, () => {
 
     test('an impairment that was changed on the page stays in force', () => withGame(async (game) => {
         await game.upgrade('--impair', 'delay=200ms');
-        assert.ok(!/the line is impaired/.test(game.running.errors));
+        assert.ok(!/the network is impaired/.test(game.running.errors));
         await goesOn(game);
     }));
 

@@ -104,7 +104,7 @@ TEST_CASE("the start-up line says which client addresses the server sees, and wh
 
     const Row rows[] = {
         {ClientAddressMode::automatic, ClientAddressMode::loopback, "its own 127.x.y.z",
-         "it is on loopback"},
+         "the server is on loopback"},
         {ClientAddressMode::automatic, ClientAddressMode::shared, "the proxy's address",
          "--insecure-shared"},
         {ClientAddressMode::shared, ClientAddressMode::shared, "the proxy's address",

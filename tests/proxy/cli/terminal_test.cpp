@@ -87,9 +87,10 @@ TEST_CASE("a run starts with three lines: the forwarding, the recording and the 
     CAPTURE(start);
     CHECK(std::count(start.begin(), start.end(), '\n') == 3);
     CHECK(contains(start, "listening on 127.0.0.1:"));
-    CHECK(contains(start,
-                   " (this machine only), forwarding to " + where +
-                       "; the server sees each client as its own 127.x.y.z (it is on loopback)\n"));
+    CHECK(contains(
+        start, " (this machine only), forwarding to " + where +
+                   "; the server sees each client with its own 127.x.y.z address (the server is on "
+                   "loopback)\n"));
     CHECK(contains(start, "recording records to " + records + ", with no size limit "));
     CHECK(contains(start, " free now\n"));
     CHECK(contains(start, "live page on port "));

@@ -1,6 +1,7 @@
 #include "proxy/process/state_folder.h"
 #include "tests/support/program.h"
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -129,6 +130,9 @@ TEST_CASE("a log that programs read contains the token's file, not the token") {
     const PageToken kept{.value = "correct-horse-battery", .file = "/var/lib/twscope/http.token"};
     CHECK(kept.shell_text_for_log(true) == "correct-horse-battery");
     CHECK(kept.shell_text_for_log(false) == "$(cat /var/lib/twscope/http.token)");
+    const std::string here = std::filesystem::current_path().string();
+    CHECK(tw::test::contains(PageToken{.value = "x", .file = "t"}.shell_text_for_log(false),
+                             here + "/t"));
     CHECK(PageToken{.value = "x", .file = "/a b/t"}.shell_text_for_log(false) == "$(cat '/a b/t')");
     CHECK(
         PageToken{.value = "correct-horse-battery", .file = ""}.shell_text_for_log(false).empty());

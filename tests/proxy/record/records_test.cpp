@@ -49,6 +49,11 @@ TEST_CASE("a finding about another size contains both sizes") {
           std::string::npos);
 }
 
+TEST_CASE("a finding about a frozen game says how long it was frozen") {
+    const FindingRecord record{.id = FindingId::snapshot_client_stalled, .value = 516};
+    CHECK(describe_finding(record).ends_with("no usable snapshot for 516 ms; its game froze."));
+}
+
 TEST_CASE("a name that repeats the id, or a detail that repeats the sentence, is not shown") {
     FindingRecord record{.id = FindingId::snapshot_size_out_of_range,
                          .item = FindingItem{.type_id = 529},
