@@ -1,6 +1,7 @@
 #include "proxy/cli/commands.h"
 #include "proxy/cli/help.h"
 #include "proxy/cli/log.h"
+#include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
 #include "proxy/filter/keys.h"
 #include "proxy/process/confinement.h"
@@ -255,11 +256,12 @@ std::string describe_unknown_flag(const Command& command, const UnknownFlagError
 
 /// Returns the error for a first argument that is neither a command nor a flag.
 std::string describe_unknown_command(const std::string& given) {
-    std::vector<std::string_view> names;
+    std::vector<std::string_view> names{"help", "--help", "--version", "--licenses"};
     std::ranges::transform(kCommands, std::back_inserter(names), &CommandInfo::name);
-    const std::string_view like = filter::most_similar_word(given, names);
+    const std::string_view like = given == "-v" ? "-V" : filter::most_similar_word(given, names);
     return fmt::format("unknown command '{}'{}", record::escape_for_terminal(given),
-                       like.empty() ? "" : fmt::format("; did you mean {}?", like));
+                       like.empty() ? file_type_hint(given, FileType::objects)
+                                    : fmt::format("; did you mean {}?", like));
 }
 
 int parse_and_run(Invocation invocation) {

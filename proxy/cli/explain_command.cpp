@@ -112,12 +112,7 @@ void reject_misspelt_finding(const std::string& path) {
     if (path == "-" || std::filesystem::exists(path, ignored)) {
         return;
     }
-    std::vector<std::string_view> names;
-    std::ranges::transform(record::finding_table(), std::back_inserter(names),
-                           &record::FindingInfo::name);
-    const auto snapshot_finding = record::find_finding("snapshot." + path);
-    const std::string_view near = snapshot_finding ? record::finding_info(*snapshot_finding).name
-                                                   : filter::most_similar_word(path, names);
+    const std::string_view near = most_similar_finding(path);
     if (!near.empty() || path.find('/') == std::string::npos) {
         throw usage_error("{}: neither a file nor a finding{}", record::escape_for_terminal(path),
                           near.empty() ? " ('twscope explain' lists these)"
@@ -476,9 +471,10 @@ void add_explain_command(Command& command) {
 void add_compare_command(Command& command) {
     command.about = "Compare two captures, demos or recordings of the same game";
     CompareFlags& flags = add_settings_and_action(command, run_compare);
-    constexpr const char* kInput = "Capture, demo, recording, or folder of segments";
-    command.add("a", &flags.files[0], "FILE", kInput).is_required = true;
-    command.add("b", &flags.files[1], "FILE", kInput).is_required = true;
+    command.add("a", &flags.files[0], "FILE", "A capture, demo, recording or folder of segments")
+        .is_required = true;
+    command.add("b", &flags.files[1], "FILE", "Another capture, demo or recording of the same game")
+        .is_required = true;
     command.add_number("--session", &flags.sessions[0], 0, kMaxSessionNumber,
                        "Only this session of A, or 0 for its worlds (by default all, paired by "
                        "player name and client address)");

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include <boost/algorithm/string/case_conv.hpp>
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/predicate.hpp>
 #include <boost/algorithm/string/split.hpp>
@@ -247,7 +248,8 @@ UnknownFlagError Command::make_unknown_flag_error(const std::string& argument) {
     }
     Texts suggestions;
     for (const Flag& each : flags) {
-        if (is_config_setting(each) && each.name[0] == flag[1] && each.replacement.empty()) {
+        if (is_config_setting(each) && each.replacement.empty() &&
+            boost::algorithm::iequals(each.name.substr(0, 1), flag.substr(1, 1))) {
             suggestions.push_back(each.dashed_name());
         }
     }
@@ -332,7 +334,9 @@ void Command::set_arguments(Texts others) {
             others.erase(others.begin(), end);
         }
         if (flag.is_required && flag.values.empty()) {
-            throw usage_error("{} needs {}: {}", name, flag.name, flag.help);
+            throw usage_error("{} needs {}{}", name,
+                              boost::algorithm::to_lower_copy(flag.help.substr(0, 1)),
+                              flag.help.substr(1));
         }
     }
     if (!others.empty()) {

@@ -3,6 +3,8 @@
 #include "proxy/cli/objects_file.h"
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/settings.h"
+#include "proxy/filter/keys.h"
+#include "proxy/record/findings.h"
 #include "proxy/sink/split_lines.h"
 #include "proxy/store/retention.h"
 
@@ -138,13 +140,16 @@ std::vector<std::string> list_capture_files(const std::vector<std::string>& path
             continue;
         }
         const std::size_t before = all.size();
-        for (const store::Segment& segment : store::list_segments(path)) {
+        const auto segments = store::list_segments(path);
+        for (const store::Segment& segment : segments) {
             if (segment.is_capture()) {
                 all.push_back((std::filesystem::path{path} / segment.file).string());
             }
         }
         if (all.size() == before) {
-            throw usage_error("{}: contains no capture segments; name the captures in it", path);
+            throw usage_error("{}: contains no capture segments; {}", path,
+                              segments.empty() ? "name the captures in it"
+                                               : "for records, use 'twscope records'");
         }
     }
     return all;
@@ -263,11 +268,24 @@ std::vector<std::filesystem::path> RecordFlags::map_folders() const {
     return folders;
 }
 
+std::string_view most_similar_finding(std::string_view word, std::vector<std::string_view> names) {
+    std::ranges::transform(record::finding_table(), std::back_inserter(names),
+                           &record::FindingInfo::name);
+    const auto snapshot_finding = record::find_finding(fmt::format("snapshot.{}", word));
+    return snapshot_finding ? record::finding_info(*snapshot_finding).name
+                            : filter::most_similar_word(word, names);
+}
+
 analyze::FindingsToFailOn parse_findings(const char* flag, const std::vector<std::string>& words) {
     auto parsed = analyze::FindingsToFailOn::parse(words);
     if (!parsed) {
-        throw usage_error("{} {}: neither a finding nor a severity ('twscope explain' lists them)",
-                          flag, parsed.error());
+        using enum record::Severity;
+        const std::string_view near = most_similar_finding(
+            parsed.error(), {record::severity_name(warning), record::severity_name(error),
+                             record::severity_name(info)});
+        throw usage_error("{} {}: neither a finding nor a severity{}", flag, parsed.error(),
+                          near.empty() ? " ('twscope explain' lists them)"
+                                       : fmt::format("; did you mean {}?", near));
     }
     return *std::move(parsed);
 }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tw::cli {
@@ -48,6 +49,11 @@ void add_server(capture::ServerDetector& detector, const std::string& server);
 
 void add_memory_flag(Command& command, std::size_t& memory_mib);
 void add_learn_sizes_flag(Command& command, bool& learn_sizes);
+
+/// Returns the finding whose name is most similar to a misspelt one; empty if none is similar.
+/// `names`: other names to choose from.
+[[nodiscard]] std::string_view most_similar_finding(std::string_view word,
+                                                    std::vector<std::string_view> names = {});
 
 /// Parses ids of findings and severities, the words of a flag.
 [[nodiscard]] analyze::FindingsToFailOn parse_findings(const char* flag,

@@ -269,8 +269,8 @@ std::string fish_completion(const CommandList& commands) {
 void add_completion_command(Command& command) {
     command.about = "Print what lets a shell complete commands and flags";
     const auto name = std::make_shared<std::string>();
-    Flag& shell =
-        command.add("SHELL", name.get(), "SHELL", "For bash: eval \"$(twscope completion bash)\"");
+    Flag& shell = command.add("SHELL", name.get(), "SHELL",
+                              "The name of a shell; for bash: eval \"$(twscope completion bash)\"");
     shell.is_required = true;
     shell.allowed_words = {"bash", "zsh", "fish"};
     command.action = [name](const Invocation& /*invocation*/) {

@@ -325,7 +325,7 @@ int run_map(const MapFlags& flags) {
 void add_map_command(Command& command) {
     command.about = "Show what a map contains and what is where";
     MapFlags& flags = add_settings_and_action(command, run_map);
-    command.add("file", &flags.file, "FILE", "Map file").is_required = true;
+    command.add("file", &flags.file, "FILE", "A map file").is_required = true;
     command.add("--at", &flags.at, "X,Y",
                 "Show what is at this position, in world units, 32 per tile (repeatable)");
     command.add_switch("--json", flags.json, "Print one JSON object (map/FORMAT.md, section 8)");

@@ -214,8 +214,8 @@ void add_replay_command(Command& command) {
     ReplayFlags& flags = add_settings_and_action(command, run_replay_command);
     command
         .add("capture", &flags.capture, "CAPTURE",
-             "Capture whose clients are replayed (Teeworlds 0.6, 0.7 or DDNet), or folder "
-             "of segments")
+             "A capture (Teeworlds 0.6, 0.7 or DDNet) whose clients are replayed, or a folder of "
+             "segments")
         .is_required = true;
     command.add("-s,--server", &flags.server, "HOST:PORT", "Game server to play on");
     command.add_number("--clients", &flags.options.clients, 1, kMaxClients,
