@@ -260,8 +260,8 @@ void SessionScript::snap_body(snapshot::Tick tick, snapshot::Tick base, std::int
     }
 }
 
-SessionScript joined_session() {
-    SessionScript script;
+SessionScript joined_session(inspect::Options options) {
+    SessionScript script{options};
     script.join_ddnet();
     return script;
 }

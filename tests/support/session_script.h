@@ -201,7 +201,7 @@ class SessionScript {
 };
 
 /// Returns a session behind the handshake with a DDNet server.
-[[nodiscard]] SessionScript joined_session();
+[[nodiscard]] SessionScript joined_session(inspect::Options options = {});
 /// Returns a session that plays on a DDNet server, with an empty log.
 [[nodiscard]] SessionScript playing_session();
 

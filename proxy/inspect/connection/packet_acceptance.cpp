@@ -443,7 +443,13 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
     }
     const wire::Direction sender = wire::opposite(reporter.direction());
     if (connection_.vital_order(sender).on_ack(packet.ack)) {
-        reporter.report_finding({.id = record::FindingId::inspect_gap, .name = "missed_chunks"});
+        if (sees_all_datagrams_) { // nothing was missed: the peer's acknowledgement is wrong
+            reporter.report_finding(
+                {.id = record::FindingId::chunk_unseen_ack, .value = packet.ack});
+        } else {
+            reporter.report_finding(
+                {.id = record::FindingId::inspect_gap, .name = "missed_chunks"});
+        }
         has_missed_chunks_ = has_missed_chunks_ || sender == wire::Direction::s2c;
     }
     if (reporter.direction() == wire::Direction::c2s) {

@@ -119,6 +119,12 @@ std::vector<FindingRow> packet_rows() {
              s.send_datagram(kS2c, tw::wire::encode_packet(
                                        {.resend = true, .token = tw::wire::Token{1, 2, 3, 4}}));
          }},
+        {chunk_unseen_ack,
+         [](auto& s) {
+             static_cast<void>(s.pack(kS2c, {vital(message("ping"))})); // never sent
+             s.send(kS2c, {vital(message("ping"))});
+             s.send_packet(kC2s, {.ack = 2, .resend = true});
+         }},
         {packet_trailing_bytes,
          [](auto& s) {
              Bytes datagram = s.pack(kS2c, {non_vital(message("ping"))});

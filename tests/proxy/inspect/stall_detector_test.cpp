@@ -357,7 +357,7 @@ TEST_CASE("vital chunks missed by the capture make the displayed snapshot unknow
     play.skip_snapshots(50);
     play.script.send(kS2c, message("rcon_line").string("behind the hole"));
     play.send_ack(play.tick());
-    CHECK(play.script.log().findings().back() == "finding inspect.gap missed_chunks");
+    CHECK(play.script.log().findings().back() == "finding chunk.unseen_ack");
     play.send_acked_snapshot(true);
     CHECK(play.script.stats().frozen_ms == 0);
 }
