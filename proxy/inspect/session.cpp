@@ -158,8 +158,9 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
         const auto packet = wire::decode_packet(
             bytes, acceptance_.connection().expected_protocol(), workspace.packet_scratch,
             acceptance_.meaning_of_token_bit(bytes, reporter_.direction()));
+        // Datagrams after held ones are held, too, so that records are in the order of time.
         if (!packet || packet->kind == wire::PacketKind::connless) {
-            return false;
+            return !held_datagrams_.empty();
         }
         const bool keepalive =
             packet->kind == wire::PacketKind::control &&
@@ -174,7 +175,9 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
         }
         is_held = change == ConnectionChange::none &&
                   (is_held || wire::may_be_seven_chunks(bytes, workspace.packet_scratch));
-        if (!is_held && !keepalive && change == ConnectionChange::none) {
+        if (keepalive && change == ConnectionChange::none) {
+            is_held = is_held || !held_datagrams_.empty();
+        } else if (!is_held && change == ConnectionChange::none) {
             // This is a new handshake or a CLOSE: the connection of the held datagrams has ended.
             stop_holding_datagrams(workspace);
         }
@@ -345,8 +348,8 @@ void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunk
             reporter_.report_finding_once({.id = FindingId::chunk_empty, .offset = chunk.offset});
             continue;
         }
-        ++reporter_.direction_stats().messages;
         if (head) {
+            ++reporter_.direction_stats().messages;
             AcceptedMessage message{.chunk = chunk,
                                     .head = *head,
                                     .is_in_prelude = prelude,

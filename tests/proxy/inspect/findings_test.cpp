@@ -392,6 +392,16 @@ TEST_CASE("every finding is reported when its condition occurs") {
             CHECK(script.log().count_of(name) == 1);
             CHECK(script.session().totals().findings[static_cast<std::size_t>(row.id)] == 1);
             found.insert(row.id);
+            // `records --verify` expects a record of each counted message.
+            std::uint64_t messages = 0;
+            std::uint64_t refused = 0; // refused control packets may have no record
+            for (const tw::record::DirectionStats& side : script.session().totals().directions) {
+                messages += side.messages + side.connless + side.control;
+                refused += side.not_accepted + side.wrong_token;
+            }
+            const std::uint64_t records = script.log().lines({"message"}).size();
+            CHECK(records <= messages);
+            CHECK(records + refused >= messages);
         }
     }
     for (const tw::record::FindingInfo& info : tw::record::finding_table()) {

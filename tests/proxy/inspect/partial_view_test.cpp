@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -49,11 +50,13 @@ struct CaptureResult {
     std::set<std::pair<DatagramId, std::string>> rejections;
     std::map<std::string, std::size_t> findings;
     std::set<std::string> playing; ///< clients with an established connection
+    bool is_ordered = true;        ///< the records of each session are in the order of time
 };
 
 class ResultCollector final : public test::TypedRecordSink<ResultCollector> {
   public:
     void on(const record::SessionRecord& session) {
+        check_order(session.head);
         clients_[session.head.session] = session.client;
         if (session.event == record::SessionEvent::established) {
             result.playing.emplace(session.client);
@@ -61,11 +64,13 @@ class ResultCollector final : public test::TypedRecordSink<ResultCollector> {
     }
 
     void on(const record::MessageRecord& message) {
+        check_order(message.head);
         result.read.emplace(datagram_id(message.head), std::string{message.name}, message.sequence,
                             message.size);
     }
 
     void on(const record::FindingRecord& found) {
+        check_order(found.head);
         const std::string name{record::finding_info(found.id).name};
         ++result.findings[name];
         switch (found.id) {
@@ -86,11 +91,18 @@ class ResultCollector final : public test::TypedRecordSink<ResultCollector> {
     CaptureResult result;
 
   private:
+    void check_order(const record::RecordHeader& head) {
+        record::Timestamp& newest = newest_times_[head.session];
+        result.is_ordered = result.is_ordered && head.time >= newest;
+        newest = head.time;
+    }
+
     [[nodiscard]] DatagramId datagram_id(const record::RecordHeader& head) {
         return {clients_[head.session], head.direction.value_or(kC2s), head.time};
     }
 
     std::map<std::uint32_t, std::string> clients_;
+    std::map<std::uint32_t, record::Timestamp> newest_times_;
 };
 
 CaptureResult inspect_traffic(const Traffic& traffic) {
@@ -117,6 +129,7 @@ enum class ExtraMessages : bool { none, allowed };
 void check_partial_capture(const CaptureResult& whole, const Traffic& part,
                            const ResumeTimes& resumes, ExtraMessages extra = ExtraMessages::none) {
     const CaptureResult result = inspect_traffic(part);
+    CHECK(result.is_ordered);
     for (const auto& blame : result.rejections) {
         CAPTURE(std::get<std::string>(blame.first));
         CAPTURE(std::get<record::Timestamp>(blame.first));
@@ -318,17 +331,24 @@ TEST_CASE("held datagrams are read once the server shows the protocol") {
             script.send_datagram(kC2s,
                                  peers.pack(kC2s, {test::vital(peers.message_of("cl_kill"))}));
         }
+        // A later query has its record after those of the held datagrams.
+        Bytes query(10, std::byte{0xff});
+        const std::string_view kind = "gie3\a";
+        std::ranges::transform(kind, std::back_inserter(query),
+                               [](char c) { return static_cast<std::byte>(c); });
+        script.send_datagram(kC2s, query);
         CHECK(script.log().lines({"message"}).empty());
         for (int i = 0; i < 2; ++i) {
             script.send_datagram(kS2c, peers.snap_datagram(10 + 2 * i, snapshot::kNoBase, {}));
         }
         const Lines lines = script.log().lines({"session", "finding", "message"});
-        REQUIRE(lines.size() >= 3 + kSaid);
+        REQUIRE(lines.size() >= 4 + kSaid);
         CHECK(lines[1] == (seven ? "session established 0.7" : "session established 0.6+ddnet"));
         CHECK(lines[2] == "finding session.joined_midway");
+        CHECK(lines[3 + kSaid] == "message c2s get_info");
         CHECK(count_chat_messages(script) == kSaid);
         CHECK(script.log().findings().size() == 1);
-        CHECK(script.stats(kC2s).datagrams == kSaid);
+        CHECK(script.stats(kC2s).datagrams == kSaid + 1);
     }
 }
 
