@@ -42,27 +42,38 @@ void log_recording(const RunFlags& flags) {
     }
 }
 
-/// Logs how much this process recorded to a file or folder, and the command that reads it.
-void log_recorded_size(const RunFlags& flags, const store::OutputFile* file) {
-    const std::uint64_t bytes = file == nullptr ? 0 : file->state.written_bytes.load();
-    if (bytes != 0) {
-        std::error_code ignored;
-        const std::string folder = flags.recording.segment_folder(flags.recordings().front());
-        const auto path =
-            std::filesystem::absolute(folder.empty() ? flags.records.output : folder, ignored)
-                .lexically_normal();
-        const auto kind = file->has_segments() ? std::filesystem::file_type::directory
-                                               : std::filesystem::file_type::regular;
-        const bool is_replaced = std::filesystem::status(path, ignored).type() != kind ||
-                                 file->error() == EEXIST || file->error() == EACCES;
-        if (!is_replaced) {
-            log::info("recorded {}; read it with: twscope records {}", record::size_text(bytes),
-                      quote_for_shell(path.string()));
-        } else {
-            log::warn("recorded {}, but {} was removed or replaced during the run",
-                      record::size_text(bytes), record::escape_for_terminal(path.string()));
-        }
+/// Logs how much this process recorded to a file or folder, how many records are missing in it, and
+/// the command that reads it.
+void log_recorded_size(const RunFlags& flags, const store::OutputFile* file,
+                       std::uint64_t missing_records) {
+    if (file == nullptr) {
+        return;
     }
+    std::error_code ignored;
+    const std::string folder = flags.recording.segment_folder(flags.recordings().front());
+    const auto path =
+        std::filesystem::absolute(folder.empty() ? flags.records.output : folder, ignored)
+            .lexically_normal();
+    const auto kind = file->has_segments() ? std::filesystem::file_type::directory
+                                           : std::filesystem::file_type::regular;
+    const bool is_replaced = std::filesystem::status(path, ignored).type() != kind ||
+                             file->state.is_path_taken || file->error() == EACCES;
+    const std::uint64_t bytes = file->state.written_bytes; // 0 for pipes and devices
+    if (bytes == 0 && (missing_records == 0 || is_replaced)) {
+        return;
+    }
+    std::string text = "recorded " + (bytes == 0 ? "nothing" : record::size_text(bytes));
+    if (missing_records != 0) {
+        text += "; " + record::count_with_noun(missing_records, "record[s] [is|are]") + " missing";
+    }
+    if (is_replaced) {
+        text += fmt::format("; {} was removed or replaced during the run",
+                            record::escape_for_terminal(path.string()));
+    } else if (bytes != 0) {
+        text += "; read it with: twscope records " + quote_for_shell(path.string());
+    }
+    log::write_line(missing_records != 0 || is_replaced ? log::Level::warn : log::Level::info,
+                    text);
 }
 
 /// Flags that must be the same in both processes of a takeover.
@@ -245,7 +256,7 @@ int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_lo
         if (!result.inspected) {
             return 0;
         }
-        log_recorded_size(flags, file);
+        log_recorded_size(flags, file, result.missing_in_file);
         constexpr std::chrono::milliseconds kLastWords{500};
         console.set_write_timeout(kLastWords);
         if (flags.records.config.counts_traffic) {

@@ -10,7 +10,7 @@ namespace tw::pipeline {
 
 void log_reopening_error(store::OutputFile& file) {
     if (const int error = file.state.reopening_error.exchange(0); error != 0) {
-        log::error("cannot reopen {}, keeping it as it is: {}", file.path(),
+        log::error("cannot reopen {}: {}; continuing in the file that is already open", file.path(),
                    std::generic_category().message(error));
     }
 }

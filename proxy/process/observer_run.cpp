@@ -379,8 +379,8 @@ ObserverResult ObserverRun::finish_outputs() {
         if (!waits_for_previous_) {
             write_summary(result);
         }
-        result.lost_records =
-            (records_ ? records_->write_queued_data() : 0) + lines_.publish_queued_records();
+        result.missing_in_file = records_ ? records_->write_queued_data() : 0;
+        result.lost_records = result.missing_in_file + lines_.publish_queued_records();
         if (result.worker_result.omitted_messages != 0) {
             log::warn("{} not recorded: a session sent more than the limit",
                       record::count_with_noun(result.worker_result.omitted_messages,

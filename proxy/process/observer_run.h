@@ -95,6 +95,8 @@ struct ObserverResult {
     /// The combined results of all workers, without session checkpoints.
     pipeline::WorkerResult worker_result{};
     std::uint64_t lost_records = 0; ///< number of records that could not be written
+    /// Number of records that are missing in the file or segments of records.
+    std::uint64_t missing_in_file = 0;
     std::chrono::nanoseconds duration{};
 };
 

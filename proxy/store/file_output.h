@@ -92,6 +92,9 @@ struct OutputState {
     std::atomic<std::uint64_t> lost_entries{0};
     std::atomic<std::uint64_t> written_bytes{0}; ///< bytes that this process wrote to disks
 
+    /// True if the path names something else than the file that is being written.
+    std::atomic<bool> is_path_taken{false};
+
     // A reader that reports the following values sets them to 0.
     /// The errno if the path could not be opened again. The output continues in the file that is
     /// already open.

@@ -496,6 +496,7 @@ void Recording::reopen() {
         false; // detect_moved_file() sets it again if the path still names another file
     blocking_error_ = 0;
     const int error = switch_to_named_file();
+    state.is_path_taken = error != 0;
     if (const auto own = disk_->file_status(file_); error != 0 && own && !own->has_name) {
         blocking_error_ = error; // data in a file without a name would be lost, so it waits
         set_error(error);

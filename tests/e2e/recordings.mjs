@@ -186,7 +186,7 @@ describe('recordings, each of a game of its own', { concurrency: 3 }, () => {
                 assert.equal(recordsIn(file).at(-1).type, 'summary');
             }));
 
-        test(`${form}: a disk that is full ${FULL} times and free again loses nothing`, async () => {
+        test(`${form}: a disk that is full ${FULL} times and free again loses nothing; one that stays full is reported`, async () => {
             const disk = join(top, `disk-${form}`);
             mkdirSync(disk);
             const holder = new Child('a small disk', 'unshare', ['-m', 'sh', '-c',
@@ -195,18 +195,28 @@ describe('recordings, each of a game of its own', { concurrency: 3 }, () => {
             assert.ok(holder.running, holder.log);
             const inside = (path) => join(`/proc/${holder.process.pid}/root`, path);
             await withServer(async ({ server, enter }) => {
-                const port = await freePort();
+                const start = async (file) => {
+                    const port = await freePort();
+                    const child = new Child('twscope', 'nsenter', ['-t', `${holder.process.pid}`, '-m', '-r', resolve(TWSCOPE), 'proxy', '-s',
+                        `127.0.0.1:${server.port}`, '-l', `127.0.0.1:${port}`, '-o', file, '--maps', MAPS]);
+                    await child.waitFor(/the server sees/, WAIT_MS);
+                    const bot = await enter({ port });
+                    await plays(bot);
+                    return { child, bot };
+                };
+                const end = async ({ child, bot }) => {
+                    await bot.leave();
+                    child.signal('SIGINT');
+                    return child.ended;
+                };
                 const file = join(disk, `game.${form}`);
-                const child = new Child('twscope', 'nsenter', ['-t', `${holder.process.pid}`, '-m', '-r', resolve(TWSCOPE), 'proxy', '-s',
-                    `127.0.0.1:${server.port}`, '-l', `127.0.0.1:${port}`, '-o', file, '--maps', MAPS]);
-                await child.waitFor(/the server sees/, WAIT_MS);
-                const bot = await enter({ port });
-                await plays(bot);
+                const { child, bot } = await start(file);
                 const filler = inside(join(disk, 'filler'));
+                const fill = () => spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096']);
                 const says = (what, count) => waitUntil(what, () =>
                     (child.errors.match(new RegExp(what, 'g')) ?? []).length >= count, WAIT_MS);
                 for (let time = 1; time <= FULL; time += 1) {
-                    spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4096']);
+                    fill();
                     await says('stopped: No space left on device', time);
                     await plays(bot);
                     if (form === 'jsonl') recordsIn(inside(file));
@@ -214,13 +224,14 @@ describe('recordings, each of a game of its own', { concurrency: 3 }, () => {
                     await says('recording to \\S+ resumed', time);
                 }
                 await plays(bot);
-                await bot.leave();
-                child.signal('SIGINT');
-                await child.ended;
-                assert.equal(child.status, 0, child.log);
+                assert.equal(await end({ child, bot }), 0, child.log);
                 const records = recordsIn(inside(file));
                 holdsAll(ticksIn(records), bot);
                 assert.deepEqual(records.filter(({ type }) => type === 'records_lost'), []);
+                fill();
+                const full = await start(join(disk, `full.${form}`));
+                assert.equal(await end(full), 3, full.child.log);
+                assert.match(full.child.errors, /recorded nothing; \d+ records are missing\n$/);
             });
             await holder.stop();
         });

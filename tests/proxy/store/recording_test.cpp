@@ -426,11 +426,14 @@ TEST_CASE("a file that is not a recording is never written to, and is reported o
     struct Row {
         const char* name;
         void (*replace)(const std::string& path);
+        int error = EEXIST;
     };
 
     const Row rows[] = {
         {"a letter", [](const std::string& path) { write_text(path, "letter"); }},
-        {"a pipe", [](const std::string& path) { REQUIRE(::mkfifo(path.c_str(), 0600) == 0); }}};
+        {"a pipe", [](const std::string& path) { REQUIRE(::mkfifo(path.c_str(), 0600) == 0); }},
+        {"a folder", [](const std::string& path) { std::filesystem::create_directory(path); },
+         EISDIR}};
     for (const Row& row : rows) {
         for (const std::string name : {"a.jsonl", "a.jsonl.zst"}) {
             CAPTURE(row.name);
@@ -447,11 +450,13 @@ TEST_CASE("a file that is not a recording is never written to, and is reported o
             clock.advance_time(seconds{2});
             recording.write("two\n");
             clock.advance_time(seconds{2});
-            CHECK(recording.state.reopening_error.exchange(0) == EEXIST);
+            CHECK(recording.state.reopening_error.exchange(0) == row.error);
             clock.advance_time(seconds{2});
             CHECK(recording.state.reopening_error == 0);
+            CHECK(recording.state.is_path_taken);
             recording.finish_writing();
             CHECK(read_file_text(folder.file("1-" + name)) == "one\ntwo\n");
+            CHECK(recording.state.is_path_taken);
         }
     }
 }
