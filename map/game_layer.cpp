@@ -169,7 +169,8 @@ std::optional<TilePos> PhysicsLayers::wall_at_tee(WorldPos centre) const noexcep
         int x, y;
     };
 
-    // The centre comes first, because the corners may be in other wall tiles than the centre.
+    // The first point in a wall decides which tile is returned. The centre comes first, because a
+    // corner may be in a neighbouring wall.
     constexpr Offset kTouching[] = {{0, 0},
                                     {-kHalfTee, -kHalfTee},
                                     {kHalfTee, -kHalfTee},

@@ -64,8 +64,8 @@ enum class FieldMerge : std::uint8_t {
     greatest,     ///< use the greatest value among clients whose snapshots contain all players
     scoreboard,   ///< use the value sent to a client with open scoreboard, else the greatest value
     client_id,    ///< a client id; -1 may hide a client from the receiver, so prefer other values
-    /// A rank among the players in a snapshot: use the value of a snapshot that has all players,
-    /// because the server did not translate its client ids.
+    /// A rank among the players that the snapshot has. Snapshots with translated client ids lack
+    /// some players, so the value of a snapshot without translated ids is used.
     untranslated,
     about_viewer, ///< the value is about the receiving client: set to 0
     race_flags,   ///< flags; the bit "race_timer is the receiving client's time" is cleared

@@ -41,7 +41,7 @@ bool is_needed_line(std::string_view line) {
 
 /// Returns the severity as a number from 0 to 2; −1 if the record has none.
 int severity_of(const json::object& finding) {
-    const auto severity = record::find_severity(text_of(finding, "severity"));
+    const auto severity = record::parse_severity(text_of(finding, "severity"));
     return severity ? static_cast<int>(*severity) : -1;
 }
 

@@ -121,9 +121,9 @@ struct Explanation {
     /// Returns `explaining_finding` if there is one, else `finding`.
     [[nodiscard]] const boost::json::object& most_certain_finding() const;
 
-    /// Returns the JSON object that names the wrong item and, if known, its wrong value:
-    /// most_certain_finding(), or its likeliest candidate if it names no item; null without
-    /// candidates.
+    /// Returns the JSON object that names the wrong item and, if known, its wrong value. This is
+    /// most_certain_finding() if that names an item, otherwise the likeliest candidate of that
+    /// finding; null if it has no candidates.
     [[nodiscard]] const boost::json::object* suspect() const;
 
     /// True if suspect() is only the most likely of several candidates.

@@ -144,7 +144,7 @@ FindingsToFailOn::parse(const std::vector<std::string>& words) {
     FindingsToFailOn fail_on;
     for (const std::string& text : words) {
         const auto id = record::find_finding(text);
-        const auto severity = record::find_severity(text);
+        const auto severity = record::parse_severity(text);
         if (!id && !severity) {
             return tl::unexpected{text};
         }

@@ -159,8 +159,9 @@ class RecordsCsv {
     bool rows_are_items_ = false;
     bool shows_removed_items_ = false;
     bool has_only_common_columns_ = false;
-    bool has_record_cells_ = false; ///< the columns that are not of items are filled for this line
-    std::int64_t session_ = 0;      ///< session of the line; set only if shows_removed_items_
+    /// The cells of the record itself, not of its items, are filled for this line.
+    bool has_record_cells_ = false;
+    std::int64_t session_ = 0; ///< session of the line; set only if shows_removed_items_
     std::uint64_t num_rows_ = 0;
     /// The names of types as in the records, by session and type_id.
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> types_;

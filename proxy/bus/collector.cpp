@@ -103,8 +103,8 @@ bool PositionStore::is_batch_committed(const std::string& batch) {
         if (found) {
             return true;
         }
-        // Sets the same position again. The writer of `batch` does not know this message, so the
-        // server rejects any position that the writer sets later.
+        // Sets the same position again, as a new message. The server accepts a position only from
+        // a collector that knows the latest one, and so rejects those of the previous collector.
         if (set_position(
                 {.created = current_.created, .last = current_.last, .batch = make_run_id()})) {
             return false;

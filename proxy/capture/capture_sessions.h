@@ -101,7 +101,7 @@ class InspectorSessionReceiver final : public SessionReceiver {
     void on_datagram(std::uint64_t key, std::int64_t time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next) override;
 
-    void on_ignored_datagram() override { inspector_->invalidate_next_datagram(); }
+    void on_ignored_datagram() override { inspector_->forget_next_datagram(); }
 
     void on_truncated_datagram(std::uint64_t key, std::int64_t time) override;
 

@@ -79,8 +79,8 @@ class Settings {
   private:
     void fill_flags_from_environment();
     void fill_flags_from_file();
-    /// Sets a flag, or adds an error to the command's problems. `source`: the start of the error.
-    /// `if_empty`: the error for a missing value.
+    /// Sets a flag, or adds an error to the command's problems. `source`: where the values come
+    /// from; the error text begins with it. `if_empty`: the error text for a missing value.
     void set_flag(Flag& flag, const Texts& values, const std::string& source,
                   const std::string& if_empty);
     void apply_color() const;

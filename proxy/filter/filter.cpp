@@ -531,7 +531,7 @@ class Parser {
             return reject(fmt::format("{} is never {}", comparison.text, shown),
                           suggestion_text(most_similar_word(literal.text, words)));
         }
-        if (const auto severity = record::find_severity(literal.text); ranked && severity) {
+        if (const auto severity = record::parse_severity(literal.text); ranked && severity) {
             literal.number = static_cast<std::int64_t>(*severity);
         }
         return true;

@@ -121,7 +121,7 @@ bool set_entry(Key& key, const SchemaKeys& table, std::string_view name) {
     return key.entry != nullptr;
 }
 
-/// Finds the entries of a record's key by its name. Returns false if no record type has the key.
+/// Stores what reads the key `key.name` in each record type that has it. Returns false if none has.
 bool find_record_key(Key& key) {
     if (set_entry(key, header_keys(), key.name)) {
         key.location = Key::Location::header;
@@ -202,7 +202,8 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
             key.path = name.substr(prefix.size());
         }
     }
-    const bool found = key.location == Key::Location::place ? set_entry(key, place_keys(), key.path)
+    const bool found = key.location == Key::Location::place
+                           ? set_entry(key, tile_position_keys(), key.path)
                        : key.location != Key::Location::top_level ? find_field(key, described)
                        : scope == KeyScope::record                ? find_record_key(key)
                                                                   : find_item_key(key);
@@ -373,7 +374,7 @@ Value uuid_value(const snapshot::Uuid& uuid, FormatBuffer& buffer) {
 }
 
 Value time_value(record::Timestamp time, FormatBuffer& buffer) {
-    const record::TimeParts parts = record::time_parts(time);
+    const record::SecondAndNanosecond parts = record::split_time(time);
     std::tm utc{};
     const std::time_t moment{parts.second};
     ::gmtime_r(&moment, &utc);
@@ -414,7 +415,7 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
             add(prefix, key.name);
         }
     };
-    add_entries(kAtPrefix, place_keys());
+    add_entries(kAtPrefix, tile_position_keys());
     if (scope != KeyScope::item) {
         add_entries({}, header_keys());
         for (const SchemaKeys& keys : record_keys()) {

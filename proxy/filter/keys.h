@@ -182,9 +182,9 @@ using KeysByType = std::array<SchemaKeys, kRecordTypeCount>;
 /// Returns the keys of each record type that not all records have, in the order of record::Record.
 [[nodiscard]] const KeysByType& record_keys();
 /// Returns the keys below `at`, with a map::Location as object.
-[[nodiscard]] const SchemaKeys& place_keys();
-/// Returns the keys of an item, with a record::RecordItem as object. The keys fields, names, at and
-/// data are read separately.
+[[nodiscard]] const SchemaKeys& tile_position_keys();
+/// Returns the JSON keys of an item; their getters take a record::RecordItem. The keys fields,
+/// names, at and data are not among them: FilteredItem reads them itself.
 [[nodiscard]] const SchemaKeys& item_keys();
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.
 [[nodiscard]] std::vector<std::string_view> possible_tile_names(std::string_view key);

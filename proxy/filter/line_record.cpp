@@ -95,7 +95,7 @@ class SeverityRankAdder final : public ValueVisitor {
     explicit SeverityRankAdder(ValueVisitor& target) : target_{&target} {}
 
     bool receive_value(const Value& value) override {
-        const auto severity = record::find_severity(value.text);
+        const auto severity = record::parse_severity(value.text);
         return target_->receive_value(severity
                                           ? Value{.text = value.text,
                                                   .number = static_cast<std::int64_t>(*severity),

@@ -288,7 +288,7 @@ const KeysByType& record_keys() {
     return keys;
 }
 
-const SchemaKeys& place_keys() {
+const SchemaKeys& tile_position_keys() {
     static const auto keys = make_keys(untyped_schema_rows<map::Location, record::kPlaceSchema>());
     return keys;
 }

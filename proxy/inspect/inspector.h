@@ -140,7 +140,7 @@ class Inspector {
 
     /// Must be called before the memory of `next` (see on_datagram()) is reused, if `next` will not
     /// be inspected.
-    void invalidate_next_datagram() { decode_buffers_.packet_scratch.begin_datagram({}, {}); }
+    void forget_next_datagram() { decode_buffers_.packet_scratch.begin_datagram({}, {}); }
 
     /// Called when `lost` copies of datagrams were lost before inspection. `key`: the session of
     /// the lost datagrams; 0 if unknown. `reason`: why they were lost, for the finding.

@@ -154,7 +154,7 @@ class Reporter {
 
     [[nodiscard]] const record::RecordHeader& head() const { return head_; }
 
-    /// Sets whether the differences between the times of datagrams are how long they took.
+    /// Sets whether the time between two datagrams is the time that really passed between them.
     void set_times_reliable(bool reliable) { are_times_reliable_ = reliable; }
 
     [[nodiscard]] bool are_times_reliable() const { return are_times_reliable_; }

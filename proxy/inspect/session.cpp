@@ -304,7 +304,7 @@ void Session::on_control(const wire::Packet& packet, DecodeBuffers& workspace) {
         acceptance_.close(reporter_.head().time);
     } else if (with_chunks && change == ConnectionChange::none) {
         const PacketChunks chunks{packet, acceptance_.has_ddnet_token(), workspace.chunks};
-        if (acceptance_.receiver_reads_control_chunks(packet, chunks, reporter_)) {
+        if (acceptance_.receiver_reads_chunks_of_control(packet, chunks, reporter_)) {
             read_accepted_chunks(packet, chunks, workspace);
         }
     }

@@ -262,7 +262,7 @@ web::RunState LivePage::state() const {
                         .recording = {},
                         .view = parts_.feed->read_merged_view()};
     add_servers(state);
-    web::subtract_closed_sessions(state);
+    web::subtract_counts_of_closed_sessions(state);
     state.recording.has_flight_recorder = static_cast<bool>(parts_.write_flight_recording);
     if (parts_.recordings != nullptr) {
         parts_.recordings->stop_after_write_error();

@@ -70,8 +70,10 @@ struct ObserverOptions {
     store::OutputFile* summary = nullptr; ///< output of the summary; null: no such output
     /// Stream for status and findings as text for people; null: no such stream.
     sink::BoundedWaitStream* console = nullptr;
-    sink::FindingLines::ExplainCommand explain{}; ///< empty if no file contains all records
-    std::string_view flight_flag{};               ///< the flag that adds a flight recorder
+    /// The command that explains findings from the recording, shown with them; empty if no file
+    /// has all records.
+    sink::FindingLines::ExplainCommand explain{};
+    std::string_view flight_flag{}; ///< the flag that adds a flight recorder
     /// The live page, which opens when its sockets have arrived from the relay; nullopt: no page.
     std::optional<PageOptions> page{};
     std::vector<web::HttpAddress> page_addresses{};

@@ -64,7 +64,7 @@ std::string_view severity_name(Severity severity) {
     return kSeverityNames[static_cast<std::size_t>(severity)];
 }
 
-std::optional<Severity> find_severity(std::string_view name) {
+std::optional<Severity> parse_severity(std::string_view name) {
     const auto* found = std::ranges::find(kSeverityNames, name);
     if (found == kSeverityNames.end()) {
         return std::nullopt;

@@ -47,7 +47,7 @@ struct FindingInfo {
 [[nodiscard]] std::string_view severity_name(Severity severity);
 /// Returns a finding's `name` for texts that people read; empty if the name only repeats the id.
 [[nodiscard]] std::string_view finding_display_name(std::string_view id, std::string_view name);
-[[nodiscard]] std::optional<Severity> find_severity(std::string_view name);
+[[nodiscard]] std::optional<Severity> parse_severity(std::string_view name);
 
 /// Returns the kind of finding that reports the given error or warning about a datagram.
 [[nodiscard]] FindingId finding_of(wire::WireErrc code);

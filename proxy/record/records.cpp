@@ -73,7 +73,7 @@ PositionFault TileMap::check_position(int x, int y) const {
     return physics_->tee_in_solid(centre) ? PositionFault::inside_solid : PositionFault::none;
 }
 
-map::Location TileMap::tiles_at_misplaced_character(int x, int y) const {
+map::Location TileMap::tiles_at_impossible_position(int x, int y) const {
     const map::WorldPos centre{x, y};
     const auto wall =
         physics_->beyond_border(centre) ? std::nullopt : physics_->wall_at_tee(centre);

@@ -43,7 +43,7 @@ class TileMap {
     [[nodiscard]] PositionFault check_position(int x, int y) const;
     /// Returns the tiles at a character for which check_position() finds a fault. If the character
     /// is inside a wall, these are the tiles where it touches the wall, not those at its centre.
-    [[nodiscard]] map::Location tiles_at_misplaced_character(int x, int y) const;
+    [[nodiscard]] map::Location tiles_at_impossible_position(int x, int y) const;
 
   private:
     std::shared_ptr<const map::PhysicsLayers> physics_;
@@ -117,14 +117,14 @@ inline constexpr Timestamp kTickDuration = kNanosecondsPerSecond / 50;
 inline constexpr std::int64_t kLastInputSecond = 9'000'000'000;
 
 /// The parts of a time as records show it.
-struct TimeParts {
+struct SecondAndNanosecond {
     std::int64_t second = 0;
     std::int64_t nanosecond = 0; ///< after the start of the second
 };
 
 /// Splits a time for a record. A time before 1970, which only damaged captures contain, is shown in
 /// the first second of 1970.
-[[nodiscard]] constexpr TimeParts time_parts(Timestamp time) {
+[[nodiscard]] constexpr SecondAndNanosecond split_time(Timestamp time) {
     const std::int64_t rest = time % kNanosecondsPerSecond;
     return {std::max<std::int64_t>(time / kNanosecondsPerSecond, 0),
             rest < 0 ? rest + kNanosecondsPerSecond : rest};

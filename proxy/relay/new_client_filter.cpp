@@ -6,7 +6,7 @@ namespace tw::relay {
 
 /// Checks whether the first part of the answer that is being received came kMaxPartSpanMs ago. If
 /// so, makes that answer the current one, or discards it if it is too long to store.
-void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept {
+void AnswerCache::finish_due_answer(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (coming.asker != 0 && now_ms - coming.first_part_ms >= kMaxPartSpanMs) {
         if (coming.num_parts <= kMaxParts) {
@@ -19,7 +19,7 @@ void AnswerCache::replace_current(AnswerPair& pair, std::uint32_t now_ms) noexce
 void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart part,
                            std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestionKinds];
-    replace_current(pair, now_ms);
+    finish_due_answer(pair, now_ms);
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (part == AnswerPart::none) {
         return;
@@ -43,7 +43,7 @@ void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart pa
 const AnswerCache::Answer* AnswerCache::find_answer(std::uint8_t kind,
                                                     std::uint32_t now_ms) noexcept {
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestionKinds];
-    replace_current(pair, now_ms);
+    finish_due_answer(pair, now_ms);
     const Answer& current = pair.answers[pair.current];
     const bool is_recent = current.asker != 0 && now_ms - current.first_part_ms < kMaxAgeMs;
     return is_recent ? &current : nullptr;

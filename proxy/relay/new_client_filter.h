@@ -228,7 +228,7 @@ class AnswerCache {
         std::uint8_t current = 0; ///< index of the latest complete answer
     };
 
-    static void replace_current(AnswerPair& pair, std::uint32_t now_ms) noexcept;
+    static void finish_due_answer(AnswerPair& pair, std::uint32_t now_ms) noexcept;
 
     std::unique_ptr<std::array<AnswerPair, kMaxQuestionKinds>> pairs_ =
         std::make_unique<std::array<AnswerPair, kMaxQuestionKinds>>();

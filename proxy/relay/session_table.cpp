@@ -11,7 +11,7 @@ namespace {
 /// After a change of the server's address, sessions with the old address end when the old address
 /// has sent nothing for this long.
 constexpr std::uint32_t kFormerAddressMs = 5000;
-/// The longest time between two repetitions of a real client that gets no answer.
+/// A real client that gets no answer repeats its request at least this often.
 constexpr std::uint32_t kLongestRepetitionMs = 1000;
 /// find_evictable_session() chooses among this many of the oldest sessions.
 constexpr std::size_t kEvictionCandidates = 32;
@@ -312,8 +312,8 @@ bool SessionTable::make_room_in_pool(ClientStanding standing, std::size_t pool,
 }
 
 /// Returns the session of this standing that should be evicted first; null if no session may be
-/// evicted. Prefers the network with the most sessions, then clients with the fewest repetitions
-/// before admission, then the oldest session.
+/// evicted. Prefers the network with the most sessions, then the client that repeated its first
+/// datagram the fewest times until it got a session, then the oldest session.
 Session* SessionTable::find_evictable_session(ClientStanding standing) noexcept {
     Session* found = nullptr;
     std::size_t most = 0;
@@ -623,7 +623,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
         over = !keep_if_server_is_silent(session);
     } else if (shared_.num_sessions.load() >
                shared_.options.max_sessions - shared_.options.max_sessions / kFreeParts) {
-        over = over || is_forgotten_by_server(session); // other threads cannot close the session
+        over = over || is_forgotten_by_server(session); // only this thread may close the session
     }
     if (over) {
         const bool proved_nothing =

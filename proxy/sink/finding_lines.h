@@ -43,7 +43,7 @@ class FindingLines {
     struct Line {
         std::string text;
         record::Severity severity = record::Severity::info;
-        record::Timestamp time = 0; ///< the time in the text
+        record::Timestamp time = 0; ///< the time that `text` shows
     };
 
     /// Adds a finding. `player`: the name of the session's player; empty if unknown.

@@ -14,7 +14,7 @@
 
 namespace tw::sink {
 
-OpenSessions::SessionLines* OpenSessions::find_session(std::uint32_t number) {
+OpenSessions::CurrentLines* OpenSessions::find_session(std::uint32_t number) {
     const auto found = sessions_.find(number);
     if (found != sessions_.end()) {
         return &found->second;
@@ -41,7 +41,7 @@ bool OpenSessions::is_first_snapshot(const record::Record& record, std::uint32_t
     if (snapshot == nullptr || !(*snapshot)->rebuilt) {
         return false;
     }
-    SessionLines* const session = find_session((*snapshot)->head.session);
+    CurrentLines* const session = find_session((*snapshot)->head.session);
     return session != nullptr && std::exchange(session->last_full_segment, segment) != segment;
 }
 
@@ -50,7 +50,7 @@ void OpenSessions::store_line(const record::Record& record, std::string_view lin
     if (const auto* const* const event = std::get_if<const record::SessionRecord*>(&record)) {
         on_session_event(**event, line);
     } else if (const auto* const* const map = std::get_if<const record::MapRecord*>(&record)) {
-        if (SessionLines* const session = find_session((*map)->head.session)) {
+        if (CurrentLines* const session = find_session((*map)->head.session)) {
             session->map = record::as_repeated_record(line);
         }
     }
@@ -59,7 +59,7 @@ void OpenSessions::store_line(const record::Record& record, std::string_view lin
 void OpenSessions::on_session_event(const record::SessionRecord& event, std::string_view line) {
     const bool ends =
         event.event == record::SessionEvent::close && event.reason != record::kReconnected;
-    SessionLines* const session = ends ? nullptr : find_session(event.head.session);
+    CurrentLines* const session = ends ? nullptr : find_session(event.head.session);
     if (session == nullptr) {
         sessions_.erase(event.head.session);
     } else if (event.event == record::SessionEvent::open) {
@@ -258,7 +258,7 @@ void JsonLines::put(const Value& value) {
 }
 
 void JsonLines::put_value(record::UtcTime moment) {
-    const record::TimeParts parts = record::time_parts(moment.time);
+    const record::SecondAndNanosecond parts = record::split_time(moment.time);
     if (parts.second != second_) {
         second_ = parts.second;
         second_text_ = '"' + base::format_utc(parts.second, base::kRecordTimeFormat) + '.';

@@ -36,7 +36,7 @@ class OpenSessions {
     static constexpr std::size_t kMaxSessions = 65536;
 
     /// The lines of a session, without newlines.
-    struct SessionLines {
+    struct CurrentLines {
         std::string open;
         std::string established;
         std::string map;
@@ -46,9 +46,9 @@ class OpenSessions {
 
     void on_session_event(const record::SessionRecord& event, std::string_view line);
     /// Returns the lines of a session; null if the limit of sessions is reached.
-    [[nodiscard]] SessionLines* find_session(std::uint32_t number);
+    [[nodiscard]] CurrentLines* find_session(std::uint32_t number);
 
-    std::map<std::uint32_t, SessionLines> sessions_;
+    std::map<std::uint32_t, CurrentLines> sessions_;
     /// The last segment that contains a record of a world with all items.
     std::uint32_t last_full_world_segment_ = 0;
 };

@@ -90,7 +90,7 @@ void FindingRateLimiter::end_session(const record::RecordHeader& head) {
     const auto end = kinds_.upper_bound(first_key_of(head.session) | UINT32_MAX);
     for (auto each = begin; each != end;) {
         const record::FindingId id = finding_id_of(each->first);
-        std::uint64_t omitted = 0; // sum for all item types with this finding's id
+        std::uint64_t omitted = 0; // omitted findings with this id, of all item types
         for (; each != end && finding_id_of(each->first) == id; ++each) {
             omitted += each->second.omitted;
         }

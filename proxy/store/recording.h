@@ -80,7 +80,9 @@ class Recording final : public OutputFile {
 
   private:
     enum class RepairResult : std::uint8_t {
-        done,    ///< the file ends with a complete entry, or it cannot be read and was not changed
+        /// There is nothing left to do: the file ends with a complete entry now, or it cannot be
+        /// read and was left unchanged.
+        done,
         foreign, ///< the file contains data of another format
         /// The file was not changed, because it ends with more unfinished compressed data than a
         /// recording can have.

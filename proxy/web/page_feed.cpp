@@ -321,7 +321,8 @@ bool PageFrameMaker::FrameStream::start_due_frame(std::int64_t time) {
     if (!again && time < due - kMaxEarlyTime) {
         return false;
     }
-    // `due` grows by whole periods. Irregular snapshots therefore do not lower the frame rate.
+    // Counted from the time at which this frame was due, so that irregular snapshots do not lower
+    // the frame rate; from now if the clock was set back, or after a long pause.
     due = again ? time + period : std::max(due + period, time);
     return true;
 }

@@ -218,7 +218,7 @@ json::value impairment_change_json(const RunState& state) {
 
 } // namespace
 
-void subtract_closed_sessions(RunState& state) {
+void subtract_counts_of_closed_sessions(RunState& state) {
     const auto leave_out = [](RelayState& relay, std::uint64_t left) {
         relay.sessions_open -= std::min(relay.sessions_open, left);
     };

@@ -111,7 +111,7 @@ struct RunState {
 
 /// Subtracts the sessions that a peer has closed from the relay's number of open sessions. The
 /// relay cannot tell that a session was closed, and counts it until it times out.
-void subtract_closed_sessions(RunState& state);
+void subtract_counts_of_closed_sessions(RunState& state);
 
 /// Returns the state as one JSON object, for the page and for scripts. The text is always valid
 /// UTF-8. Keys are only ever added.

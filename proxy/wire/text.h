@@ -16,7 +16,7 @@ namespace tw::wire {
 /// A decoded code point, or one byte of invalid UTF-8.
 struct CodePoint {
     std::uint32_t value = 0;
-    std::size_t size = 1; ///< number of bytes in the text
+    std::size_t size = 1; ///< number of bytes that the code point takes in the text
     bool valid = false;   ///< false for a byte of invalid UTF-8
 };
 

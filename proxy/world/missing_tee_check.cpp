@@ -206,7 +206,7 @@ MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
                 .since_tick = player.last + 1});
             if (world.merged.tile_map != nullptr) {
                 finding.place =
-                    world.merged.tile_map->tiles_at_misplaced_character(player.x, player.y);
+                    world.merged.tile_map->tiles_at_impossible_position(player.x, player.y);
             }
         }
     }

@@ -294,7 +294,7 @@ std::optional<TickInMapRun> ViewCollector::tick_in_map_run_of(std::uint32_t sess
         .map_run = map_run_, .tick = known->second.latest_tick, .dialect = known->second.dialect};
 }
 
-bool ViewCollector::is_view_due(const Session& session, Tick tick) const {
+bool ViewCollector::expects_view(const Session& session, Tick tick) const {
     return session.map_run == map_run_ && !session.is_entering_map_run &&
            session.tick_step <= kMaxFullRateStep &&
            session.latest_tick >= Wide{*newest_tick_} - kMaxLag && session.latest_tick < tick;
@@ -339,7 +339,7 @@ bool ViewCollector::may_close_tick(Tick tick) {
     const bool first = tick < Wide{*first_tick_} + delay_.min_ticks;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;
-        return is_view_due(session, tick) ||
+        return expects_view(session, tick) ||
                (first && session.is_resumed && session.map_run == map_run_ &&
                 session.tick_step == 0);
     };

@@ -172,10 +172,10 @@ class ViewCollector {
     [[nodiscard]] bool had_recent_view(const Session& session, record::Timestamp now) const;
     [[nodiscard]] bool ends_map_run(const Session& session, const MergerInput& input) const;
     void count_stray_view(Session& session);
-    /// Updates Session::step and Session::full_rate after a view of a later tick than before.
+    /// Updates Session::tick_step and Session::full_rate_ticks after a view of a later tick than before.
     static void update_tick_step(Session& session, snapshot::Tick tick);
     void begin_map_run(record::Timestamp now);
-    [[nodiscard]] bool is_view_due(const Session& session, snapshot::Tick tick) const;
+    [[nodiscard]] bool expects_view(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the tick is incomplete without a view of this session.
     [[nodiscard]] bool needs_view_of(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the previous process may have written the session's view of this tick.

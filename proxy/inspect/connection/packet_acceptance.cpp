@@ -259,9 +259,9 @@ PacketRefusal PacketAcceptance::refusal_by_connection(const wire::Packet& packet
                : PacketRefusal::wrong_token;
 }
 
-bool PacketAcceptance::receiver_reads_control_chunks(const wire::Packet& packet,
-                                                     const PacketChunks& chunks,
-                                                     const Reporter& reporter) {
+bool PacketAcceptance::receiver_reads_chunks_of_control(const wire::Packet& packet,
+                                                        const PacketChunks& chunks,
+                                                        const Reporter& reporter) {
     return refusal_of_chunks(packet, chunks, reporter.direction()) == PacketRefusal::none;
 }
 

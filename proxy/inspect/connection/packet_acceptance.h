@@ -99,8 +99,8 @@ class PacketAcceptance {
     /// Must be called for each datagram of the session. Stores when its sender was last active.
     void store_activity(record::Timestamp time, wire::Direction direction);
 
-    /// Whether a datagram of this direction was ever seen; always true if no datagram can be
-    /// missing.
+    /// Returns whether the traffic has this direction, because a datagram of it was seen; always
+    /// true for a live proxy, which sees both.
     [[nodiscard]] bool was_direction_ever_seen(wire::Direction direction) const {
         return sees_all_datagrams_ || side_activities_[wire::index_of(direction)].was_seen;
     }
@@ -119,9 +119,9 @@ class PacketAcceptance {
     [[nodiscard]] bool accept_control(const wire::Packet& packet, const wire::Control& control,
                                       Reporter& reporter);
     /// Whether the receiver reads the chunks of an accepted control packet.
-    [[nodiscard]] bool receiver_reads_control_chunks(const wire::Packet& packet,
-                                                     const PacketChunks& chunks,
-                                                     const Reporter& reporter);
+    [[nodiscard]] bool receiver_reads_chunks_of_control(const wire::Packet& packet,
+                                                        const PacketChunks& chunks,
+                                                        const Reporter& reporter);
     /// If the receiver of a 0.6 connection reads this datagram with a 0.7 header as a 0.6 control
     /// packet, returns that packet; else nullopt.
     [[nodiscard]] std::optional<wire::Packet>

@@ -18,8 +18,8 @@ class PayloadBitCounter {
     /// `bits[i]`: the number of bits that byte i takes on the network.
     explicit PayloadBitCounter(std::span<const std::uint8_t> bits) : bit_counts_{bits} {}
 
-    /// Advances by `count` bytes, or to the end. Returns the number of these bytes and of their
-    /// bits.
+    /// Advances by `count` decompressed bytes, or to the end. Returns the number of these bytes,
+    /// and how many bits they take in the compressed payload.
     record::ByteCount advance_bytes(std::size_t count);
 
     [[nodiscard]] std::size_t offset() const { return offset_; }

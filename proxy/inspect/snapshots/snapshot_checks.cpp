@@ -304,7 +304,7 @@ void SnapshotChecks::check_character_positions(const record::SnapshotRecord& rec
                                                : record::FindingId::world_outside_map,
                                      .tick = record.tick,
                                      .item = make_finding_item(*record.types, item.key),
-                                     .place = record.tile_map->tiles_at_misplaced_character(x, y)});
+                                     .place = record.tile_map->tiles_at_impossible_position(x, y)});
         }
         misplaced_characters_.set(item.key.id, where != record::PositionFault::none);
     });

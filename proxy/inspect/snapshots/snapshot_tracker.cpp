@@ -197,7 +197,7 @@ void SnapshotTracker::on_empty_snapshot(Tick tick, Tick base_tick, Reporter& rep
         history_.store_unchanged(base_tick, tick);
     }
     if (!history_.contains(tick)) {
-        ++reporter.stats.repeated; // the tick is older than all snapshots in the history
+        ++reporter.stats.repeated; // older than the whole history: counts as known
         return;
     }
     accept_snapshot(record, reporter);

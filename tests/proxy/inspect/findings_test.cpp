@@ -480,9 +480,10 @@ TEST_CASE("the table of findings is complete, and every row has a whole sentence
         CHECK(info.sentence.ends_with('.'));
         CHECK(info.cause.ends_with('.'));
         CHECK(tw::record::find_finding(info.name) == info.id);
-        CHECK(tw::record::find_severity(tw::record::severity_name(info.severity)) == info.severity);
+        CHECK(tw::record::parse_severity(tw::record::severity_name(info.severity)) ==
+              info.severity);
     }
     CHECK(names.size() == tw::record::kFindingCount);
     CHECK_FALSE(tw::record::find_finding("snapshot").has_value());
-    CHECK_FALSE(tw::record::find_severity("fatal").has_value());
+    CHECK_FALSE(tw::record::parse_severity("fatal").has_value());
 }

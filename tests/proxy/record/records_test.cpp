@@ -155,7 +155,7 @@ TEST_CASE("a misplaced character is shown with the wall that it touches") {
     for (const Row& row : rows) {
         CAPTURE(row.x);
         CHECK(map.check_position(row.x, row.y) == row.where);
-        const map::Location place = map.tiles_at_misplaced_character(row.x, row.y);
+        const map::Location place = map.tiles_at_impossible_position(row.x, row.y);
         CHECK(place.position.x == row.x);
         CHECK(place.position.y == row.y);
         CHECK(place.tile.x == row.tile_x);

@@ -80,13 +80,13 @@ TEST_CASE("a session that a peer closed is not open, although the relay still ke
         web::RunState state = test::sample_run_state();
         state.relay.sessions_open = row.open;
         state.view.sessions_closed = row.left;
-        web::subtract_closed_sessions(state);
+        web::subtract_counts_of_closed_sessions(state);
         CHECK(parse_metrics(state).samples.at("twscope_sessions") == row.counted);
         state.servers = {{.name = "ctf"}, {.name = "race"}};
         state.servers[0].relay.sessions_open = row.open;
         state.servers[1].relay.sessions_open = row.open;
         state.view.servers["ctf"] = {.closed = row.left};
-        web::subtract_closed_sessions(state);
+        web::subtract_counts_of_closed_sessions(state);
         const auto text = parse_metrics(state);
         CHECK(text.samples.at(R"(twscope_sessions{server="ctf"})") == row.counted);
         CHECK(text.samples.at(R"(twscope_sessions{server="race"})") == row.open);
