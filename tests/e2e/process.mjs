@@ -43,14 +43,18 @@ export function isBound(port, pid = 'self') {
     });
 }
 
-/** Returns a free UDP port. */
+const givenPorts = new Set();
+
+/** Returns a free UDP port that it has not returned before, because a server and its proxy ask one after the other. */
 export function freePort() {
     return new Promise((resolve, reject) => {
         const socket = dgram.createSocket('udp4');
         socket.once('error', reject);
         socket.bind(0, '127.0.0.1', () => {
             const { port } = socket.address();
-            socket.close(() => resolve(port));
+            const isNew = !givenPorts.has(port);
+            givenPorts.add(port);
+            socket.close(() => resolve(isNew ? port : freePort()));
         });
     });
 }
