@@ -31,7 +31,7 @@ TW_FINDING(packet_seven, "packet.seven", info,
            "A Teeworlds 0.7 packet arrived on a 0.6 connection, to which it does not belong.",
            "A client that queries servers of both versions from one socket, or a forged packet.")
 TW_FINDING(chunk_unseen_ack, "chunk.unseen_ack", warning,
-           "The receiver acknowledged a reliable message that did not pass through twscope.",
+           "The receiver acknowledged a reliable message that no accepted packet contained.",
            "A peer that acknowledges what it did not receive, or one that accepts a packet that "
            "twscope counts as discarded.")
 TW_FINDING(chunk_truncated, "chunk.truncated", warning,

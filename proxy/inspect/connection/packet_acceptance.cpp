@@ -443,7 +443,7 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
     }
     const wire::Direction sender = wire::opposite(reporter.direction());
     if (connection_.vital_order(sender).on_ack(packet.ack)) {
-        if (sees_all_datagrams_) { // nothing was missed: the peer's acknowledgement is wrong
+        if (sees_all_datagrams_) { // missed copies are reported, and reset the order
             reporter.report_finding(
                 {.id = record::FindingId::chunk_unseen_ack, .value = packet.ack});
         } else {
