@@ -277,7 +277,7 @@ test('a finding is shown with its player, and linked by its own session, whichev
     await view.state({ sessions, recent: [{ time_ms: EMPTY.now_ms + 104 * TICK_MS, session: 3, severity: 'warning', tick: 104, text }],
         findings: [{ id: 'snapshot.client_stalled', severity: 'warning', sentence: 'It froze.', cause: 'Loss.', count: 1 }] });
     await view.page.click('#tab-findings');
-    assert.deepEqual(await view.text('#panel-findings td p'), ['It froze. Loss.', 'session 3 (bob), tick 104, lost']);
+    assert.deepEqual(await view.text('#panel-findings td p'), ['It froze. Usually: Loss.', 'session 3 (bob), tick 104, lost']);
     await view.page.click('#panel-findings td button.link[title="show the latest"]');
     const hash = (wanted) => waitUntil(wanted, async () => await view.page.evaluate(() => location.hash) === wanted, WAIT_MS);
     await hash('#session=3&tick=104&tab=findings');
@@ -360,5 +360,8 @@ test('the log names players, and shows a message to several players once', async
     await view.frame(1, 102, [[0, 'anna', 500, 500]]); // bob has left
     view.log({ ...told('3.000', 1, 'sv_kill_msg', { killer: 5, victim: 5, weapon: -3 }), names: { weapon: 'game' } });
     await waitUntil('who died when leaving', async () => (await view.text('.lines li'))[4] === '10:00:03.000 anna ← sv_kill_msg killer bob, victim bob, weapon game', WAIT_MS);
+    await view.state({ sessions: [session(1, 'anna')], findings: [{ id: 'world.inside_solid', severity: 'info', sentence: 'It is in a wall.', cause: 'Lag.', count: 1 }] });
+    view.log({ v: 1, t: '2026-11-20T10:00:04.000Z', type: 'finding', session: 1, id: 'world.inside_solid', severity: 'info', tick: 102, item: { type: 'character', type_id: 9, id: 0 }, field: 'x' });
+    await waitUntil('what the finding means', async () => (await view.text('.lines li'))[5] === '10:00:04.000 anna world.inside_solid character 0, x: It is in a wall.', WAIT_MS);
     assert.deepEqual(view.page.complaints, []);
 });

@@ -6,7 +6,7 @@ import { openPanel, addPanel } from './panels';
 import { findingKey, type RecentFinding, type Severity, type State } from './protocol';
 import type { Store } from './store';
 
-interface FindingItem { type?: string; type_id: number; id: number }
+export interface FindingItem { type?: string; type_id: number; id: number }
 interface Candidate { item: FindingItem; field?: string; value?: number; expected?: number }
 
 interface FindingRecord {
@@ -26,7 +26,7 @@ function splitFindingText(mark: RecentFinding, state: State | null): { name: str
     return { name: name ?? mark.text, about: player ? about.replace(/^session \d+/, (session) => `${session} (${player})`) : about };
 }
 
-const itemText = (item: Candidate['item'], field?: string): string =>
+export const itemText = (item: FindingItem, field?: string): string =>
     `${item.type || `type ${item.type_id}`} ${item.id}${field ? `, ${field}` : ''}`;
 
 const candidateText = ({ item, field, value, expected }: Candidate): string =>
@@ -82,7 +82,7 @@ export class Findings {
         const sorted = [...state.findings].sort((a, b) => SEVERITY_ORDER.indexOf(a.severity) - SEVERITY_ORDER.indexOf(b.severity) || b.count - a.count);
         updateChildren(this.counts, sorted.length === 0 ? [none.cloneNode(true)] : sorted.map((finding) => withKey(finding.id, makeRow(numberCell(formatCount(finding.count)),
             makeElement('td', SEVERITY_CLASS[finding.severity], finding.severity),
-            makeElement('td', '', this.makeKindName(finding.id), makeElement('p', 'soft', `${finding.sentence} ${finding.cause}`))))));
+            makeElement('td', '', this.makeKindName(finding.id), makeElement('p', 'soft', `${finding.sentence} Usually: ${finding.cause}`))))));
     }
 
     /** The name of a kind of finding; a click shows the latest one of it, if the page still has it. */

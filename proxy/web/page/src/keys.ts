@@ -3,13 +3,15 @@ import { elementById, setChildren, makeElement } from './dom';
 
 const SCROLLING_KEYS = new Set([' ', 'PageUp', 'PageDown', 'Home', 'End', 'ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight']);
 
+const SHOWN_KEYS: Record<string, string> = { ' ': 'space', ArrowLeft: '←', ArrowRight: '→', PageUp: 'page up', PageDown: 'page down', Escape: 'esc', End: 'end' };
+
 export interface Shortcut { keys: string[]; title: string; act: () => void }
 
 export function listenToKeys(keys: readonly Shortcut[]): void {
     const dialog = elementById<HTMLDialogElement>('keys');
     const all: Shortcut[] = [...keys, { keys: ['?'], title: 'this list', act: () => { if (!dialog.open) dialog.showModal(); } }];
     setChildren(elementById('key-list'), all.map(({ keys: names, title }) =>
-        makeElement('div', '', makeElement('dt', '', names.map((name) => (name === ' ' ? 'space' : name)).join(' ')), makeElement('dd', '', title))));
+        makeElement('div', '', makeElement('dt', '', names.map((name) => SHOWN_KEYS[name] ?? name).join(' ')), makeElement('dd', '', title))));
     elementById('help').addEventListener('click', () => dialog.showModal());
     document.addEventListener('keydown', (event) => {
         const target = event.target as HTMLElement;

@@ -1,6 +1,7 @@
 // Messages and findings as they arrive; chat is shown as chat.
 import { Completion } from './completion';
 import { makeButton, makeElement, visibleText } from './dom';
+import { itemText, type FindingItem } from './findings';
 import { formatRaceTime } from './format';
 import { isPanelOpen, onPanelOpened, addPanel } from './panels';
 import type { LogLine } from './protocol';
@@ -188,16 +189,24 @@ export class Log {
         return line['name'] === 'sv_chat' ? 'chat' : line.type;
     }
 
+    /** What the finding means, and the item it is about; a click on the line shows its other fields. */
+    private findingText(line: LogLine): string {
+        const item = line['item'] as FindingItem | undefined;
+        const sentence = this.store.state?.findings.find(({ id }) => id === line['id'])?.sentence ?? '';
+        return item ? `${itemText(item, line['field'] as string | undefined)}: ${sentence}` : sentence;
+    }
+
     private lineText(line: LogLine): (Node | string)[] {
         const fields = line['fields'] as Record<string, unknown> | undefined;
         if (line['name'] === 'sv_chat' && fields) {
             const from = Number(fields['client_id']);
             return [makeElement('b', '', from < 0 ? '∗∗∗' : this.playerText(line.session, from)), ' ', visibleText(String(fields['message']))];
         }
-        const name = [line['id'], line['name'] ?? line['event']].filter((each) => each !== undefined).join(' ');
+        if (line.type === 'finding') return [makeElement('b', 'kind', String(line['id'])), ' ', makeElement('span', 'soft', this.findingText(line))];
+        const name = String(line['name'] ?? line['event'] ?? '');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));
         const said = fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields, String(line['name']), line['names'] as Record<string, unknown> | undefined) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
-        return [makeElement('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
+        return [makeElement('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : `${line.type} ${name}`), ' ',
             makeElement('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
     }
 }
