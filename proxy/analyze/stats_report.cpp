@@ -48,11 +48,11 @@ struct Table {
     std::string text{};
 
     void add_row(std::string_view what, const std::string& left, const std::string& right) {
-        text += fmt::format("  {:<34} {:>22} {:>22}\n", what, left, right);
+        text += fmt::format("  {:<31} {:>22} {:>22}\n", what, left, right);
     }
 
     void add_line(std::string_view what, const std::string& value) {
-        text += fmt::format("  {:<34} {}\n", what, value);
+        text += fmt::format("  {:<31} {}\n", what, value);
     }
 };
 

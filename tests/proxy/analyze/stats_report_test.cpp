@@ -87,9 +87,9 @@ TEST_CASE("the table of statistics groups digits, shows shares, and leaves out z
     const std::string table = analyze::stats_table(sample.report);
     CAPTURE(table);
     for (const char* const part :
-         {"1,234,567", "character", "  total                              8\n",
-          "  verified                           6 (75.0 %)\n",
-          "  missed                             2 (25.0 %)\n", "2 (25.0 %)",
+         {"1,234,567", "character", "  total                           8\n",
+          "  verified                        6 (75.0 %)\n",
+          "  missed                          2 (25.0 %)\n", "2 (25.0 %)",
           "384.0 (256.0 to 512.0), at most 50.0 % of 1,024"}) {
         CAPTURE(part);
         CHECK(contains(table, part));
