@@ -8,6 +8,8 @@
 #include <cstddef>
 
 namespace tw::wire::table {
+// Its rows have the names of those for 0.6, and one unit may hold both.
+namespace seven_rows {
 namespace {
 
 namespace names = snapshot::names;
@@ -195,9 +197,10 @@ constexpr MessageSpec kMessages[] = {
 };
 
 } // namespace
+} // namespace seven_rows
 
 std::span<const MessageSpec> seven_messages() {
-    return kMessages;
+    return seven_rows::kMessages;
 }
 
 std::span<const MessageField> seven_tuning_fields(std::span<const std::byte> body) {
@@ -206,7 +209,7 @@ std::span<const MessageField> seven_tuning_fields(std::span<const std::byte> bod
     const auto ints = std::count_if(body.begin(), body.end(),
                                     [](std::byte b) { return (b & kMore) == std::byte{}; });
     return ints == kWithDamage ? std::span<const MessageField>{kSvTuneParams}
-                               : std::span<const MessageField>{kSevenTuneParams};
+                               : std::span<const MessageField>{seven_rows::kSevenTuneParams};
 }
 
 } // namespace tw::wire::table
