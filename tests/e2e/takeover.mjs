@@ -156,7 +156,7 @@ describe('takeovers, each in a game of its own', { concurrency: 4 }, () => {
             for (let i = 0; i < 2; i += 1) {
                 const next = await game.upgrade();
                 await waitUntil('the page', async () => await opened() === PLAYERS, WAIT_MS);
-                assert.match(next.errors, /live page on unix:/);
+                await waitUntil('its log', () => /live page on unix:/.test(next.errors), WAIT_MS);
             }
             await goesOn(game);
         }, { args: ['--http', `unix:${socketPath}`] });
