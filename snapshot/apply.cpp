@@ -46,7 +46,7 @@ tl::unexpected<DecodeError> error_at(DecodeErrc code, const DeltaUpdate& update,
         .code = code, .offset = update.begin - 1, .key = update.key, .ddnet_code = ddnet_code}};
 }
 
-void plan_deletions(const Delta& delta, BaseIndex& index, DeltaPlan& plan,
+void plan_deletions(const Delta& delta, BaseItemIndex& index, DeltaPlan& plan,
                     DeltaWarnings& warnings) {
     for (std::size_t i = 0; i < delta.deleted.size(); ++i) {
         const auto key = static_cast<std::uint32_t>(delta.deleted[i]);
@@ -60,7 +60,7 @@ void plan_deletions(const Delta& delta, BaseIndex& index, DeltaPlan& plan,
     }
 }
 
-Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseIndex& index,
+Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseItemIndex& index,
                           DeltaPlan& plan, DeltaWarnings& warnings) {
     ItemSet updated;
     bool sorted = true;
@@ -215,7 +215,7 @@ Result<void> plan_delta(const SnapshotView& base, const Delta& delta, DeltaPlan&
     if (base.size() > kMaxItems || delta.updates.size() > kMaxUpdates) {
         return tl::unexpected{DecodeError{.code = DecodeErrc::too_many_items}};
     }
-    BaseIndex index{base.keys()};
+    BaseItemIndex index{base.keys()};
     const std::size_t warnings_before = warnings.count;
     plan_deletions(delta, index, plan, warnings);
     if (auto planned = plan_updates(base, delta, index, plan, warnings); !planned) {

@@ -59,9 +59,9 @@ class ItemSet {
 /// Finds keys of a delta in the base. In a delta, the items of one type are in ascending or
 /// descending order, but types are mixed. Therefore the search for a key starts at the index of the
 /// previous key of the same type, plus the difference of the two ids.
-class BaseIndex {
+class BaseItemIndex {
   public:
-    explicit BaseIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
+    explicit BaseItemIndex(std::span<const std::uint32_t> keys) : keys_{keys} {}
 
     [[nodiscard]] std::size_t find(std::uint32_t key) {
         std::uint16_t& last = last_found_of_type_[(key >> 16U) % last_found_of_type_.size()];

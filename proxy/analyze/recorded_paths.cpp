@@ -132,8 +132,8 @@ class PathCollector {
     }
 
     [[nodiscard]] RecordedPaths finish() {
-        // A kill message names a session. Only a session record tells its server, and so the merged
-        // snapshots (world) to which the kill belongs.
+        // A kill message names only its session. Worlds are those of a server, and only a session
+        // record tells which server a session is on.
         found_.are_deaths_known =
             types_.contains("message") && (types_.contains("session") || !types_.contains("world"));
         for (auto& [player, player_path] : player_paths_) {

@@ -321,7 +321,7 @@ std::string RecordsCheck::report_text() const {
     return text + (is_complete() ? "complete\n" : "incomplete\n");
 }
 
-RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
+RecordsCsvWriter::RecordsCsvWriter(const std::vector<std::string>& columns, Options options)
     : options_{std::move(options)}, rows_are_items_{options_.where.has_value()},
       shows_removed_items_{rows_are_items_ && options_.where->uses_key(filter::kRemovedRowKey)} {
     for (const std::string& name : columns) {
@@ -339,7 +339,7 @@ RecordsCsv::RecordsCsv(const std::vector<std::string>& columns, Options options)
         std::ranges::all_of(columns_, [](const Column& column) { return column.is_common; });
 }
 
-std::string RecordsCsv::header_row() const {
+std::string RecordsCsvWriter::header_row() const {
     std::string out;
     for (const Column& column : columns_) {
         out.append(out.empty() ? "" : ",");
@@ -348,7 +348,7 @@ std::string RecordsCsv::header_row() const {
     return out + "\r\n";
 }
 
-void RecordsCsv::append_rows(std::string_view line, std::string& out) {
+void RecordsCsvWriter::append_rows(std::string_view line, std::string& out) {
     if (!rows_are_items_) {
         line_.set_line(line);
         if (fill_cells(line_.object(), false) || has_only_common_columns_) {
@@ -373,7 +373,7 @@ void RecordsCsv::append_rows(std::string_view line, std::string& out) {
     });
 }
 
-void RecordsCsv::append_item_row(filter::JsonObject& item, std::string& out) {
+void RecordsCsvWriter::append_item_row(filter::JsonObject& item, std::string& out) {
     if (options_.where && !options_.where->matches_row(line_, item)) {
         return;
     }
@@ -386,7 +386,7 @@ void RecordsCsv::append_item_row(filter::JsonObject& item, std::string& out) {
     append_row(out);
 }
 
-void RecordsCsv::append_removed_rows(std::string& out) {
+void RecordsCsvWriter::append_removed_rows(std::string& out) {
     session_ = line_.object().find_integer("session").value_or(0);
     RemovedItems removed;
     line_.object().visit_values(filter::kRemovedRowKey, removed);
@@ -400,7 +400,7 @@ void RecordsCsv::append_removed_rows(std::string& out) {
     }
 }
 
-void RecordsCsv::store_item_type(filter::JsonObject& item) {
+void RecordsCsvWriter::store_item_type(filter::JsonObject& item) {
     const auto name = item.find_scalar_text("type");
     const auto number = item.find_integer("type_id");
     if (name && number) {
@@ -411,7 +411,7 @@ void RecordsCsv::store_item_type(filter::JsonObject& item) {
     }
 }
 
-bool RecordsCsv::fill_cells(filter::JsonObject& json, bool is_item) {
+bool RecordsCsvWriter::fill_cells(filter::JsonObject& json, bool is_item) {
     bool wanted = false;
     for (Column& column : columns_) {
         if (column.is_of_items != is_item) {
@@ -432,7 +432,7 @@ bool RecordsCsv::fill_cells(filter::JsonObject& json, bool is_item) {
     return wanted;
 }
 
-std::vector<std::string> RecordsCsv::empty_columns() const {
+std::vector<std::string> RecordsCsvWriter::empty_columns() const {
     std::vector<std::string> names;
     for (const Column& column : columns_) {
         if (!column.has_value) {
@@ -442,7 +442,7 @@ std::vector<std::string> RecordsCsv::empty_columns() const {
     return names;
 }
 
-void RecordsCsv::append_row(std::string& out) {
+void RecordsCsvWriter::append_row(std::string& out) {
     ++num_rows_;
     for (Column& column : columns_) {
         if (&column != columns_.data()) {

@@ -100,7 +100,7 @@ class RecordsCheck {
 /// A column's cells have one type in all rows: a list of numbers is written as `[1,2]`, even with
 /// one number; a number with a fraction keeps its decimal point; the booleans of messages are 1 and
 /// 0, because other messages have numbers under the same key.
-class RecordsCsv {
+class RecordsCsvWriter {
   public:
     struct Options {
         bool for_terminal = false; ///< escape control characters
@@ -111,9 +111,10 @@ class RecordsCsv {
     };
 
     /// `columns`: keys of records, written as in filters.
-    explicit RecordsCsv(const std::vector<std::string>& columns) : RecordsCsv{columns, Options{}} {}
+    explicit RecordsCsvWriter(const std::vector<std::string>& columns)
+        : RecordsCsvWriter{columns, Options{}} {}
 
-    RecordsCsv(const std::vector<std::string>& columns, Options options);
+    RecordsCsvWriter(const std::vector<std::string>& columns, Options options);
 
     /// Returns the first row: the names of the columns.
     [[nodiscard]] std::string header_row() const;

@@ -94,7 +94,7 @@ class SpoolFolder {
     /// this process publishes them.
     void set_run_in_use(const std::string& run, bool in_use);
 
-    /// Returns the files with lines, the oldest first.
+    /// Returns the files that hold lines (not state), the oldest first.
     [[nodiscard]] std::vector<SpoolFile> list_files() const;
 
     /// Returns the UUIDs of the runs with a state file.

@@ -181,8 +181,8 @@ constexpr std::size_t kBlock = 32;
         const auto differs = static_cast<std::uint8_t>(bytes[i] ^ kind);
         const unsigned same_kind =
             ((differs & kSix) == 0 ? 1U : 0U) | ((differs & kSeven) == 0 ? 1U : 0U);
-        // The two high bits of the acknowledgement are equal to those of the first packet, or one
-        // more; its low byte is a little ahead.
+        // Compared with the merged frame's first packet, the two high bits of this acknowledgement
+        // are the same or one more, and its low byte is a little higher.
         const unsigned high_bits_fit = ((bytes[i] - kind) & 2) == 0 ? 1U : 0U;
         const auto ahead = static_cast<std::uint8_t>(bytes[i + 1] - ack);
         const unsigned low_byte_fits = ahead <= kMaxAckSteps ? 1U : 0U;

@@ -223,7 +223,7 @@ std::string unknown_variable_error() {
         if (known.empty()) {
             for (const auto& command : make_commands()) {
                 for (const Flag& flag : command->flags) {
-                    known.insert(is_config_setting(flag) ? variable_name(flag) : "");
+                    known.insert(is_config_setting(flag) ? environment_variable_name(flag) : "");
                 }
             }
         }

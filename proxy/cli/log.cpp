@@ -53,9 +53,9 @@ void open_log(const std::string& level) {
     // On a terminal a log line takes the place of the status line, which is written again below it.
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     formatter->add_flag<WrappedLogText>('*');
-    formatter->set_pattern((log_stream().can_redraw() ? std::string{sink::kEraseLine} : "") +
-                           (log_stream().needs_dates() ? "%Y-%m-%dT%H:%M:%S%z" : "%H:%M:%S") +
-                           " %^%l%$ %*");
+    formatter->set_pattern(
+        (log_stream().can_redraw() ? std::string{sink::kEraseLine} : "") +
+        (log_stream().log_lines_need_dates() ? "%Y-%m-%dT%H:%M:%S%z" : "%H:%M:%S") + " %^%l%$ %*");
     logger->set_formatter(std::move(formatter));
     logger->set_level(spdlog::level::from_str(level));
     spdlog::set_default_logger(std::move(logger));

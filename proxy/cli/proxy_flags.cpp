@@ -137,7 +137,7 @@ void check_two_servers(const process::ConfiguredServer& other,
     check_no_loop(server.options, other.options.listen);
 }
 
-/// Returns whether a run can create files in this folder, which it creates if it is missing.
+/// Returns whether a run can create files in this folder, or the folder if it is missing.
 bool can_create_files(std::filesystem::path folder) {
     std::error_code ignored;
     if (std::filesystem::exists(folder, ignored)) {
@@ -339,7 +339,7 @@ std::vector<RunFlags::Check> ProxyFlags::traffic_checks(const Settings& settings
     return checks;
 }
 
-std::vector<std::string> ProxyFlags::describe_traffic() const {
+std::vector<std::string> ProxyFlags::describe_traffic_source() const {
     std::vector<std::string> lines;
     const auto named = servers();
     for (std::size_t i = 0; i < listen.size(); ++i) {
@@ -476,7 +476,7 @@ std::vector<RunFlags::Check> TapFlags::traffic_checks(const Settings& settings) 
     return checks;
 }
 
-std::vector<std::string> TapFlags::describe_traffic() const {
+std::vector<std::string> TapFlags::describe_traffic_source() const {
     return {"observing " + describe_interface_and_servers()};
 }
 

@@ -47,7 +47,7 @@ struct ProxyFlags final : RunFlags {
 
     void add_to(Command& command) override;
     [[nodiscard]] std::vector<Check> traffic_checks(const Settings& settings) const override;
-    [[nodiscard]] std::vector<std::string> describe_traffic() const override;
+    [[nodiscard]] std::vector<std::string> describe_traffic_source() const override;
 
     /// Returns "fleet" if there are several servers: the name for data that belongs to none of
     /// them.
@@ -83,7 +83,7 @@ struct TapFlags final : RunFlags {
 
     void add_to(Command& command) override;
     [[nodiscard]] std::vector<Check> traffic_checks(const Settings& settings) const override;
-    [[nodiscard]] std::vector<std::string> describe_traffic() const override;
+    [[nodiscard]] std::vector<std::string> describe_traffic_source() const override;
 
     [[nodiscard]] std::string server_name() const override { return interface; }
 

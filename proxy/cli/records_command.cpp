@@ -333,8 +333,8 @@ std::vector<std::string> parse_columns(const RecordsCommandFlags& flags,
 
 /// Returns the table that is written instead of records; nullopt if records are written.
 /// Errors: UsageError for an invalid key or condition, or for a condition without a table.
-std::optional<analyze::RecordsCsv> make_table(const RecordsCommandFlags& flags,
-                                              filter::DescribedTypes described) {
+std::optional<analyze::RecordsCsvWriter> make_table(const RecordsCommandFlags& flags,
+                                                    filter::DescribedTypes described) {
     if (flags.columns.empty() && !flags.where.empty()) {
         throw UsageError{"--where selects rows of a table of items; add --columns, for example "
                          "--columns t,tick,items.player"};
@@ -344,16 +344,16 @@ std::optional<analyze::RecordsCsv> make_table(const RecordsCommandFlags& flags,
     }
     auto where =
         parse_condition(flags, "--where", flags.where, described, filter::KeyScope::item_row);
-    return analyze::RecordsCsv{parse_columns(flags, described),
-                               {.for_terminal = is_terminal(flags.output),
-                                .no_formulas = flags.no_formulas,
-                                .where = std::move(where)}};
+    return analyze::RecordsCsvWriter{parse_columns(flags, described),
+                                     {.for_terminal = is_terminal(flags.output),
+                                      .no_formulas = flags.no_formulas,
+                                      .where = std::move(where)}};
 }
 
 /// Writes the selected lines as records, or as rows of a table.
 class SelectionWriter {
   public:
-    SelectionWriter(const std::string& output, std::optional<analyze::RecordsCsv> table)
+    SelectionWriter(const std::string& output, std::optional<analyze::RecordsCsvWriter> table)
         : table_{std::move(table)}, block_{table_ ? table_->header_row() : std::string{}} {
         check_replaceable("--output", output, table_ ? FileType::table : FileType::records);
         file_ = open_recording({lines_recording_kind(), output});
@@ -420,7 +420,7 @@ class SelectionWriter {
     }
 
     std::unique_ptr<store::OutputFile> file_;
-    std::optional<analyze::RecordsCsv> table_;
+    std::optional<analyze::RecordsCsvWriter> table_;
     std::string block_;
 };
 

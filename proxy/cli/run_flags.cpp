@@ -237,7 +237,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
         return kExitUsage;
     }
     std::string text;
-    for (const std::string& line : flags.describe_traffic()) {
+    for (const std::string& line : flags.describe_traffic_source()) {
         text += line + '\n';
     }
     text += flags.describe_recording() + '\n';

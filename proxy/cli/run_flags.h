@@ -76,7 +76,7 @@ struct RunFlags {
     /// Describes what is recorded to which files: "records to game.jsonl, demos to demos/".
     [[nodiscard]] std::string describe_recording() const;
     /// Describes the forwarded or tapped traffic, one line for each address.
-    [[nodiscard]] virtual std::vector<std::string> describe_traffic() const = 0;
+    [[nodiscard]] virtual std::vector<std::string> describe_traffic_source() const = 0;
     /// Returns the configuration of the run. `mod` must outlive it.
     [[nodiscard]] pipeline::Config make_config(const wire::ModDescription& mod) const;
     [[nodiscard]] std::optional<pipeline::PageRecordingOptions> page_recording_options() const;

@@ -208,7 +208,7 @@ std::string invalid_line_text(const ConfigLine& line, const Command& command) {
 
 } // namespace
 
-std::string variable_name(const Flag& flag) {
+std::string environment_variable_name(const Flag& flag) {
     std::string name = std::string{kVariablePrefix} + flag.name;
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char character) {
         return character == '-' ? '_' : static_cast<char>(std::toupper(character));
@@ -317,7 +317,8 @@ std::string Settings::add_source_to_message(std::string message) const {
     return flag == nullptr || flag->source.empty() || flag->source == kCommandLine
                ? message
                : fmt::format("{} (set by {})", message,
-                             flag->source == kEnvironment ? variable_name(*flag) : flag->source);
+                             flag->source == kEnvironment ? environment_variable_name(*flag)
+                                                          : flag->source);
 }
 
 int Settings::run_command(const std::function<int()>& command) const {
@@ -330,7 +331,7 @@ int Settings::run_command(const std::function<int()>& command) const {
 
 void Settings::fill_flags_from_environment() {
     for (Flag& flag : command_->flags) {
-        const std::string variable = variable_name(flag);
+        const std::string variable = environment_variable_name(flag);
         // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
         const char* const value = std::getenv(variable.c_str());
         if (!is_config_setting(flag) || !flag.values.empty() || value == nullptr) {

@@ -25,7 +25,7 @@ void add_color_flag(Command& command);
 inline constexpr std::string_view kVariablePrefix = "TWSCOPE_";
 
 /// Returns the variable of a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
-[[nodiscard]] std::string variable_name(const Flag& flag);
+[[nodiscard]] std::string environment_variable_name(const Flag& flag);
 
 /// Completes the command line from the variables TWSCOPE_NAME and then from the file given with
 /// --config. Flags win, then variables, then the file. An unknown key is an error.

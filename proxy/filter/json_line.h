@@ -39,10 +39,9 @@ class JsonObject {
     JsonReading* reading_;
 };
 
-/// Reads values of a JSON object on one line, in any order, without building a document. Reads no
-/// further than necessary, so it may find values before a damaged position. In a line that is
-/// truncated or has a string without an end, it finds no values. Its memory is reused for the next
-/// line.
+/// Reads values of a JSON object on one line, in any order, without building a document. A line that
+/// is truncated or has a string without an end has no values. Other damage is noticed only where
+/// reading reaches it, so values before it may be found. Its memory is reused for the next line.
 class JsonLine {
   public:
     JsonLine();

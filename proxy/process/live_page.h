@@ -198,8 +198,8 @@ class LivePage final : public pipeline::RecordPageData {
     Dependencies parts_;
     PageOptions options_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
-    /// The most bytes that were written so far. A counter must not fall when a full disk makes the
-    /// recording cut an unfinished part off.
+    /// The highest number of written bytes so far. It is shown as a counter, which must not fall,
+    /// although a recording gets shorter if a full disk makes it cut off an unfinished part.
     mutable std::uint64_t written_bytes_ = 0;
     mutable std::mutex mutex_; ///< guards silence_, hang_detector_ and written_bytes_
     std::map<relay::ServerIndex, web::ServerSilence> silence_;

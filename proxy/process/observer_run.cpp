@@ -265,8 +265,8 @@ void ObserverRun::on_second() {
 /// Returns the problems of servers and recording, and the name and size of the file of records, or
 /// of the capture file if the run writes no records.
 sink::StatusNotes ObserverRun::status_notes() const {
-    sink::StatusNotes notes{
-        .problem = server_reports_.describe_silent_servers(options_.console->needs_dates())};
+    sink::StatusNotes notes{.problem = server_reports_.describe_silent_servers(
+                                options_.console->log_lines_need_dates())};
     const store::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
     if (file == nullptr) {

@@ -40,7 +40,7 @@ class ControllingTerminal {
     bool existed_ = false;
 };
 
-struct TimeLimit {
+struct RunTimeLimit {
     std::chrono::duration<double> duration{};
     std::string reason; ///< the text to log when the limit ends the run
 };
@@ -69,7 +69,7 @@ struct SupervisorOptions {
     /// the first argument. Empty: the run has no observer.
     std::vector<std::string> observer{};
     ObserverStartup startup{}; ///< the start message for each observer
-    std::optional<TimeLimit> time_limit{};
+    std::optional<RunTimeLimit> time_limit{};
     /// Null: the run has no live page and cannot reload its configuration on SIGHUP.
     std::shared_ptr<ReloadableConfig> config{};
     ControllingTerminal terminal{};

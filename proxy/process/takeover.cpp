@@ -346,7 +346,7 @@ TakeoverRequester::TakeoverRequester(std::filesystem::path file, std::string exa
     auto message = receive(TakeoverMessage::offer);
     std::vector<base::UniqueFd>& sockets = message.descriptors;
     offer_ = read_content<TakeoverOffer>(message);
-    const auto is_valid = [](const TakeoverServer& server) { // its name can be shown to users
+    const auto is_valid = [](const TakeoverServer& server) { // a printable name
         return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
                !server.listen.empty() && server.listening_sockets != 0;
     };

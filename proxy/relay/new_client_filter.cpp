@@ -74,8 +74,7 @@ NewClientFilter::NewClientFilter(const NewClientLimits& limits, const SessionPoo
                                                              limits.min_unverified_time)},
       forwarded_requests_{bucket_for(pools.connless, limits.min_unverified_time)},
       forwarded_common_requests_{limits.forwarded_rate},
-      repeated_answers_{limits.repeated_answer_rate}, reserved_requests_{
-                                                          limits.reserved_request_rate} {}
+      repeated_answers_{limits.repeated_answer_rate}, rare_requests_{limits.rare_request_rate} {}
 
 TokenBucket& NewClientFilter::bucket_of(const base::Network& network, BucketPurpose purpose,
                                         const TokenBucket& full, std::uint32_t now_ms) noexcept {
@@ -201,7 +200,7 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
     const bool repeats = request == RequestKind::server_info && has_answer &&
                          !forwarded_common_requests_.try_take_token(now_ms);
     TokenBucket& all = repeats                        ? repeated_answers_
-                       : request == RequestKind::rare ? reserved_requests_
+                       : request == RequestKind::rare ? rare_requests_
                                                       : forwarded_requests_;
     all.refill(now_ms);
     // When tokens are scarce, a request takes more tokens from its network's bucket, so that busy

@@ -40,8 +40,7 @@ enum class ClientStanding : std::uint8_t {
 enum class RequestKind : std::uint8_t {
     none,        ///< the datagram is not a request
     server_info, ///< a request for server info, which many clients send often
-    /// A rare request, such as a master server's. It has a separate rate limit
-    /// (reserved_request_rate).
+    /// A rare request, such as a master server's. It has a separate rate limit (rare_request_rate).
     rare,
     other,
 };
@@ -96,8 +95,8 @@ struct NewClientLimits {
     // second that are forwarded to the server, and the most that the relay answers itself.
     std::uint32_t forwarded_rate = 32;
     std::uint32_t repeated_answer_rate = 4000;
-    /// The most reserved requests of all clients per second.
-    std::uint32_t reserved_request_rate = 32;
+    /// How many rare requests of all clients are forwarded per second.
+    std::uint32_t rare_request_rate = 32;
     /// The most verified sessions per second that are announced to the observer before the client
     /// has a slot on the server.
     std::uint32_t announcement_rate = 8;
@@ -197,7 +196,7 @@ class AnswerCache {
         struct Part {
             std::uint16_t size = 0;
             std::array<std::byte, kMaxPartBytes>
-                bytes; // NOLINT(*-member-init): as far as it is used
+                bytes; // NOLINT(*-member-init): only the bytes in use are set
         };
 
         std::uint32_t first_part_ms = 0; ///< when the first part was received
@@ -442,7 +441,7 @@ class NewClientFilter {
     TokenBucket forwarded_requests_;        ///< forwarded requests, except reserved requests
     TokenBucket forwarded_common_requests_; ///< common requests whose answer is stored
     TokenBucket repeated_answers_;
-    TokenBucket reserved_requests_;
+    TokenBucket rare_requests_;
     HashTable<NetworkBucket> network_buckets_{std::size_t{1} << 16U};
     HashTable<WaitingClient> waiting_clients_{std::size_t{1} << 20U};
 };

@@ -151,7 +151,8 @@ using SessionsByAge =
 /// find() does not allocate.
 class SessionIndex {
   public:
-    /// A client is silent if it has sent nothing for this long. Clients of players send more often.
+    /// A client is silent if it has sent nothing for this long. A connected game client sends more
+    /// often.
     static constexpr std::uint32_t kSilentMs = 2000;
 
     explicit SessionIndex(std::size_t expected);

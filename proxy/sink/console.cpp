@@ -70,7 +70,7 @@ bool BoundedWaitStream::is_colored() const {
                                          environment_variable("NO_COLOR").empty());
 }
 
-bool BoundedWaitStream::needs_dates() const {
+bool BoundedWaitStream::log_lines_need_dates() const {
     struct stat facts {};
 
     return !is_terminal_ && (::fstat(descriptor_, &facts) != 0 ||

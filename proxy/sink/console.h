@@ -51,10 +51,10 @@ class BoundedWaitStream {
 
     /// True for a file or pipe. False for a terminal, and for the journal, which adds the date to
     /// each line.
-    [[nodiscard]] bool needs_dates() const;
+    [[nodiscard]] bool log_lines_need_dates() const;
 
     [[nodiscard]] ConsoleStyle console_style() const {
-        return {.is_colored = is_colored(), .has_dates = needs_dates()};
+        return {.is_colored = is_colored(), .has_dates = log_lines_need_dates()};
     }
 
     [[nodiscard]] int descriptor() const { return descriptor_; }

@@ -50,7 +50,8 @@ FindingLines::FindingKindKey FindingLines::kind_of(const record::FindingRecord& 
                         .item = {},
                         .field = std::string{finding.field},
                         .name = std::string{finding.name}};
-    // In a misread delta, the items are random, so they do not distinguish kinds of findings.
+    // Findings about other items are of another kind, unless the item is random: a size out of range
+    // mostly means that the delta was misread.
     if (finding.item && finding.id != record::FindingId::snapshot_size_out_of_range) {
         kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
                                                : std::string{finding.item->type};

@@ -155,7 +155,7 @@ SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
     if (added) {
         at->second.ints.assign(six.size, 0);
         for (const FieldSpec& field : six.fields) {
-            // A 0.6 text of zeros is not empty, so the empty text is encoded.
+            // Zeros are no empty text in 0.6: each character is stored with 128 added.
             if (field.kind == snapshot::FieldKind::int_string) {
                 snapshot::encode_int_string(
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));

@@ -144,8 +144,9 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
         return true;
     }
     const Timestamp tick_zero = tick_zero_time(input);
-    // Compares how many sessions are in this view's map run and in the current one. Does so only
-    // when a session enters, or has had kMaxStrayViews more stray views: a map change may be lost.
+    // The map run that has more sessions becomes the current one. They are counted when a session
+    // enters a run and, because the message of a map change may be lost, after every kMaxStrayViews
+    // views of a session that are not of the current run.
     const bool enters = session.is_entering_map_run && !is_of_previous_map_run(tick_zero);
     if (!enters && (session.num_strays == 0 || session.num_strays % kMaxStrayViews != 0)) {
         return false;

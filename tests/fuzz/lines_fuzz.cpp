@@ -50,12 +50,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::string_view text{reinterpret_cast<const char*>(data), size};
     tw::analyze::RecordsCheck check;
     check.begin_file("lines");
-    tw::analyze::RecordsCsv table{{"t", "tick", "fields.message"}};
-    tw::analyze::RecordsCsv items{{"t", "items.player", "items.at.tile.x", "items.names.weapon"}};
+    tw::analyze::RecordsCsvWriter table{{"t", "tick", "fields.message"}};
+    tw::analyze::RecordsCsvWriter items{
+        {"t", "items.player", "items.at.tile.x", "items.names.weapon"}};
     auto where = tw::filter::LineFilter::parse("removed or player ~ a or tick > 5", {},
                                                tw::filter::KeyScope::item_row);
-    tw::analyze::RecordsCsv chosen{{"t", "items.type", "items.data", "items.removed"},
-                                   {.where = *std::move(where)}};
+    tw::analyze::RecordsCsvWriter chosen{{"t", "items.type", "items.data", "items.removed"},
+                                         {.where = *std::move(where)}};
     std::string rows;
     while (!text.empty()) {
         const std::string_view line = text.substr(0, text.find('\n'));

@@ -413,9 +413,9 @@ StallVerdict StallDetector::judge_repeated_acks(std::optional<Tick> next, Timest
 }
 
 void StallDetector::end_repeated_acks(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
-    // The stall ended between the last input with this acknowledgement and the next input. If the
-    // network delayed the inputs, the ticks for which they were meant (`by_client`) show a much
-    // shorter stall. These ticks drift a little while no snapshots arrive.
+    // The stall ended after the last input that repeats the acknowledgement, and before the next
+    // input. If only the network delayed the inputs, the ticks for which they were meant
+    // (`by_client`) show a much shorter stall. These ticks may drift by one step meanwhile.
     const Timestamp step = usual_interval_ * kTickDuration;
     const Timestamp behind = std::min(end - repeated_acks_.last_time, step);
     const Timestamp by_client =

@@ -230,7 +230,7 @@ TEST_CASE("a session that reconnects after its end counts once, and so does its 
     CHECK(contains(check.report_text(), "\n1 snapshot and 0 messages"));
 }
 
-using tw::analyze::RecordsCsv;
+using tw::analyze::RecordsCsvWriter;
 
 TEST_CASE("a table has a row for each record, or item, that has one of the columns") {
     const std::string lines[] = {
@@ -256,7 +256,7 @@ TEST_CASE("a table has a row for each record, or item, that has one of the colum
         {{"snapshots.items.mean"}, "snapshots.items.mean\r\n2.5\r\n"},
     };
     for (const Row& row : rows) {
-        RecordsCsv csv{row.columns};
+        RecordsCsvWriter csv{row.columns};
         std::string table = csv.header_row();
         for (const std::string& line : lines) {
             csv.append_rows(line, table);
@@ -317,14 +317,14 @@ TEST_CASE("a condition selects rows of items and removed items") {
     };
     for (const Row& row : rows) {
         CAPTURE(row.where);
-        RecordsCsv::Options options;
+        RecordsCsvWriter::Options options;
         if (!row.where.empty()) {
             auto where =
                 tw::filter::LineFilter::parse(row.where, {}, tw::filter::KeyScope::item_row);
             REQUIRE(where);
             options.where = *std::move(where);
         }
-        RecordsCsv csv{row.columns, std::move(options)};
+        RecordsCsvWriter csv{row.columns, std::move(options)};
         std::string table;
         for (const std::string& line : lines) {
             csv.append_rows(line, table);
@@ -369,7 +369,7 @@ TEST_CASE("the cells of a column have the same type in all records") {
             path = path.substr(0, begin == 0 ? 0 : dot);
             json = path == "items" ? '[' + json + ']' : json;
         }
-        RecordsCsv csv{{std::string{row.column}}};
+        RecordsCsvWriter csv{{std::string{row.column}}};
         std::string table;
         csv.append_rows(json, table);
         CHECK(table == row.cell + "\r\n");
@@ -409,8 +409,8 @@ TEST_CASE(
         CAPTURE(row.message);
         const std::string line = R"({"v":1,"t":"T","type":"message","session":1,"fields":{"m":)" +
                                  std::string{row.message} + "}}";
-        const auto cell = [&](RecordsCsv::Options options) {
-            RecordsCsv csv{{"fields.m"}, std::move(options)};
+        const auto cell = [&](RecordsCsvWriter::Options options) {
+            RecordsCsvWriter csv{{"fields.m"}, std::move(options)};
             std::string table;
             csv.append_rows(line, table);
             REQUIRE(table.ends_with("\r\n"));

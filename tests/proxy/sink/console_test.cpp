@@ -291,8 +291,8 @@ TEST_CASE("a terminal is coloured and redrawn unless its user or its kind forbid
         stream.set_colors(row.colors);
         piped.set_colors(row.colors);
         CHECK(stream.is_terminal());
-        CHECK_FALSE(stream.needs_dates());
-        CHECK(piped.needs_dates());
+        CHECK_FALSE(stream.log_lines_need_dates());
+        CHECK(piped.log_lines_need_dates());
         CHECK(stream.is_colored() == row.colored_terminal);
         CHECK(stream.can_redraw() == row.can_redraw);
         CHECK(piped.is_colored() == row.colored_pipe);
