@@ -65,10 +65,11 @@ TW_FINDING(snapshot_crc_mismatch, "snapshot.crc_mismatch", error,
            "A value changed: in transit, or because the server wrote to an item after the snapshot "
            "was built. After snapshot.duplicate_update of the same tick: two items with the same "
            "type and id.")
-TW_FINDING(snapshot_unknown_base, "snapshot.unknown_base", warning,
-           "A delta is based on a snapshot that was not seen; it cannot be rebuilt.",
-           "The recording began in the middle of a session, or snapshots were lost before they "
-           "reached twscope.")
+TW_FINDING(
+    snapshot_unknown_base, "snapshot.unknown_base", warning,
+    "A delta is based on a snapshot that was not seen, or was rejected; it cannot be rebuilt.",
+    "The recording began in the middle of a session, snapshots were lost before they reached "
+    "twscope, or the base has a finding of its own.")
 TW_FINDING(snapshot_body_truncated, "snapshot.body_truncated", error,
            "A delta ends inside an integer; clients drop it.",
            "A damaged packet or parts of different snapshots.")

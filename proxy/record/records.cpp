@@ -163,12 +163,17 @@ Severity severity_of(const FindingRecord& record) {
     return ends_silence ? Severity::info : finding_info(record.id).severity;
 }
 
+std::optional<snapshot::Tick> first_wrong_tick(const FindingRecord& record) {
+    return record.id == FindingId::snapshot_size_differs && record.since_tick ? record.since_tick
+                                                                              : record.tick;
+}
+
 std::string describe_finding(const FindingRecord& record) {
     const FindingInfo& info = finding_info(record.id);
     std::string line = fmt::format("{} {}: session {}", severity_name(severity_of(record)),
                                    info.name, record.head.session);
-    if (record.tick) {
-        line += fmt::format(", tick {}", *record.tick);
+    if (const auto first = first_wrong_tick(record)) {
+        line += fmt::format(", {}tick {}", first == record.tick ? "" : "since ", *first);
     }
     if (record.item) {
         line += ", " + item_text(record);

@@ -98,8 +98,8 @@ class FindingLines {
         record::Timestamp first_time = 0;
         record::Timestamp last_time = 0;
         std::set<std::uint32_t> sessions{};
-        std::uint32_t session = 0; ///< session of the first finding
-        std::optional<snapshot::Tick> tick{};
+        std::uint32_t session = 0;            ///< session of the first finding
+        std::optional<snapshot::Tick> tick{}; ///< record::first_wrong_tick() of the first finding
     };
 
     [[nodiscard]] std::string line_of(const record::FindingRecord& finding, std::string line,

@@ -376,6 +376,7 @@ void SizeLearner::report_learned_sizes(const ItemTypeCounts& seen, const Snapsho
         if (shared_sizes_ != nullptr) {
             shared_sizes_->set_size(types_->dialect(), type, sizes[type]);
         }
+        const std::size_t protocol_size = snapshot::agreed_sizes(types_->dialect())[type];
         reporter.report_finding(
             {.id = record::FindingId::snapshot_size_differs,
              .tick = tick,
@@ -385,8 +386,10 @@ void SizeLearner::report_learned_sizes(const ItemTypeCounts& seen, const Snapsho
              .limit = agreed_sizes_[type],
              .confirmed = evidence.num_snapshots,
              .name = sizes[type] == 0 ? "written" : std::string_view{},
-             .detail = agreed_sizes_[type] == snapshot::agreed_sizes(types_->dialect())[type]
-                           ? std::string_view{}
+             .detail = agreed_sizes_[type] == protocol_size ? std::string_view{}
+                       : sizes[type] == protocol_size
+                           ? "the objects file is wrong: the server sends the agreed size, which "
+                             "clients can read"
                            : "the expected size is that of the objects file"});
     }
 }

@@ -43,6 +43,10 @@ TEST_CASE("a finding about another size contains both sizes") {
                          .limit = 4};
     CHECK(describe_finding(record).find(", pickup has 5 ints instead of 4 (seen in pickup 33). ") !=
           std::string::npos);
+    record.tick = 68;
+    CHECK(describe_finding(record).find(": session 0, tick 68, pickup") != std::string::npos);
+    record.since_tick = 20;
+    CHECK(describe_finding(record).find(": session 0, since tick 20, pickup") != std::string::npos);
     record.value = 0;
     CHECK(describe_finding(record).find(
               ", pickup states its number of ints in each delta instead of 4 (") !=

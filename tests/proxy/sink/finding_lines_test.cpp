@@ -166,7 +166,8 @@ TEST_CASE("findings caused by an object of another size are one line, and the ta
         findings.add({.head = {.time = ++time, .session = 1},
                       .id = id,
                       .tick = 10,
-                      .item = record::FindingItem{.type_id = type, .type = name}},
+                      .item = record::FindingItem{.type_id = type, .type = name},
+                      .since_tick = 4},
                      "");
     };
     add(FindingId::snapshot_unknown_base, 0, "");
@@ -186,6 +187,10 @@ TEST_CASE("findings caused by an object of another size are one line, and the ta
     REQUIRE(table.size() == 5);
     CHECK(table[1].starts_with("snapshot.size_differs "));
     CHECK(table[4].starts_with("snapshot.unknown_base "));
+    const auto commands =
+        findings.table([](auto, auto tick) { return "at " + std::to_string(tick); });
+    CHECK(commands[2] == "    at 4"); // the first tick with the size
+    CHECK(commands[4] == "    at 10");
 }
 
 TEST_CASE("the table says that its times are local if they differ from UTC") {
