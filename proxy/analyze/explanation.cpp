@@ -69,6 +69,21 @@ std::string resized_type(const json::object& finding) {
                         : std::string{type};
 }
 
+/// Returns the first tick with the size that a snapshot.size_differs finding names; nullopt for
+/// other findings or if it is unknown.
+std::optional<std::int64_t> first_wrong_tick(const json::object& finding) {
+    return text_of(finding, "id") == "snapshot.size_differs" ? number_of(finding, "since_tick")
+                                                             : std::nullopt;
+}
+
+/// Returns the time of day of a record: "15:24:45.564" of "2026-11-20T15:24:45.564237Z".
+std::string_view time_of_day(const json::object& record) {
+    const std::string_view time = text_of(record, "t");
+    constexpr std::size_t kDate = 11;
+    constexpr std::size_t kTime = 12;
+    return time.size() > kDate ? time.substr(kDate, kTime) : std::string_view{};
+}
+
 bool is_explainable_finding(const json::object& finding) {
     return sink::is_explainable(text_of(finding, "id"));
 }
@@ -178,15 +193,26 @@ void ExplanationReader::on_session(const json::object& record, std::int64_t numb
     }
 }
 
+bool ExplanationReader::extend_rejected_event(std::int64_t tick, std::int64_t number,
+                                              Session& session) {
+    if (!session.rejected_since) {
+        return false;
+    }
+    const auto& [first, time] = *session.rejected_since;
+    session.recent_events.back() =
+        fmt::format("{:12}  snapshots {} to {}: all rejected", time, first, tick);
+    if (session.is_last_listed && is_finding_session(number)) {
+        explanation_.events.back() = session.recent_events.back();
+    }
+    return true;
+}
+
 void ExplanationReader::add_event(const json::object& record, std::int64_t number, Session& session,
                                   const std::string& what) {
-    // Lists the time of day only: "15:24:45.564" of "2026-11-20T15:24:45.564237Z".
-    const std::string_view time = text_of(record, "t");
-    constexpr std::size_t kDate = 11;
-    constexpr std::size_t kTime = 12;
-    const std::string line =
-        fmt::format("{:12}  {}", time.size() > kDate ? time.substr(kDate, kTime) : "", what);
-    if (is_finding_session(number) && explanation_.events.size() < kMaxEvents) {
+    const std::string line = fmt::format("{:12}  {}", time_of_day(record), what);
+    session.rejected_since.reset();
+    session.is_last_listed = is_finding_session(number) && explanation_.events.size() < kMaxEvents;
+    if (session.is_last_listed) {
         explanation_.events.push_back(line);
     }
     session.recent_events.push_back(line);
@@ -221,15 +247,18 @@ void ExplanationReader::on_snapshot(const json::object& record, std::int64_t num
     if (ok) {
         session.error.reset();
     }
-    add_event(record, number, session,
-              fmt::format("{}: {}",
-                          base < 0 ? fmt::format("full snapshot {}", tick)
-                                   : fmt::format("snapshot {} on {}", tick, base),
-                          ok ? "verified, " + record::count_with_noun(
-                                                  static_cast<std::uint64_t>(
-                                                      number_of(record, "num_items").value_or(0)),
-                                                  "item[s]")
-                             : "rejected"));
+    if (ok || !extend_rejected_event(tick, number, session)) {
+        const auto items = static_cast<std::uint64_t>(number_of(record, "num_items").value_or(0));
+        add_event(record, number, session,
+                  fmt::format("{}: {}",
+                              base < 0 ? fmt::format("full snapshot {}", tick)
+                                       : fmt::format("snapshot {} on {}", tick, base),
+                              ok ? "verified, " + record::count_with_noun(items, "item[s]")
+                                 : "rejected"));
+        if (!ok) {
+            session.rejected_since.emplace(tick, time_of_day(record));
+        }
+    }
     if (is_finding_session(number)) {
         store_verification(tick, ok, session.items);
     }
@@ -296,7 +325,8 @@ bool ExplanationReader::is_better_finding(const json::object& record, std::int64
     const auto tick = number_of(record, "tick");
     if ((explanation_.selection.session && *explanation_.selection.session != number) ||
         !is_explainable_finding(record) ||
-        (explanation_.selection.tick && tick != explanation_.selection.tick)) {
+        (explanation_.selection.tick && tick != explanation_.selection.tick &&
+         first_wrong_tick(record) != explanation_.selection.tick)) {
         return false;
     }
     const int rank = rank_of(record);
@@ -410,10 +440,7 @@ std::int64_t Explanation::finding_tick() const {
 }
 
 std::int64_t Explanation::datagram_tick() const {
-    const auto first = text_of(finding, "id") == "snapshot.size_differs"
-                           ? number_of(finding, "since_tick")
-                           : std::nullopt;
-    return first.value_or(finding_tick());
+    return first_wrong_tick(finding).value_or(finding_tick());
 }
 
 const json::object& Explanation::most_certain_finding() const {
@@ -522,20 +549,36 @@ std::string size_cause_text(const Explanation& story) {
         return {};
     }
     const std::size_t others = story.num_other_resized_sessions;
+    const bool is_file_wrong = is_objects_file_wrong(story);
     std::string text = fmt::format(
-        "Cause: an object of another size than agreed ({} session {}{})\n",
+        "Cause: {} ({} session {}{})\n",
+        is_file_wrong ? "the objects file is wrong, not the server"
+                      : "an object of another size than agreed",
         others == 0 ? "seen in" : "counted in", story.session,
         others == 0 ? "" : "; also seen in " + record::count_with_noun(others, "other session[s]"));
     for (const SizeDifference& each : story.causing_sizes) {
         text += fmt::format("  {}\n", each.text);
     }
-    return text + "  Clients that do not know this size drop the snapshots.\n\n";
+    return text + (is_file_wrong ? "  Clients can read these objects.\n\n"
+                                 : "  Clients that do not know this size drop the snapshots.\n\n");
+}
+
+bool is_objects_file_wrong(const Explanation& story) {
+    return !story.causing_sizes.empty() &&
+           std::ranges::all_of(story.causing_sizes, &SizeDifference::is_file_wrong);
 }
 
 std::string size_change_text(const Explanation& story) {
+    if (is_objects_file_wrong(story)) {
+        return "Nothing in the server. Correct the sizes in the objects file, or read the game "
+               "without the file.";
+    }
     std::vector<std::string> objects;
     bool has_new_fields = false;
     for (const SizeDifference& each : story.causing_sizes) {
+        if (each.is_file_wrong) {
+            continue;
+        }
         objects.push_back(
             fmt::format("{} {}", each.object, record::count_with_noun(each.agreed_ints, "int[s]")));
         has_new_fields = has_new_fields || each.actual_ints > each.agreed_ints;
@@ -544,8 +587,9 @@ std::string size_change_text(const Explanation& story) {
                ? std::string{}
                : fmt::format(
                      "Either give {} again{}: all clients then play. Or keep the size, if "
-                     "only your own clients play, built with the same datasrc/network.py, and read "
-                     "the traffic with an objects file.",
+                     "only your own clients play, built with the same datasrc/network.py (all "
+                     "other clients, those of DDNet included, still freeze), and read the traffic "
+                     "with an objects file.",
                      fmt::join(objects, ", "),
                      has_new_fields ? ", and move the new fields into an object of your "
                                       "own with a UUID, which may have any size"

@@ -160,6 +160,11 @@ class ExplanationReader {
         std::optional<std::int64_t> tick;   ///< tick of `items`
         std::int64_t acknowledged_tick = 0; ///< tick of the client's latest acknowledgement
         std::deque<std::string> recent_events;
+        /// If the latest event is a rejected snapshot: the tick and the time of day of the first of
+        /// the rejected snapshots without another event between them.
+        std::optional<std::pair<std::int64_t, std::string>> rejected_since{};
+        /// True if the latest event is the last one of the explanation's events.
+        bool is_last_listed = false;
         /// The first error after the last verified snapshot of the map.
         std::optional<Explanation::ExplainableFinding> error;
     };
@@ -171,6 +176,10 @@ class ExplanationReader {
     void on_input(const boost::json::object& record, std::int64_t number, Session& session);
     void add_event(const boost::json::object& record, std::int64_t number, Session& session,
                    const std::string& what);
+    /// Adds a rejected snapshot to the latest event if that is a rejected snapshot, too. Otherwise
+    /// returns false.
+    [[nodiscard]] bool extend_rejected_event(std::int64_t tick, std::int64_t number,
+                                             Session& session);
     void add_explainable_finding(const boost::json::object& record, std::int64_t number);
     void count_finding_by_kind(const boost::json::object& record, std::int64_t number);
     [[nodiscard]] bool is_better_finding(const boost::json::object& record,
@@ -255,6 +264,10 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 
 /// Returns a text about the objects of another size that are the finding's cause; empty if none is.
 [[nodiscard]] std::string size_cause_text(const Explanation& story);
+
+/// Returns whether the objects file is the cause: it describes other sizes than the server sends,
+/// and the server's are as agreed.
+[[nodiscard]] bool is_objects_file_wrong(const Explanation& story);
 
 /// Returns what to change if the size of objects is the finding's cause; empty if it is not.
 [[nodiscard]] std::string size_change_text(const Explanation& story);

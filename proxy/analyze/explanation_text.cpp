@@ -67,7 +67,7 @@ constexpr auto kNumberLabels = std::to_array<NumberLabel>({
     {"value", "snapshot.size_differs", "the server's size", " int[s]"},
     {"value", "snapshot.crc_mismatch", "difference (here − server)"},
     {"value", "", "value"},
-    {"limit", "snapshot.size_differs", "agreed size", " int[s]"},
+    {"limit", "snapshot.size_differs", "expected size", " int[s]"},
     {"limit", "", "limit"},
     {"since_tick", "snapshot.size_differs", "first read at tick"},
     {"since_tick", "", "since tick"},
@@ -165,13 +165,14 @@ std::string acceptance_text(const Explanation& story) {
             ? "it had the base, which is missing here"
             : "it received something else than is recorded here, or it uses other object sizes "
               "than twscope did (a mod's own client: describe them in an objects file)";
+    const bool drops_elsewhere = !story.causing_sizes.empty() && !is_objects_file_wrong(story);
     return wrap_text(fmt::format(
-        "The client acknowledged {}. Clients acknowledge what they accepted: {}, or it is a bot "
-        "that does not verify snapshots.",
+        "The client acknowledged {}, so its game went on: {}, or it is a bot that does not verify "
+        "snapshots.{}",
         same ? std::string{"this snapshot"}
              : fmt::format("a later snapshot that was rejected here, {}, but not this one",
                            *story.acknowledged_tick),
-        reason));
+        reason, drops_elsewhere ? " The game of all other clients freezes." : ""));
 }
 
 /// Returns a line with the finding's item; empty if none, or for snapshot.crc_mismatch.
@@ -424,11 +425,38 @@ std::string bytes_text(const Explanation& story) {
                                           record::count_with_noun(left, "more byte[s]"));
 }
 
+/// Returns an object's name as in the server's code: "GameInfo" for "game_info".
+std::string name_in_code(std::string_view object) {
+    std::string name;
+    bool is_start = true;
+    for (const char letter : object) {
+        if (letter != '_') {
+            name += is_start && letter >= 'a' && letter <= 'z'
+                        ? static_cast<char>(letter - 'a' + 'A')
+                        : letter;
+        }
+        is_start = letter == '_';
+    }
+    return name;
+}
+
 /// Returns advice where to look for the cause; empty if no advice exists.
 std::string advice_text(const Explanation& story) {
     if (story.base_error) {
         return fmt::format("The snapshot's base was rejected: see {} at tick {}.",
                            story.base_error->id, *story.base_error->tick);
+    }
+    if (is_objects_file_wrong(story)) {
+        return {};
+    }
+    if (!story.causing_sizes.empty()) {
+        std::vector<std::string> names;
+        for (const SizeDifference& each : story.causing_sizes) {
+            names.push_back(name_in_code(each.object));
+        }
+        return fmt::format("grep -rnE 'CNet(Obj|Event)_({})' src/ finds what fills the object, "
+                           "usually a Snap() function. datasrc/network.py defines its fields.",
+                           fmt::join(names, "|"));
     }
     const json::object* const suspect = story.suspect();
     const std::string_view field = suspect == nullptr || story.is_uncertain_suspect()
@@ -599,7 +627,7 @@ std::string explanation_text(const Explanation& explanation, const SelectionText
         text += "\nUsual cause\n" + wrap_text(cause);
     }
     const auto where = advice_text(explanation);
-    if (!where.empty() && (!is_certain || explanation.base_error)) {
+    if (!where.empty()) {
         text += "\nWhere to look\n" + wrap_text(where);
     }
     if (is_certain) {

@@ -165,9 +165,11 @@ std::string_view TypeSizes::size_note(const Type& type, std::size_t size) const 
     if (differs == differing_.end()) {
         return is_in_objects_file(type, size) ? "  as in the objects file" : "";
     }
-    return differs->second == 0      ? "  written in each delta"
-           : differs->second == size ? "  differs"
-                                     : "";
+    return differs->second == 0         ? "  written in each delta"
+           : differs->second != size    ? ""
+           : size != agreed_size(type)  ? "  differs"
+           : size_in_objects_file(type) ? "  not as in the objects file"
+                                        : "";
 }
 
 bool TypeSizes::has_unreported_differences() const {
@@ -200,26 +202,30 @@ std::vector<SizeDifference> TypeSizes::differences() const {
         if (seen == types_.end()) {
             continue;
         }
+        const auto described = size_in_objects_file(type);
+        const bool is_as_agreed = size == agreed_size(type);
         for (const auto& [ints, snapshots] : seen->second.snapshots) {
-            if (size != 0 && ints != size) {
+            if ((size != 0 && ints != size) || (is_as_agreed && !described)) {
                 continue;
             }
-            const auto described = size_in_objects_file(type);
             SizeDifference& each =
                 found.emplace_back(SizeDifference{.object = type_name(type),
                                                   .type_id = type.second,
                                                   .agreed_ints = agreed_size(type),
                                                   .actual_ints = ints,
                                                   .snapshots = snapshots,
-                                                  .text = {}});
-            each.text = fmt::format("{}: {}{} instead of {}{} in {}", each.object,
-                                    record::count_with_noun(ints, "int[s]"),
-                                    size == 0 ? ", written in each delta," : "", each.agreed_ints,
+                                                  .text = {},
+                                                  .is_file_wrong = is_as_agreed});
+            const std::string expected =
+                is_as_agreed ? ", as agreed" : fmt::format(" instead of {}", each.agreed_ints);
+            each.text = fmt::format("{}: {}{}{}{}; read this way, {} the right checksum",
+                                    each.object, record::count_with_noun(ints, "int[s]"),
+                                    size == 0 ? ", written in each delta," : "", expected,
                                     !described ? ""
                                     : *described == 0
                                         ? " (in the objects file, written in each delta)"
                                         : fmt::format(" (in the objects file: {})", *described),
-                                    record::count_with_noun(snapshots, "verified snapshot[s]"));
+                                    record::count_with_noun(snapshots, "snapshot[s] [has|have]"));
         }
     }
     return found;

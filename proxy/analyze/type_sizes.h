@@ -23,8 +23,11 @@ struct SizeDifference {
     std::size_t agreed_ints = 0; ///< number of ints that the protocol sets
     std::size_t actual_ints = 0; ///< number of ints in the server's snapshots
     std::uint64_t snapshots = 0; ///< number of verified snapshots with items of this size
-    /// For example "client_info: 18 ints instead of 17 in 1237 verified snapshots".
+    /// For example "client_info: 18 ints instead of 17; read this way, 1237 snapshots have the
+    /// right checksum".
     std::string text;
+    /// True if the server sends the agreed size, and the objects file describes another one.
+    bool is_file_wrong = false;
 };
 
 /// Collects the sizes of numbered item types in verified snapshots, and finds the sizes that differ
@@ -76,7 +79,8 @@ class TypeSizes final : public record::RecordSink {
     const snapshot::ObjectSet* objects_;
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, SeenSizes> types_;
-    /// The sizes that differ from the protocol's, by type; 0: deltas contain the size.
+    /// The sizes that differ from the protocol's or from the objects file's, by type; 0: deltas
+    /// contain the size.
     std::map<Type, std::size_t> differing_;
     std::uint64_t num_snapshots_ = 0;
 };

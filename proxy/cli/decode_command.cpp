@@ -264,12 +264,24 @@ std::string DecodeCommand::learned_sizes_text(bool is_written) const {
                    ? "All sizes are as agreed in 0.6.\n"
                    : "All sizes are as agreed in 0.6, or as in the objects file.\n";
     }
-    std::string text = "\nClients misread these objects, and drop the snapshots:\n";
+    std::string misread;
+    std::string wrong_in_file;
     for (const analyze::SizeDifference& each : sizes_->differences()) {
-        text += fmt::format("  {}\n", each.text);
+        (each.is_file_wrong ? wrong_in_file : misread) += fmt::format("  {}\n", each.text);
     }
-    text += "Send the agreed number of ints, and put new fields into an object of your own with a "
-            "UUID.\n";
+    std::string text;
+    if (!misread.empty()) {
+        text += fmt::format("\nClients misread these objects, and drop the snapshots:\n{}"
+                            "Send the agreed number of ints, and put new fields into an object of "
+                            "your own with a UUID.\n",
+                            misread);
+    }
+    if (!wrong_in_file.empty()) {
+        text +=
+            fmt::format("\nThe objects file is wrong, not the server; clients can read these "
+                        "objects:\n{}Correct their sizes in the file, or leave --objects out.\n",
+                        wrong_in_file);
+    }
     const std::string& objects = flags_->objects;
     const bool has_file = is_written && !objects.empty() && objects != "-";
     const auto command = command_for_captures("twscope decode");
@@ -332,11 +344,14 @@ void DecodeCommand::print_totals() const {
     if (flags_->has_report() || flags_->records.output == "-") {
         return;
     }
-    const auto sizes = command_for_captures("twscope decode");
+    const std::string sizes =
+        command_for_captures("twscope decode").value_or("twscope decode FILE");
+    const std::string explain =
+        command_for_captures("twscope explain").value_or("twscope explain FILE");
     sink::print_wrapped(record_file_ == nullptr && bus_ == nullptr ? stdout : stderr,
                         analyze::totals_text(flags_->captures.paths, result_.totals,
                                              result_.sessions,
-                                             sizes.value_or("twscope decode FILE") + " --sizes") +
+                                             fmt::format("{} --sizes\n  {}", sizes, explain)) +
                             players_.text());
 }
 

@@ -29,14 +29,17 @@ namespace {
 
 constexpr const char* kJsonHelp = "Print one JSON object instead of text";
 
-int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as_json) {
+/// Prints the meaning of findings; their causes, too, if `has_causes` or as JSON.
+int print_findings(const std::vector<const record::FindingInfo*>& infos, bool has_causes,
+                   bool as_json) {
     namespace json = boost::json;
     json::array findings;
     for (const record::FindingInfo* info : infos) {
         if (!as_json) {
-            sink::print_wrapped(stdout, fmt::format("{} ({})\n    {}\n    {}\n", info->name,
-                                                    record::severity_name(info->severity),
-                                                    info->sentence, info->cause));
+            sink::print_wrapped(stdout,
+                                fmt::format("{} ({})\n    {}\n", info->name,
+                                            record::severity_name(info->severity), info->sentence) +
+                                    (has_causes ? fmt::format("    {}\n", info->cause) : ""));
             continue;
         }
         findings.push_back(json::object{{"id", info->name},
@@ -46,6 +49,9 @@ int print_findings(const std::vector<const record::FindingInfo*>& infos, bool as
     }
     if (as_json) {
         fmt::print("{}\n", record::json_text(json::object{{"findings", std::move(findings)}}));
+    } else if (!has_causes) {
+        sink::print_wrapped(stdout, "\n'twscope explain ID' says what causes a finding, 'twscope "
+                                    "explain FILE' what happened in a capture or recording.\n");
     }
     return 0;
 }
@@ -163,8 +169,9 @@ bool may_concern_sizes(const analyze::Explanation& explanation) {
 /// is verified.
 class ExplainedSessionSizes final : public record::RecordSink {
   public:
-    explicit ExplainedSessionSizes(const analyze::Explanation& explanation)
-        : explanation_{&explanation} {}
+    ExplainedSessionSizes(const analyze::Explanation& explanation,
+                          const snapshot::ObjectSet& objects)
+        : explanation_{&explanation}, sizes_{objects} {}
 
     void on_record(const record::Record& record) override {
         if (const auto* const* each = std::get_if<const record::SnapshotRecord*>(&record)) {
@@ -213,7 +220,7 @@ void add_causing_sizes(const ExplainFlags& flags, analyze::Explanation& explanat
     const auto mod = flags.maps_and_objects.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
     captures.set_quiet(true); // the first reading has printed all problems of the captures
-    ExplainedSessionSizes sizes{explanation};
+    ExplainedSessionSizes sizes{explanation, mod->objects};
     inspect_captures(flags, *mod, captures, sizes, true, inspect::Observers::none());
     sizes.add_sizes_to(explanation);
 }
@@ -227,23 +234,33 @@ std::string command_with_files(std::string command, const ExplainFlags& flags) {
 
 /// Returns the commands that list the sizes of the server's objects and, if a size is the cause,
 /// verify that the right size solves the problem.
-std::string next_commands(const ExplainFlags& flags, bool are_records, bool is_size_known) {
+std::string next_commands(const ExplainFlags& flags, bool are_records,
+                          const analyze::Explanation& explanation) {
     const std::string decode = are_records ? "twscope decode CAPTURE-OF-THIS-GAME"
                                            : command_with_files("twscope decode", flags);
+    if (analyze::is_objects_file_wrong(explanation)) {
+        return fmt::format("\nWhat to run next, without --objects or with a corrected file\n"
+                           "  {} --expect 'always ok'\n",
+                           decode);
+    }
     std::string text =
         fmt::format("\nWhat to run next\n  {} --sizes --write-objects sizes.json\n", decode);
-    if (is_size_known) {
-        text += fmt::format("  {} --objects sizes.json --expect 'always ok'\n"
-                            "After the server is mended, with a new capture of a join\n"
-                            "  twscope decode NEW-CAPTURE --expect 'always ok'\n",
-                            decode);
+    if (!explanation.causing_sizes.empty()) {
+        text +=
+            fmt::format("  {} --objects sizes.json --expect 'always ok'\n"
+                        "The second exits with 0 if twscope can read the game with these sizes; "
+                        "clients of 0.6 still cannot.\n"
+                        "After the server is mended, with a new capture of a join, and without "
+                        "--objects\n"
+                        "  twscope decode NEW-CAPTURE --expect 'always ok'\n",
+                        decode);
     }
     return text;
 }
 
 int run_explain(const ExplainFlags& flags) {
     if (const auto named = named_findings(flags); !named.empty()) {
-        return print_findings(named, flags.json);
+        return print_findings(named, !flags.captures.paths.empty(), flags.json);
     }
     analyze::ExplanationReader reader{{.session = flags.session, .tick = flags.tick}};
     int code = 0;
@@ -283,9 +300,8 @@ int run_explain(const ExplainFlags& flags) {
                     " --filter finding");
         }
         return explanation_text(explanation, select) +
-               (may_concern_sizes(explanation)
-                    ? next_commands(flags, are_records, !explanation.causing_sizes.empty())
-                    : "");
+               (may_concern_sizes(explanation) ? next_commands(flags, are_records, explanation)
+                                               : "");
     };
     (flags.json ? sink::print_text : sink::print_wrapped)(stdout, text());
     return code;
@@ -457,7 +473,7 @@ void add_explain_command(Command& command) {
     ExplainFlags& flags = add_settings_and_action(command, run_explain);
     command.add("captures", &flags.captures.paths, "FILE|ID...",
                 "Captures, demos, recordings or folders of segments; or names of findings, "
-                "such as snapshot.crc_mismatch; nothing lists all findings");
+                "such as snapshot.crc_mismatch; nothing lists all findings in short");
     flags.captures.add_source_flags(command);
     command.add_number("--session", &flags.session, 1, kMaxSessionNumber,
                        "Session of the finding (by default, that of the first error, preferring "

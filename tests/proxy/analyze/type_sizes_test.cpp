@@ -57,10 +57,17 @@ TEST_CASE("a size is compared with that of the objects file, too") {
     add_size_finding(sizes, 4, 6);
     REQUIRE(sizes.differences().size() == 1);
     CHECK(sizes.differences().front().text ==
-          "pickup: 6 ints instead of 4 (in the objects file: 5) in 1 verified snapshot");
+          "pickup: 6 ints instead of 4 (in the objects file: 5); read this way, 1 snapshot has the "
+          "right checksum");
+    CHECK_FALSE(sizes.differences().front().is_file_wrong);
     add_snapshot(sizes, {{{4, 1}, {1}}});
     add_size_finding(sizes, 4, 1);
     CHECK(contains(sizes.differences().front().text, "pickup: 1 int instead of 4 (in the"));
+    add_snapshot(sizes, {{{4, 1}, {1, 2, 3, 4}}});
+    add_size_finding(sizes, 4, 4);
+    CHECK(contains(sizes.sizes_table(), "    4      4          1  not as in the objects file\n"));
+    CHECK(sizes.differences().front().is_file_wrong);
+    CHECK(contains(sizes.differences().front().text, "pickup: 4 ints, as agreed (in the"));
 }
 
 TEST_CASE("differing types are written in the format of --objects") {

@@ -169,7 +169,11 @@ TEST_CASE("explain describes the named findings, and suggests a name for a missp
     CHECK(named.starts_with("snapshot.size_change ("));
     CHECK(contains(named, "\ninspect.gap ("));
     CHECK_FALSE(contains(named, "snapshot.crc_mismatch ("));
-    CHECK(contains(twscope({"explain"}).out, "snapshot.crc_mismatch ("));
+    CHECK(contains(named, "\n    A mod that sends one item id with two sizes.\n"));
+    const std::string all = twscope({"explain"}).out; // without the causes
+    CHECK(contains(all, "\nsnapshot.size_change (error)\n    An update's size differs "));
+    CHECK_FALSE(contains(all, "A mod that sends one item id with two sizes."));
+    CHECK(contains(all, "\n'twscope explain ID' says what causes a finding, "));
     const DamagedCapture damage;
     check_usage_error({"explain", "snapshot.crc_mismach"},
                       "did you mean \"snapshot.crc_mismatch\"?");

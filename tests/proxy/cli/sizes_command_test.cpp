@@ -81,7 +81,8 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     const ProgramResult piped = twscope(decode, {"--sizes", "--write-objects", "-"});
     CHECK(piped.out == read_text(objects));
     const std::string told = sizes.out.substr(0, sizes.out.find("\n" + objects + " was written."));
-    CHECK(contains(told, "\n  character: 23 ints instead of 22 in 6 verified snapshots\n"));
+    CHECK(contains(told, "\n  character: 23 ints instead of 22; read this way, 6 snapshots have "
+                         "the right checksum\n"));
     CHECK(contains(piped.err, told));
     CHECK(sizes.out.ends_with("--objects '" + objects + "' -o game.jsonl\n"));
     CHECK(piped.err.ends_with(" --learn-sizes -o game.jsonl\n"));
@@ -116,6 +117,26 @@ TEST_CASE("the sizes of a mod are printed, and the written file makes its snapsh
     CHECK(contains(described, "  22     23          6  as in the objects file\n"));
     CHECK(described.ends_with("\nAll sizes are as agreed in 0.6, or as in the objects file.\n"));
 
+    // A file with a size that the server does not send: pickup has 4 ints, as agreed.
+    const std::string wrong =
+        folder.write("wrong.json",
+                     R"({"objects": [{"name": "character", "type": 9, "agreed_size": true,
+                         "fields": [{"name": "ints", "count": 23}]},
+                        {"name": "pickup", "type": 4, "agreed_size": true,
+                         "fields": [{"name": "ints", "count": 5}]}]})");
+    const std::string mistaken = output_of(decode, {"--sizes", "--objects", wrong});
+    CAPTURE(mistaken);
+    CHECK(contains(mistaken, "   4      4          6  not as in the objects file\n"));
+    CHECK(contains(mistaken, "\nThe objects file is wrong, not the server"));
+    CHECK(contains(mistaken, "\n  pickup: 4 ints, as agreed (in the objects file: 5); read this"));
+    CHECK_FALSE(contains(mistaken, "Clients misread"));
+    const std::string blamed =
+        twscope({"explain", capture, "--server", ":8303", "--objects", wrong}).out;
+    CAPTURE(blamed);
+    CHECK(blamed.starts_with("Cause: the objects file is wrong, not the server (seen in session "));
+    CHECK(contains(blamed, "\nWhat to change\n  Nothing in the server."));
+    CHECK(contains(blamed, "\nWhat to run next, without --objects"));
+
     const ProgramResult learned = twscope(decode, {"-o", records, "--learn-sizes"});
     CHECK(learned.status == 0);
     CHECK(contains(read_text(records), R"("ok":true)"));
@@ -127,7 +148,9 @@ TEST_CASE(
     const std::string capture = folder.file("one snapshot.pcap");
     save_mod_game(capture, 10);
     const Arguments decode{"decode", capture, "--server", ":8303"};
-    const std::string hint = "run:\n  twscope decode '" + capture + "' --server ':8303' --sizes\n";
+    const std::string hint = "run:\n  twscope decode '" + capture +
+                             "' --server ':8303' --sizes\n  twscope explain '" + capture +
+                             "' --server ':8303'\n";
     const ProgramResult plain = twscope(decode);
     CHECK(contains(plain.out, hint)); // before the table of players
     // The records go to a file, so the totals go to standard error.
@@ -148,12 +171,22 @@ TEST_CASE("an explanation whose cause is a size names the command that lists the
     save_mod_game(capture);
     REQUIRE(twscope({"decode", capture, "--server", ":8303", "-o", records}).status == 0);
     const std::string story = twscope({"explain", capture, "--server", ":8303"}).out;
-    const std::string cause = "Cause: an object of another size than agreed (seen in session 1)\n"
-                              "  character: 23 ints instead of 22 in 6 verified snapshots\n";
+    const std::string cause =
+        "Cause: an object of another size than agreed (seen in session 1)\n"
+        "  character: 23 ints instead of 22; read this way, 6 snapshots have the right checksum\n";
     CHECK(story.starts_with(cause));
     CHECK(contains(story, "\nsnapshot.size_differs\n"));
     CHECK(contains(twscope({"explain", capture, "--server", ":8303", "--learn-sizes"}).out,
                    "\n  int_22 "));
+    // The console dates the finding to the first wrong tick, and the command for it works.
+    const Arguments learn{"decode", capture, "--server", ":8303", "--learn-sizes"};
+    const std::string dated = twscope(learn).err;
+    CHECK(contains(dated, ", since tick 10, character has 23 ints instead of 22 "));
+    CHECK(contains(dated, " --learn-sizes --session 1 --tick 10\n"));
+    CHECK(contains(twscope({"explain", capture, "--server", ":8303", "--learn-sizes", "--session",
+                            "1", "--tick", "10"})
+                       .out,
+                   "\nsnapshot.size_differs\n"));
     save_mod_game(folder.file("damaged.pcap"), 60, 70);
     CHECK(twscope({"explain", folder.file("damaged.pcap"), "--server", ":8303", "--tick", "70"})
               .out.starts_with("snapshot.type_out_of_range\n"));
@@ -199,7 +232,8 @@ TEST_CASE(
     CAPTURE(story);
     CHECK(story.starts_with("Cause: an object of another size than agreed (counted in session 1; "
                             "also seen in 1 other session)\n"
-                            "  character: 23 ints instead of 22 in 6 verified snapshots\n"));
+                            "  character: 23 ints instead of 22; read this way, 6 snapshots have "
+                            "the right checksum\n"));
     CHECK(contains(story, ", tick 30\ntwscope became certain of the size at tick 30. It first read "
                           "the size in the snapshot of tick 10:\nDatagram: frame 1 of "));
     const boost::json::value json =
