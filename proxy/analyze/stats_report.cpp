@@ -254,6 +254,16 @@ std::string stats_json(const StatsReport& report) {
 }
 
 void PlayerTable::on_record(const record::Record& record) {
+    if (const auto* const* const message = std::get_if<const record::MessageRecord*>(&record)) {
+        const auto& values = (*message)->values;
+        if ((*message)->name == "cl_start_info" && !values.empty() &&
+            requested_names_.size() < kMaxSessions) {
+            const auto& bytes = values.front().bytes; // the first field is the name
+            requested_names_[(*message)->head.session].assign(
+                reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        }
+        return;
+    }
     const auto* const* const received = std::get_if<const record::SnapshotRecord*>(&record);
     if (received == nullptr) {
         return;
@@ -285,8 +295,12 @@ std::string PlayerTable::text() const {
                                    "from", "played", "snapshots", "verified");
     for (const auto& [session, played] : sessions_) {
         const auto seconds = (played.last_time - played.first_time) / record::kNanosecondsPerSecond;
+        const auto requested = requested_names_.find(session);
+        const std::string& name = !played.name.empty() || requested == requested_names_.end()
+                                      ? played.name
+                                      : requested->second;
         text += fmt::format("{:7} {:16} {:>8} {:>2}:{:02}:{:02} {:10} {:7.1f} %\n", session,
-                            record::escape_for_terminal(played.name),
+                            record::escape_for_terminal(name),
                             sink::clock_text(played.first_time, false), seconds / 3600,
                             seconds / 60 % 60, seconds % 60, played.snapshots,
                             100 * share(played.verified, played.snapshots));
@@ -299,7 +313,7 @@ std::string PlayerTable::text() const {
 
 std::string totals_text(const std::vector<std::string>& captures,
                         const record::SessionStats& totals, std::uint32_t sessions,
-                        std::string_view sizes_command) {
+                        std::string_view sizes_commands) {
     std::string text = fmt::format(
         "{}: {}, {}\n", fmt::join(captures, ", "), record::count_with_noun(sessions, "session[s]"),
         record::count_with_noun(totals.directions[0].datagrams + totals.directions[1].datagrams,
@@ -337,7 +351,7 @@ std::string totals_text(const std::vector<std::string>& captures,
             fmt::format("{} of {} verified, perhaps because of an object of another size; "
                         "run:\n  {}\n",
                         totals.verified, record::count_with_noun(totals.snapshots, "snapshot[s]"),
-                        sizes_command);
+                        sizes_commands);
     }
     return text;
 }

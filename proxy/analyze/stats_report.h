@@ -37,7 +37,7 @@ class PlayerTable final : public record::RecordSink {
 
   private:
     struct PlayedSession {
-        std::string name{}; ///< the player's last name; empty if unknown
+        std::string name{}; ///< the player's last name; until known, the one the client asked for
         record::Timestamp first_time = 0;
         record::Timestamp last_time = 0;
         record::Timestamp named_time = 0; ///< time at which the name was read last
@@ -46,13 +46,15 @@ class PlayerTable final : public record::RecordSink {
     };
 
     std::map<std::uint32_t, PlayedSession> sessions_; ///< at most kMaxSessions, by number
+    /// The names that clients asked for when they joined, by session; at most kMaxSessions.
+    std::map<std::uint32_t, std::string> requested_names_;
 };
 
 /// Returns the totals of captures as text: sessions, snapshots, and a line for each finding that
-/// occurred. If other object sizes may explain snapshots that could not be decoded, the last line
-/// recommends `sizes_command`, the command that searches for such sizes.
+/// occurred. If other object sizes may explain snapshots that could not be decoded, the last lines
+/// recommend `sizes_commands`, the commands that search for such sizes.
 [[nodiscard]] std::string totals_text(const std::vector<std::string>& captures,
                                       const record::SessionStats& totals, std::uint32_t sessions,
-                                      std::string_view sizes_command);
+                                      std::string_view sizes_commands);
 
 } // namespace tw::analyze

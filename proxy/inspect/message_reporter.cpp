@@ -288,7 +288,9 @@ void MessageReporter::report_known_message(AcceptedMessage& message, const MapTr
                                            wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
-    if (!emits_records_ &&
+    const bool emits_record =
+        emits_records_ || head.spec->id == wire::MessageId::cl_start_info; // the player's name
+    if (!emits_record &&
         (message.snapshot_body ? has_no_trailing_bytes(*message.snapshot_body, head.body)
                                : wire::is_certainly_valid(*head.spec, head.body))) {
         if (!message.is_snapshot_message) {
@@ -311,7 +313,7 @@ void MessageReporter::report_known_message(AcceptedMessage& message, const MapTr
     if (!head.system) {
         hide_misread_console_texts(head, fields);
     }
-    if (emits_records_) {
+    if (emits_record) {
         record::MessageRecord record = make_message_record(message, reporter);
         record.name = head.spec->name;
         record.values = fields.values;

@@ -121,7 +121,9 @@ struct Options {
     const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
     /// Messages that a mod's description adds; must outlive the sessions.
     const wire::MessageSet* described_messages = &wire::MessageSet::standard();
-    bool messages = true; ///< whether to emit a record for each message
+    /// Whether to emit a record for each message. cl_start_info, which has the player's name, always
+    /// gets one.
+    bool messages = true;
     /// Whether to learn the item sizes of a server that does not use the sizes agreed in the
     /// protocol, and to decode with the learned sizes.
     bool learn_sizes = false;

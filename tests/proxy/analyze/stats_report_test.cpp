@@ -113,8 +113,19 @@ TEST_CASE("the table of players has each session that received snapshots, up to 
             .items = rebuilt ? game.view() : snapshot::SnapshotView{}};
         players.on_record(record::Record{&received});
     };
-    add(1, 100, true);
-    add(1, 150, false);
+    add(1, 100, false);
+    const std::string_view name = "ann";
+    const wire::FieldValue values[] = {{.kind = wire::FieldValue::Kind::string,
+                                        .name = "name",
+                                        .bytes = std::as_bytes(std::span{name})}};
+    for (const std::uint32_t session : {1U, 99U}) {
+        const record::MessageRecord asked{
+            .head = {.session = session}, .name = "cl_start_info", .values = values};
+        players.on_record(record::Record{&asked});
+    }
+    CHECK(contains(players.text(), "\n      1 ann "));
+    CHECK_FALSE(contains(players.text(), "\n     99 "));
+    add(1, 150, true);
     add(1, 3861, true);
     add(1, 3862, true);
     const std::string text = players.text();
