@@ -127,6 +127,11 @@ class RecordsCsvWriter {
 
     [[nodiscard]] bool has_item_rows() const { return rows_are_items_; }
 
+    /// Returns whether the condition for rows compares this key of items.
+    [[nodiscard]] bool selects_by(std::string_view key) const {
+        return options_.where && options_.where->uses_key(key);
+    }
+
     /// Returns the names of the columns for which no record so far has a value; an empty text is
     /// one.
     [[nodiscard]] std::vector<std::string> empty_columns() const;

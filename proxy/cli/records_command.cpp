@@ -113,13 +113,19 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
     return text;
 }
 
+constexpr std::string_view kPlayerKey = "player";
+constexpr std::string_view kExactNames =
+    " (names are compared exactly: Ann is not ann; --columns items.player shows them)";
+
 /// If the error is about an unknown field, adds that an objects file may define the field.
 UsageError with_objects_hint(const RecordsCommandFlags& flags, const std::string& error) {
     const bool is_about_field =
         error.find("fields.", error.find(" has a key ")) != std::string::npos;
-    return UsageError{flags.objects_file.empty() && is_about_field
-                          ? error + " (fields that an objects file defines need --objects)"
-                          : error};
+    return UsageError{
+        flags.objects_file.empty() && is_about_field
+            ? error + " (fields that an objects file defines need --objects; items.data has "
+                      "all ints if recorded with --items all,raw)"
+            : error};
 }
 
 /// Parses the condition of a flag. Returns nullopt if `text` is empty. Errors: UsageError.
@@ -206,8 +212,9 @@ class LineSelection {
         }
         if (filter_ && has_filtered_ && !has_match_) {
             const std::string& near = filter_->similar_message();
-            sink::print_error("no record matches --filter '{}'{}", flags_->filter,
-                              near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near));
+            sink::print_error("no record matches --filter '{}'{}{}", flags_->filter,
+                              near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near),
+                              filter_->uses_key(kPlayerKey) ? kExactNames : "");
             is_any_reported = true;
         }
         if (has_read_ && !has_filtered_ && !is_any_reported) {
@@ -412,10 +419,12 @@ class SelectionWriter {
         }
         if (table_->num_rows() == 0 && !is_explained) {
             sink::print_error("no row: {}",
-                              table_->has_item_rows()
-                                  ? "no item matches, or the records' items are unknown (recorded "
-                                    "with --items none, or not verified?)"
-                                  : "these columns have no value in any of these records");
+                              !table_->has_item_rows()
+                                  ? "these columns have no value in any of these records"
+                                  : fmt::format("no item matches{}, or the records' items are "
+                                                "unknown (recorded with --items none, or not "
+                                                "verified?)",
+                                                table_->selects_by(kPlayerKey) ? kExactNames : ""));
         }
     }
 

@@ -463,7 +463,22 @@ std::string_view most_similar_word(std::string_view word, std::span<const std::s
     return best;
 }
 
+namespace {
+
+/// Returns whether a key is that of an int without a name, such as items.fields.int_8.
+bool is_unnamed_int(std::string_view key) {
+    constexpr std::string_view kPrefix = "fields.int_";
+    const std::size_t at = key.rfind(kPrefix);
+    return at != std::string_view::npos && at + kPrefix.size() < key.size() &&
+           key.find_first_not_of("0123456789", at + kPrefix.size()) == std::string_view::npos;
+}
+
+} // namespace
+
 std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+    if (is_unnamed_int(name)) {
+        return {}; // such as items.fields.int_8; no other key has its value
+    }
     const bool prefixed = name.starts_with(kItemsPrefix);
     name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
     KeyGuess best = guess_key(scope, name, described);

@@ -177,6 +177,9 @@ TEST_CASE("flags that select no record are reported") {
         {{"--filter", "name == sv_kilmsg"},
          "no record matches --filter 'name == sv_kilmsg'; did you mean \"sv_kill_msg\"?"},
         {{"--filter", "message"}, "no record matches --filter 'message'"},
+        {{"--filter", "any(items: player == Ann)"},
+         "no record matches --filter 'any(items: player == Ann)' (names are compared exactly: Ann "
+         "is not ann; --columns items.player shows them)"},
         {{"--filter", "session == 2", "--session", "1"},
          "no record matches --filter 'session == 2'"},
         {{"--filter", "message", "--from", "2100"}, "no record is between --from and --to"},
@@ -254,7 +257,8 @@ TEST_CASE("columns must be keys of records") {
         "g.jsonl",
         R"({"v":1,"t":"T","type":"summary","session":0,"findings":{"snapshot.crc_mismatch":3}})"
         "\n");
-    const std::string hint = " (fields that an objects file defines need --objects)";
+    const std::string hint =
+        "\" (fields that an objects file defines need --objects; items.data has";
     check_usage_errors(
         {"records", file},
         {{{"--colums", "t"}, "records has no --colums; did you mean --columns?"},
