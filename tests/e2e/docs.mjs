@@ -309,26 +309,27 @@ test('the queries for speeds, players, kills and flags count what each player di
         fields: { client_id: client, message } });
     // ann moves ten tiles in a second, respawns far away, and carries the red flag for 60 ticks. bob stands still, and carries the blue one for 30 ticks,
     // of which nobody sees the last ones; he returns elsewhere, and is there while the game is paused. cat is frozen, dies, and
-    // respawns so near that only the death tells.
+    // respawns so near that only the death tells. dan, a ninja, dashes 12.5 tiles in eight ticks.
     const bob = (tick) => (tick < 140 ? [tee(1, 'bob', 64, tick < 130 ? 100 : 130)]
         : tick < 152 ? [] : [tee(1, 'bob', 3200, tick < 160 ? 152 : 0)]);
     const cat = (tick) => [tee(2, 'cat', ...(tick < 120 ? [0, 100] : tick < 140 ? [700, 122] : [700, 140])),
         { type: 'ddnet_character', id: 2, player: 'cat', fields: { freeze_end: tick >= 110 && tick < 120 ? -1 : 0 } }];
     const records = [...kill(119, 2, 2, 'world'), ...kill(111, 0, 1, 'gun'), ...kill(112, 1, 1, 'world'), ...kill(171, 1, 1, 'game'),
         chat(150, 0, 'b'), chat(150, -1, 'c'), chat(150, 0, 'a')];
+    const dan = (tick) => ({ ...tee(3, 'dan', ...(tick < 110 ? [0, 100] : [400, 108])), names: { weapon: 'ninja' } });
     const ann = (tick) => (tick < 150 ? [0, 100] : tick < 160 ? [320, 150] : [5320, 160]);
     for (let tick = 100; tick <= 170; tick += 2) {
         const carriers = { flag_carrier_red: tick >= 110 && tick < 170 ? 0 : -2, flag_carrier_blue: tick >= 130 && tick < 160 ? 1 : -2 };
         records.push({ t: t(tick), type: 'world', run: 1, map: 'ctf1', tick, items: [
-            tee(0, 'ann', ...ann(tick)), ...bob(tick), ...cat(tick),
+            tee(0, 'ann', ...ann(tick)), ...bob(tick), ...cat(tick), dan(tick),
             { type: 'game_data', id: 0, fields: carriers },
             { type: 'player_info', id: 0, player: 'ann', fields: { score: tick - 168, latency: 20 } }] });
     }
     writeFileSync(join(folder, 'world.jsonl'), `${records.map((record) => JSON.stringify(record)).join('\n')}\n`);
     const rows = runQueries(folder, ['load.sql', 'speed.sql', 'players.sql', 'kills.sql']);
     const answers = rows.filter((row) => /\|[\d.]+$/.test(row) && !row.startsWith('ctf1')).map((row) => row.replace(/^\d{4}-[^|]*\|[^|]*\|/, ''));
-    assert.deepEqual(answers.sort(), ['1|ann|1', '1|blue|bob|0.6', '1|bob|2', '1|cat|0.2', '1|cat|1', '1|ctf1|ann|1.44|20|2', '1|red|ann|1.2',
-        'ann|10|10|10', 'bob|0|0|0', 'cat|0|0|0'],
+    assert.deepEqual(answers.sort(), ['1|ann|1|0', '1|blue|bob|0.6', '1|bob|0|2', '1|cat|0.2', '1|cat|0|1', '1|ctf1|ann|1.44|20|2', '1|dan|0|0', '1|red|ann|1.2',
+        'ann|10|10|10', 'bob|0|0|0', 'cat|0|0|0', 'dan|12.5|78.125|78.125'],
         rows.join('\n'));
     assert.deepEqual(rows.filter((row) => /\|[abc]$/.test(row)).map((row) => row.split('|').slice(2).join(' ')),
         ['ann b', ' c', 'ann a'], rows.join('\n'));
