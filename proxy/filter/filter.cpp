@@ -252,7 +252,6 @@ class FilterScanner {
         return quoted_for_message(word.empty() ? text_.substr(at_, 1) : word);
     }
 
-  private:
     [[nodiscard]] std::string_view peek_word() {
         const std::size_t begin = offset();
         std::size_t end = begin;
@@ -262,6 +261,7 @@ class FilterScanner {
         return text_.substr(begin, end - begin);
     }
 
+  private:
     tl::expected<Operand, std::string_view> read_quoted(char quote) {
         Operand literal;
         for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
@@ -335,8 +335,10 @@ class Parser {
         if (scanner_.next_is('=')) {
             return fail(at, "equality is written ==, not =");
         }
-        return fail(at, fmt::format(R"(expected "and", "or" or the end, not {})",
-                                    scanner_.describe_next_token()));
+        const bool may_be_text = !scanner_.peek_word().empty() && !parsed_.comparisons.empty() &&
+                                 parsed_.comparisons.back().literal.number.index() == 0;
+        return fail(at, R"(expected "and", "or" or the end, not )" + scanner_.describe_next_token(),
+                    may_be_text ? R"(; text with spaces needs quotes, as in "[D] bert")" : "");
     }
 
     // NOLINTBEGIN(misc-no-recursion): nested no deeper than kMaxDepth
@@ -528,8 +530,12 @@ class Parser {
         const std::vector<std::string_view> words = possible_words(key, described_);
         if (!words.empty() && (equality || ranked) && !literal.text.empty() &&
             !(key.kind == KeyKind::any && is_number) && !contains_word(words, literal.text)) {
+            const bool is_item_type =
+                key.name == "type" && contains_word(item_type_names(described_), literal.text);
             return reject(fmt::format("{} is never {}", comparison.text, shown),
-                          suggestion_text(most_similar_word(literal.text, words)));
+                          is_item_type
+                              ? fmt::format("; did you mean \"any(items: {})\"?", literal.text)
+                              : suggestion_text(most_similar_word(literal.text, words)));
         }
         if (const auto severity = record::parse_severity(literal.text); ranked && severity) {
             literal.number = static_cast<std::int64_t>(*severity);

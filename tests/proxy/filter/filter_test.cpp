@@ -291,6 +291,13 @@ TEST_CASE("errors in filters have a position and a suggestion") {
         {"items. == 5", "column 1: no item has a key \"items.\"", 0},
         {". == 5", "column 1: no record has a key \".\"", 0},
         {"type == snapshto", "column 9: type is never \"snapshto\"; did you mean \"snapshot\"?", 8},
+        {"type == character and tick > 5",
+         "column 9: type is never \"character\"; did you mean \"any(items: character)\"?", 8},
+        {"items.player == [D] bert and ok",
+         "column 21: expected \"and\", \"or\" or the end, not \"bert\"; text with spaces needs "
+         "quotes, as in \"[D] bert\"",
+         20},
+        {"tick == 5 ok", "column 11: expected \"and\", \"or\" or the end, not \"ok\"", 10},
         {"snapshto", "column 1: unknown name \"snapshto\"; did you mean \"snapshot\"?", 0},
         {"id == snapshot.crc_missmatch",
          "column 7: id is never \"snapshot.crc_missmatch\"; did you mean "
