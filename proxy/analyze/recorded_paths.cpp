@@ -22,6 +22,15 @@ constexpr std::int64_t kVelocityUnit = 256;
 /// How far a tee can move from one snapshot to the next beyond what its velocity explains (world
 /// units), because of an explosion, a hook or a wall.
 constexpr std::int64_t kExtraDistance = std::int64_t{2} * map::kTileSize;
+/// How fast a tee runs (world units per tick). It accelerates without a new position in snapshots,
+/// because clients predict that, as they predict a fall.
+constexpr std::int64_t kRunSpeed = 10;
+/// A tee falls this much faster with each tick (world units per tick): 1/kFallTicks.
+constexpr std::int64_t kFallTicks = 2;
+/// A ninja's dash, in which the velocity in snapshots is 0.
+constexpr std::int64_t kDashSpeed = 50; ///< world units per tick
+constexpr std::int64_t kDashTicks = 10;
+constexpr std::int64_t kNinja = 5; ///< the weapon
 /// A longer time without a snapshot (ticks) ends the paths. Servers send a lagging client a
 /// snapshot every 50 ticks.
 constexpr std::int64_t kMaxSilentTicks = 50;
@@ -79,6 +88,19 @@ std::int64_t speed_in(const json::object& fields) {
                kVelocityUnit;
     };
     return size("vel_x") + size("vel_y");
+}
+
+/// What tells how far a tee can move.
+struct Motion {
+    std::int64_t speed = 0; ///< in units per tick, the sum of both directions
+    bool is_running = false;
+    bool is_ninja = false;
+};
+
+Motion motion_in(const json::object& fields) {
+    return {.speed = speed_in(fields),
+            .is_running = number_or_zero(fields, "direction") != 0,
+            .is_ninja = number_or_zero(fields, "weapon") == kNinja};
 }
 
 /// Finds the paths from the records of all sessions and merged snapshots.
@@ -195,7 +217,7 @@ class PathCollector {
         std::int64_t id = 0;         ///< the player's client id in `view`
         bool is_own_session = false; ///< `view` is the player's own session
         std::int64_t last_shown_tick = kNoTick; ///< latest tick of `view` with the player's tee
-        std::int64_t speed = 0;                 ///< speed at the latest position, in units per tick
+        Motion motion{};                        ///< at the latest position
         bool has_ended = true;                  ///< the next position begins a path
         std::int64_t death_tick = kNoTick; ///< tick at which the player last died or was removed
         std::optional<std::size_t> death_index{}; ///< index of the latest death in `deaths`
@@ -507,7 +529,7 @@ class PathCollector {
              .tick = static_cast<std::int32_t>(core > 0 && core <= view.tick ? core : view.tick),
              .ms = time_of(record),
              .session = view.session},
-            speed_in(fields));
+            motion_in(fields));
     }
 
     /// Takes the player's path from `view` from now on, if no other view shows the tee, or if
@@ -529,19 +551,25 @@ class PathCollector {
         return true;
     }
 
-    void add_point(PlayerPath& player_path, const Tee& tee, PathPoint point, std::int64_t speed) {
+    void add_point(PlayerPath& player_path, const Tee& tee, PathPoint point, Motion motion) {
         const bool continues =
             !player_path.has_ended && tee.first_tick <= player_path.last_shown_tick;
         if (continues && point.at == player_path.last_point.at &&
             point.tick <= player_path.last_point.tick) {
             return;
         }
-        const bool begins = !continues || has_jumped(player_path, point, speed);
+        const bool jumped = continues && has_jumped(player_path, point, motion);
+        const bool begins = !continues || jumped;
         if (begins) {
             extend_to_last_snapshot(player_path);
         }
+        if (jumped) {
+            ++found_.num_jumps;
+            found_.jump_ticks += static_cast<std::uint64_t>(
+                std::max<std::int64_t>(std::int64_t{point.tick} - player_path.last_point.tick, 0));
+        }
         player_path.last_point = point;
-        player_path.speed = speed;
+        player_path.motion = motion;
         if (begins) {
             player_path.has_ended = false;
             player_path.paths.emplace_back();
@@ -559,7 +587,7 @@ class PathCollector {
     /// If the tee stands still, extends its path to the latest snapshot with the tee. Snapshots of
     /// such a tee repeat an old position and its tick.
     void extend_to_last_snapshot(PlayerPath& player_path) {
-        if (!player_path.paths.empty() && player_path.speed == 0 &&
+        if (!player_path.paths.empty() && player_path.motion.speed == 0 &&
             player_path.last_shown_tick > player_path.last_point.tick) {
             player_path.last_point.tick = static_cast<std::int32_t>(player_path.last_shown_tick);
             player_path.paths.back().push_back(player_path.last_point);
@@ -567,12 +595,19 @@ class PathCollector {
         }
     }
 
-    static bool has_jumped(const PlayerPath& player_path, const PathPoint& to, std::int64_t speed) {
+    static bool has_jumped(const PlayerPath& player_path, const PathPoint& to, const Motion& now) {
+        const Motion& before = player_path.motion;
         const std::int64_t ticks =
             std::max<std::int64_t>(std::int64_t{to.tick} - player_path.last_point.tick, 1);
-        const std::int64_t reach = std::max(player_path.speed, speed) * ticks + kExtraDistance;
+        const bool runs = before.is_running || before.speed != 0;
+        const std::int64_t speed = std::max({before.speed, now.speed, runs ? kRunSpeed : 0});
+        const bool is_ninja = before.is_ninja || now.is_ninja;
+        const std::int64_t reach = speed * ticks + kExtraDistance +
+                                   (is_ninja ? kDashSpeed * std::min(ticks, kDashTicks) : 0);
+        const std::int64_t fall = runs ? ticks * ticks / (2 * kFallTicks) : 0;
+        const std::int64_t down = std::int64_t{to.at.y} - player_path.last_point.at.y;
         return std::abs(std::int64_t{to.at.x} - player_path.last_point.at.x) > reach ||
-               std::abs(std::int64_t{to.at.y} - player_path.last_point.at.y) > reach;
+               down > reach + fall || -down > reach;
     }
 
     /// Returns the milliseconds from the first position to the record.

@@ -53,6 +53,8 @@ struct RecordedPaths {
         0;                          ///< number of positions on unknown maps, which are included
     std::uint64_t stopped_ms = 0;   ///< time without paths: the game was paused or over
     std::uint64_t num_left_out = 0; ///< number of positions and deaths beyond a limit
+    std::uint64_t num_jumps = 0;    ///< number of steps farther than a tee moves, without a path
+    std::uint64_t jump_ticks = 0;   ///< ticks of these steps
 };
 
 /// Finds the paths of the tees in a recording, on the map with the given checksum or on unknown
@@ -66,7 +68,8 @@ struct RecordedPaths {
 ///   the tee, got no snapshot for more than a second, or lost records, and no other session had
 ///   the tee,
 /// - when the tee jumped, for example through a teleporter: it moved more than two tiles farther
-///   than its velocity explains. The higher of the velocities before and after counts.
+///   than its velocity, running, falling or a ninja's dash explains. The higher of the velocities
+///   before and after counts.
 ///
 /// The path of a tee that stands still lasts to the last snapshot that has the tee.
 ///

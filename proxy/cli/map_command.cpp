@@ -165,6 +165,13 @@ DrawnRecording read_paths(const map::Map& map, const MapFlags& flags) {
         sink::print_error("{}: left out {:.1f} s in which the game was paused or over", file,
                           static_cast<double>(found.stopped_ms) / 1000);
     }
+    if (found.num_jumps != 0) {
+        constexpr double kTicksPerSecond = 50;
+        sink::print_error("{}: left out {} ({:.1f} s): farther than a tee moves, as through a "
+                          "teleporter",
+                          file, record::count_with_noun(found.num_jumps, "step[s]"),
+                          static_cast<double>(found.jump_ticks) / kTicksPerSecond);
+    }
     if (found.num_left_out != 0) {
         sink::print_error("{}: left out {}: too many players, sessions or deaths", file,
                           record::count_with_noun(found.num_left_out, "position[s] and deaths"));

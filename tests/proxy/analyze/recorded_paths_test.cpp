@@ -271,6 +271,23 @@ TEST_CASE("a path ends when the tee is killed, is missing or jumps") {
         {"faster", ann(2, 1) + ann(4, 166, R"(,"vel_x":12800)") + ann(6, 167), "166 167; "},
         {"fast, in the ticks between two positions that the server repeated",
          ann(50, 1, R"(,"tick":10)") + ann(52, 401, R"(,"tick":50,"vel_x":2560)"), "1 401; "},
+        {"running as predicted, from half the speed to full speed, and against a wall",
+         ann(50, 1, R"(,"tick":2,"vel_x":1280,"direction":1)") + snap(1, 90, "") +
+             ann(110, 1065, R"(,"tick":108,"vel_x":256)"),
+         "1 1065; "},
+        {"farther than a tee runs",
+         ann(50, 1, R"(,"tick":2,"vel_x":1280)") + snap(1, 90, "") +
+             ann(110, 1126, R"(,"tick":108,"vel_x":256)"),
+         ""},
+        {"a tee that stands does not run",
+         ann(2, 1, R"(,"tick":2)") + ann(22, 190, R"(,"tick":22)"), ""},
+        {"falling as predicted",
+         ann(2, 1, R"(,"vel_y":256)") + ann(52, 2, R"(,"y":1189,"tick":52)"), "1 2; "},
+        {"farther than a tee falls",
+         ann(2, 1, R"(,"vel_y":256)") + ann(52, 2, R"(,"y":1190,"tick":52)"), ""},
+        {"a ninja's dash", ann(2, 1, R"(,"weapon":5)") + ann(4, 101, R"(,"weapon":5)"), "1 101; "},
+        {"no further than one dash", ann(2, 1, R"(,"weapon":5)") + ann(42, 566, R"(,"tick":42)"),
+         ""},
         {"hostile velocities and ticks",
          ann(2, 1, R"(,"vel_x":-9223372036854775808,"tick":-7)") +
              ann(4, 2, R"(,"tick":9223372036854775807)"),
@@ -282,6 +299,9 @@ TEST_CASE("a path ends when the tee is killed, is missing or jumps") {
         CHECK(points_text(found) == row.paths);
         CHECK(deaths_text(found) == row.deaths);
     }
+    const auto found = paths_in(ann(2, 1) + ann(6, 500) + ann(8, 501));
+    CHECK(found.num_jumps == 1);
+    CHECK(found.jump_ticks == 4);
 }
 
 TEST_CASE("merged snapshots are on their own map, also if the next map was announced before them") {
