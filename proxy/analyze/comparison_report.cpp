@@ -110,8 +110,32 @@ std::string more_text(std::size_t count) {
                               : std::string{};
 }
 
+/// Returns true if all snapshots of the recording are worlds, or if none is.
+bool has_only(const ComparisonReport& report, std::size_t recording, bool worlds) {
+    return std::ranges::all_of(
+        report.readers[recording]->visits(),
+        [worlds](const MapVisit& visit) { return (visit.session == 0) == worlds; });
+}
+
+/// Says how to make comparable recordings if one has only worlds and the other only sessions;
+/// otherwise empty.
+std::string views_differ_text(const ComparisonReport& report) {
+    for (const std::size_t worlds : {0U, 1U}) {
+        if (has_only(report, worlds, true) && has_only(report, 1 - worlds, false)) {
+            const char other = kRecordingNames[1 - worlds];
+            return fmt::format(
+                "{0} holds only worlds and {1} only sessions: make {1} from its capture with '{2}'",
+                kRecordingNames[worlds], other, report.worlds_command);
+        }
+    }
+    return {};
+}
+
 std::string pairs_text(const ComparisonReport& report) {
     std::string text;
+    if (!views_differ_text(report).empty()) {
+        return text;
+    }
     const std::size_t pairs = report.pairs->pairs.size();
     for (std::size_t i = 0; i < std::min(pairs, kMaxListed); ++i) {
         text += fmt::format("A {}\nB {}\n  {}\n", describe(visit_of_pair(report, 0, i)),
@@ -177,9 +201,12 @@ std::string uncompared_text(const ComparisonReport& report) {
     return text;
 }
 
-std::string_view comparison_result(const ComparisonReport& report) {
+std::string comparison_result(const ComparisonReport& report) {
     if (report.pairs->pairs.empty()) {
-        return "not compared: no session of A could be aligned with one of B";
+        const std::string views_differ = views_differ_text(report);
+        return "not compared: " + (views_differ.empty()
+                                       ? "no session of A could be aligned with one of B"
+                                       : views_differ);
     }
     if (report.differences->sum_pairs().common_ticks == 0) {
         return "different: no tick in common";
@@ -216,7 +243,8 @@ json::value first_difference_json(const ComparisonReport& report) {
     if (!first) {
         return nullptr;
     }
-    return json::object{{"tick", first->tick},
+    return json::object{{"map", visit_of_pair(report, 0, first->pair).map},
+                        {"tick", first->tick},
                         {"session_a", visit_of_pair(report, 0, first->pair).session},
                         {"session_b", visit_of_pair(report, 1, first->pair).session},
                         {"type", first->type},
@@ -363,7 +391,10 @@ bool GameComparison::compare_item_pair(std::size_t pair, Tick tick, const Record
 
 void GameComparison::count_difference(const GameDifference& difference) {
     auto& first = differences_.first;
-    if (!first || std::tie(difference.tick, difference.pair) < std::tie(first->tick, first->pair)) {
+    const auto order = [this](const GameDifference& each) {
+        return std::tuple{games_.empty() ? 0 : games_[each.pair], each.tick, each.pair};
+    };
+    if (!first || order(difference) < order(*first)) {
         first = difference;
     }
     const std::pair key{difference.type, difference.field.field};
@@ -383,14 +414,18 @@ std::string comparison_text(const ComparisonReport& report) {
         "A is {}\nB is {}\n\n{}\n{}", escape_for_terminal(report.files[0]),
         escape_for_terminal(report.files[1]), pairs_text(report), uncompared_text(report));
     if (const auto& first = found.first) {
+        const std::string& map = visit_of_pair(report, 0, first->pair).map;
         text += fmt::format(
-            "First difference: tick {}, {} {}, {}: {} in A, {} in B (session {} and {})\n\n{}\n",
-            first->tick, escape_for_terminal(first->type), first->key.id,
+            "First difference: {}tick {}, {} {}, {}: {} in A, {} in B (session {} and {})\n\n{}\n",
+            map.empty() ? "" : "map " + escape_for_terminal(map) + ", ", first->tick,
+            escape_for_terminal(first->type), first->key.id,
             escape_for_terminal(first->field.field), escape_for_terminal(first->field.a),
             escape_for_terminal(first->field.b), visit_of_pair(report, 0, first->pair).session,
             visit_of_pair(report, 1, first->pair).session, difference_counts_text(found));
     }
-    return text + fmt::format("{}: {}\n", comparison_result(report), describe(found.sum_pairs()));
+    return text + (report.pairs->pairs.empty() ? comparison_result(report) + '\n'
+                                               : fmt::format("{}: {}\n", comparison_result(report),
+                                                             describe(found.sum_pairs())));
 }
 
 std::string comparison_json(const ComparisonReport& report) {

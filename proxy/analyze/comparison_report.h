@@ -55,7 +55,7 @@ struct DifferenceCount {
 
 struct GameDifferences {
     std::vector<VisitPairTotals> pairs;
-    std::optional<GameDifference> first{}; ///< the difference with the lowest tick
+    std::optional<GameDifference> first{}; ///< the one of the first game with the lowest tick
     std::map<std::pair<std::string, std::string>, DifferenceCount> counts{}; ///< by type and field
     std::uint64_t uncounted_differences = 0; ///< differences beyond kMaxCountedFields
     /// Number of items for which one recording has only raw ints and the other only fields.
@@ -83,9 +83,10 @@ class GameComparison {
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCountedFields = 4096;
 
-    /// `num_pairs`: the number of pairs of map visits.
-    explicit GameComparison(std::size_t num_pairs)
-        : differences_{.pairs = std::vector<VisitPairTotals>(num_pairs)},
+    /// `num_pairs`: the number of pairs of map visits. `games`: the number of each pair's game, in
+    /// the order in which they were played; empty if all pairs show one game.
+    explicit GameComparison(std::size_t num_pairs, std::vector<std::size_t> games = {})
+        : differences_{.pairs = std::vector<VisitPairTotals>(num_pairs)}, games_{std::move(games)},
           waiting_pairs_(num_pairs) {}
 
     /// Adds a snapshot. `pair`: index of the pair of map visits. `recording`: 0 for A, 1 for B.
@@ -123,6 +124,7 @@ class GameComparison {
     void count_difference(const GameDifference& difference);
 
     GameDifferences differences_;
+    std::vector<std::size_t> games_; ///< number of the game, by pair; empty: one game
     std::vector<WaitingSnapshots>
         waiting_pairs_; ///< by pair; all snapshots of a pair are of one recording
     std::array<std::size_t, 2> num_waiting_{}; ///< number of stored snapshots, by recording
@@ -134,6 +136,7 @@ struct ComparisonReport {
     std::array<const MapVisitReader*, 2> readers{};
     const MapVisitPairs* pairs = nullptr;
     const GameDifferences* differences = nullptr;
+    std::string_view worlds_command{}; ///< the command that makes worlds of a capture
 };
 
 [[nodiscard]] std::string comparison_text(const ComparisonReport& report);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace tw::analyze {
 
@@ -406,6 +407,25 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
         }
     }
     return found;
+}
+
+std::vector<std::size_t> number_games(const std::vector<MapVisit>& visits) {
+    std::vector<std::size_t> games;
+    std::set<RecordedSessionKey> seen; // the sessions of the current game
+    for (std::size_t i = 0; i < visits.size(); ++i) {
+        const MapVisit& visit = visits[i];
+        const MapVisit& before = visits[i == 0 ? 0 : i - 1];
+        const RecordedSessionKey session{visit.session, visit.client};
+        const bool is_same = visit.map == before.map && visit.crc == before.crc;
+        std::size_t game = i == 0 ? 0 : games.back();
+        if (!is_same || seen.contains(session)) {
+            ++game;
+            seen.clear();
+        }
+        seen.insert(session);
+        games.push_back(game);
+    }
+    return games;
 }
 
 } // namespace tw::analyze

@@ -144,6 +144,10 @@ class MapVisitReader {
     std::uint64_t invalid_lines_ = 0;
 };
 
+/// Returns the number of each visit's game, in the order in which the games began. Another game
+/// begins with another map, or with another visit of a session.
+[[nodiscard]] std::vector<std::size_t> number_games(const std::vector<MapVisit>& visits);
+
 /// A map visit that is not compared, because it was not paired with a visit of the other recording.
 struct UnpairedVisit {
     std::size_t visit = 0;     ///< index of the visit

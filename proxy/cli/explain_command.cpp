@@ -388,7 +388,12 @@ analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
         pair_of[0][pairs.pairs[i].first] = i;
         pair_of[1][pairs.pairs[i].second] = i;
     }
-    analyze::GameComparison comparison{pairs.pairs.size()};
+    const auto games = analyze::number_games(inputs[0]->visits().visits());
+    std::vector<std::size_t> games_of_pairs;
+    for (const auto& pair : pairs.pairs) {
+        games_of_pairs.push_back(games[pair.first]);
+    }
+    analyze::GameComparison comparison{pairs.pairs.size(), std::move(games_of_pairs)};
     std::mutex mutex;
     std::condition_variable changed;
     std::array<bool, 2> has_ended{};
@@ -456,7 +461,9 @@ int run_compare(const CompareFlags& flags) {
     const analyze::ComparisonReport report{.files = flags.files,
                                            .readers = {&a, &b},
                                            .pairs = &*pairs,
-                                           .differences = &comparison.result()};
+                                           .differences = &comparison.result(),
+                                           .worlds_command = "twscope decode CAPTURE --view world "
+                                                             "--items all -o FILE.jsonl.zst"};
     fmt::print("{}", record::escape_lines_for_terminal(flags.json ? comparison_json(report)
                                                                   : comparison_text(report)));
     if (!comparison.result().are_games_equal()) {

@@ -256,13 +256,33 @@ TEST_CASE("the report has the first difference with both values, then the number
     CHECK(json.at("b") == "t\x1bwo\xef\xbf\xbd");
     CHECK(
         boost::json::serialize(json.at("first")) ==
-        R"({"tick":3,"session_a":1,"session_b":1,"type":"character","type_id":9,"id":3,"field":"x","a":5,"b":6})");
+        R"({"map":"","tick":3,"session_a":1,"session_b":1,"type":"character","type_id":9,"id":3,"field":"x","a":5,"b":6})");
     CHECK(json.at("differences").as_array().size() == 2);
     CHECK(boost::json::serialize(json.at("unusable_snapshots")) == R"({"a":7,"b":0})");
     CHECK(boost::json::serialize(json.at("snapshots_behind")) == R"({"a":0,"b":1})");
     CHECK(json.at("ticks").at("different") == 2);
     CHECK(json.at("without_partner").at("a").as_array().size() == 1);
     CHECK(json.at("without_partner").at("b").as_array().empty());
+}
+
+TEST_CASE("the first difference is that of the first game, whatever its ticks") {
+    for (const bool one_game : {false, true}) {
+        GameComparison comparison{2, one_game ? std::vector<std::size_t>{}
+                                              : std::vector<std::size_t>{0, 1}};
+        for (const auto& [pair, tick] : {std::pair{0U, 900}, std::pair{1U, 5}}) {
+            comparison.on_snapshot(pair, 0, tick, items_of_tees({{3, 5}}));
+            comparison.on_snapshot(pair, 1, tick, items_of_tees({{3, 6}}));
+        }
+        CHECK(comparison.result().first->tick == (one_game ? 5 : 900));
+    }
+    std::vector<analyze::MapVisit> visits(6);
+    const std::string_view maps = "aabbba"; // the fifth: session 1 again
+    const std::int64_t sessions[] = {1, 2, 1, 2, 1, 1};
+    for (std::size_t i = 0; i < visits.size(); ++i) {
+        visits[i].session = sessions[i];
+        visits[i].map = maps[i];
+    }
+    CHECK(analyze::number_games(visits) == std::vector<std::size_t>{0, 0, 1, 1, 2, 3});
 }
 
 TEST_CASE("types with a UUID are matched by the UUID, even if their numbers differ") {

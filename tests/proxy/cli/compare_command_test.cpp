@@ -171,7 +171,7 @@ TEST_CASE("a changed field is reported with its tick and its item") {
             const ProgramResult done = twscope({"compare", view, recording});
             CAPTURE(done.out);
             CHECK(done.status == 1);
-            CHECK(contains(done.out, "First difference: tick " + tick + ", "));
+            CHECK(contains(done.out, ", tick " + tick + ", "));
             CHECK(contains(done.out, row.field + ": "));
             CHECK(contains(done.out, " in A, " + row.value + " in B"));
             CHECK(last_output_line(done.out) ==
@@ -186,14 +186,24 @@ TEST_CASE("sessions of other games are not compared, unless they are selected") 
     CAPTURE(other.out);
     CHECK(other.status == 1);
     CHECK(contains(other.out, "  not compared: no counterpart "));
-    CHECK(last_output_line(other.out).starts_with(
-        "not compared: no session of A could be aligned with one of B: 0 ticks in both"));
+    CHECK(last_output_line(other.out) ==
+          "not compared: no session of A could be aligned with one of B\n");
 
     const ProgramResult sessions =
         twscope({"compare", kMapChange, kMapChange, "--session", "1", "--other-session", "2"});
     CHECK(sessions.status == 1);
-    CHECK(contains(sessions.out, "First difference: tick "));
+    CHECK(contains(sessions.out, "First difference: map "));
     CHECK(twscope({"compare", kMapChange, kMapChange, "--session", "2"}).status == 0);
+}
+
+TEST_CASE("worlds and sessions are not compared, and the report says what to do") {
+    const TemporaryFolder folder;
+    const std::string worlds = record_capture(folder, "w.jsonl", {"--view", "world"});
+    const ProgramResult done = twscope({"compare", kMapChange, worlds});
+    CHECK(done.status == 1);
+    CHECK(contains(done.out, "\n\nnot compared: B holds only worlds and A only sessions: make A "
+                             "from its capture with 'twscope decode CAPTURE --view world --items "
+                             "all -o FILE.jsonl.zst'\n"));
 }
 
 TEST_CASE("session 0 selects the merged worlds only") {
