@@ -197,6 +197,8 @@ void RecordsCheck::on_line(std::string_view line,
                    head->time);
     } else if (head->type == "finding" && has_member_value(line, "id", R"("inspect.gap")")) {
         add_faults(Fault::gap, filter::JsonLine{line}.object().find_count("lost"), head->time);
+        has_new_observer_ =
+            has_new_observer_ || has_member_value(line, "name", R"("new_observer")");
     }
     has_worlds_ = has_worlds_ || head->type == "world";
     if (head->session != 0) {
@@ -307,18 +309,24 @@ std::string RecordsCheck::report_text() const {
     const FaultCounts faults = find_faults();
     for (std::size_t i = 0; i < faults.size(); ++i) {
         if (faults.at(i).count != 0) {
-            text += fmt::format("{} (first: {})\n",
+            const bool is_restart = has_new_observer_ && i == static_cast<std::size_t>(Fault::gap);
+            text += fmt::format("{} (first: {}){}\n",
                                 record::count_with_noun(faults.at(i).count, kFaultSentences.at(i)),
-                                faults.at(i).first_place);
+                                faults.at(i).first_place,
+                                is_restart ? "; up to a second of records before a new observer "
+                                             "is missing, too"
+                                           : "");
         }
     }
     if (num_missing_snapshots_ + num_missing_messages_ != 0) {
-        text += fmt::format("{} and {} that summaries count are {}, or filtered out\n",
-                            record::count_with_noun(num_missing_snapshots_, "snapshot[s]"),
-                            record::count_with_noun(num_missing_messages_, "message[s]"),
-                            has_worlds_ ? "recorded as worlds" : "missing: not recorded");
+        text += fmt::format("not in these records: {}{} and {} (filtered out, or not recorded)\n",
+                            record::count_with_noun(num_missing_snapshots_, "session snapshot[s]"),
+                            has_worlds_ ? " (worlds stand for them)" : "",
+                            record::count_with_noun(num_missing_messages_, "message[s]"));
     }
-    return text + (is_complete() ? "complete\n" : "incomplete\n");
+    return text + (!is_complete()      ? "incomplete\n"
+                   : is_being_written_ ? "complete so far; still being recorded\n"
+                                       : "complete\n");
 }
 
 RecordsCsvWriter::RecordsCsvWriter(const std::vector<std::string>& columns, Options options)

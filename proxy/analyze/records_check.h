@@ -90,6 +90,7 @@ class RecordsCheck {
     std::uint64_t num_missing_messages_ = 0;
     bool has_worlds_ =
         false; ///< some records are merged snapshots, which replace those of sessions
+    bool has_new_observer_ = false; ///< a gap is due to an observer that replaced another one
     std::map<std::string, std::uint64_t> segment_numbers_; ///< latest segment number, by recording
 };
 

@@ -153,8 +153,8 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          ""},
         {"fewer, as by a filter",
          {{"a", game_with_counts(1, 0) + end}},
-         "1 snapshot and 3 messages that summaries count are missing: not recorded, or filtered "
-         "out\n"},
+         "not in these records: 1 session snapshot and 3 messages (filtered out, or not "
+         "recorded)\n"},
         {"a rejected control packet, which has no record",
          {{"a", timed_record(1, "open", 1) + timed_record(1, "message", 2) +
                     timed_record(1, "close", 3) +
@@ -164,8 +164,8 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          ""},
         {"recorded as worlds",
          {{"a", timed_record(0, "world", 1) + game_with_counts(0, 1) + end}},
-         "2 snapshots and 2 messages that summaries count are recorded as worlds, or filtered "
-         "out\n"},
+         "not in these records: 2 session snapshots (worlds stand for them) and 2 messages "
+         "(filtered out, or not recorded)\n"},
         {"as many, when asked in between", {{"a", game_with_counts(2, 3, "open", "map")}}, ""},
         {"what stands again is not new",
          {{"a", game + timed_record(1, "open", 1, R"(,"again":true)")}},
@@ -178,6 +178,12 @@ TEST_CASE("complete recordings pass the check, and the faults of others are name
          "(first: a, 2026-11-21T16:15:01.000000Z)\n"
          "7 datagrams that were never inspected (inspect.gap) "
          "(first: a, 2026-11-21T16:15:03.000000Z)\n"},
+        {"another observer",
+         {{"a",
+           timed_record(0, "finding", 3, R"(,"id":"inspect.gap","name":"new_observer","lost":7)")}},
+         "7 datagrams that were never inspected (inspect.gap) "
+         "(first: a, 2026-11-21T16:15:03.000000Z); up to a second of records before a new observer "
+         "is missing, too\n"},
         {"two runs that were cut off",
          {{"a", timed_record(1, "open", 1) + timed_record(1, "open", 2)},
           {"b", timed_record(2, "open", 3)}},
@@ -205,7 +211,8 @@ TEST_CASE("open sessions of a file that is being written are no fault, and are c
                           timed_record(1, "close", 2) + timed_record(1, "summary", 2) +
                           timed_record(1, "finding", 3));
     CHECK(check.report_text() == "1 file, 5 records, 2 sessions, 2026-11-21T16:15:01.000000Z to "
-                                 "2026-11-21T16:15:03.000000Z\ncomplete\n");
+                                 "2026-11-21T16:15:03.000000Z\n"
+                                 "complete so far; still being recorded\n");
 }
 
 TEST_CASE("sessions that a crash cut off are reported, although a later run still records") {
@@ -227,7 +234,7 @@ TEST_CASE("a session that reconnects after its end counts once, and so does its 
                           timed_record(1, "snapshot", 6) + timed_record(1, "close", 7) +
                           timed_record(1, "summary", 7, R"(,"snapshots":{"total":2})"));
     CHECK(contains(check.report_text(), " records, 1 session, "));
-    CHECK(contains(check.report_text(), "\n1 snapshot and 0 messages"));
+    CHECK(contains(check.report_text(), ": 1 session snapshot and 0 messages"));
 }
 
 using tw::analyze::RecordsCsvWriter;
