@@ -415,7 +415,8 @@ void add_relay_metrics(MetricCollector& out, const RunState& state) {
         relays.emplace_back(Labels{}, &state.relay);
     }
     for (const auto& [labels, relay] : relays) {
-        out.add(kGauge, "sessions", "Open sessions.", relay->sessions_open, labels);
+        out.add(kGauge, "sessions", "Open sessions. A silent one is closed after the idle timeout.",
+                relay->sessions_open, labels);
     }
     for (const RelayMetric& metric : kRelayMetrics) {
         for (const auto& [labels, relay] : relays) {
