@@ -287,12 +287,12 @@ void PlayerTable::on_record(const record::Record& record) {
     }
 }
 
-std::string PlayerTable::text() const {
+std::string PlayerTable::text(std::string_view accepted) const {
     if (sessions_.empty()) {
         return {};
     }
     std::string text = fmt::format("{:>7} {:16} {:>8} {:>8} {:>10} {:>9}\n", "session", "player",
-                                   "from", "played", "snapshots", "verified");
+                                   "from", "played", "snapshots", accepted);
     for (const auto& [session, played] : sessions_) {
         const auto seconds = (played.last_time - played.first_time) / record::kNanosecondsPerSecond;
         const auto requested = requested_names_.find(session);
@@ -313,12 +313,12 @@ std::string PlayerTable::text() const {
 
 std::string totals_text(const std::vector<std::string>& captures,
                         const record::SessionStats& totals, std::uint32_t sessions,
-                        std::string_view sizes_commands) {
+                        std::string_view sizes_commands, std::string_view accepted) {
     std::string text = fmt::format(
         "{}: {}, {}\n", fmt::join(captures, ", "), record::count_with_noun(sessions, "session[s]"),
         record::count_with_noun(totals.directions[0].datagrams + totals.directions[1].datagrams,
                                 "datagram[s]"));
-    text += fmt::format("snapshots: {}, {} verified", totals.snapshots, totals.verified);
+    text += fmt::format("snapshots: {}, {} {}", totals.snapshots, totals.verified, accepted);
     const std::pair<std::string_view, std::uint64_t> failures[] = {
         {"with a wrong checksum", totals.mismatched},
         {"undecodable", totals.undecodable},

@@ -32,8 +32,9 @@ class PlayerTable final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Returns the table, or an empty text if no session received a snapshot.
-    [[nodiscard]] std::string text() const;
+    /// Returns the table, or an empty text if no session received a snapshot. `accepted`: as in
+    /// totals_text().
+    [[nodiscard]] std::string text(std::string_view accepted = "verified") const;
 
   private:
     struct PlayedSession {
@@ -52,9 +53,11 @@ class PlayerTable final : public record::RecordSink {
 
 /// Returns the totals of captures as text: sessions, snapshots, and a line for each finding that
 /// occurred. If other object sizes may explain snapshots that could not be decoded, the last lines
-/// recommend `sizes_commands`, the commands that search for such sizes.
+/// recommend `sizes_commands`, the commands that search for such sizes. `accepted`: what
+/// correct snapshots are called; those of demos have no checksum to be verified.
 [[nodiscard]] std::string totals_text(const std::vector<std::string>& captures,
                                       const record::SessionStats& totals, std::uint32_t sessions,
-                                      std::string_view sizes_commands);
+                                      std::string_view sizes_commands,
+                                      std::string_view accepted = "verified");
 
 } // namespace tw::analyze

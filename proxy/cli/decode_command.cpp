@@ -10,7 +10,9 @@
 #include "proxy/cli/output_file.h"
 #include "proxy/cli/publish_flags.h"
 #include "proxy/cli/recording_flags.h"
+#include "proxy/cli/records_files.h"
 #include "proxy/cli/settings.h"
+#include "proxy/demo/demo_reader.h"
 #include "proxy/demo/world_demo.h"
 #include "proxy/pipeline/map_folders.h"
 #include "proxy/pipeline/pipeline.h"
@@ -194,6 +196,16 @@ bool DecodeCommand::write_queued_demos() {
         world_demos_->end_demos();
     }
     demo_files_->finish_writing();
+    std::uint64_t num_named = 0;
+    for (auto path = demo_files_->take_written_path(); path;
+         path = demo_files_->take_written_path()) {
+        sink::print_text(stderr, fmt::format("wrote {}\n", record::escape_for_terminal(*path)));
+        ++num_named;
+    }
+    if (const auto all = demo_files_->num_created_files(); num_named < all) {
+        sink::print_text(stderr, fmt::format("wrote {} more\n",
+                                             record::count_with_noun(all - num_named, "demo[s]")));
+    }
     while (const auto complaint = demo_files_->take_error_text()) {
         sink::print_error("not written: {}", *complaint);
     }
@@ -348,11 +360,18 @@ void DecodeCommand::print_totals() const {
         command_for_captures("twscope decode").value_or("twscope decode FILE");
     const std::string explain =
         command_for_captures("twscope explain").value_or("twscope explain FILE");
-    sink::print_wrapped(record_file_ == nullptr && bus_ == nullptr ? stdout : stderr,
-                        analyze::totals_text(flags_->captures.paths, result_.totals,
-                                             result_.sessions,
-                                             fmt::format("{} --sizes\n  {}", sizes, explain)) +
-                            players_.text());
+    const bool are_demos = std::ranges::all_of(flags_->captures.paths, [](const std::string& path) {
+        std::error_code ignored;
+        return std::filesystem::is_regular_file(path,
+                                                ignored) && // reading a pipe consumes its data
+               demo::looks_like_demo(std::as_bytes(std::span{read_file_start(path).bytes()}));
+    });
+    const std::string_view accepted = are_demos ? "applied" : "verified"; // demos have no checksums
+    sink::print_wrapped(
+        record_file_ == nullptr && bus_ == nullptr ? stdout : stderr,
+        analyze::totals_text(flags_->captures.paths, result_.totals, result_.sessions,
+                             fmt::format("{} --sizes\n  {}", sizes, explain), accepted) +
+            players_.text(accepted));
 }
 
 int DecodeCommand::run() {

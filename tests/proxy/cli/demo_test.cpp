@@ -36,6 +36,8 @@ TEST_CASE("a capture becomes a demo that contains its map, and the demo becomes 
         CHECK(written.status == 0);
         const auto files = demos.files();
         REQUIRE(files.size() == 1);
+        CHECK(contains(written.err, "wrote " + files[0].string() + "\n"));
+        CHECK(contains(output_of({"decode", files[0].string()}), " applied\n"));
         const std::string bytes = test::read_text(files[0].string());
         const std::string whole_map{reinterpret_cast<const char*>(map.data()), map.size()};
         CHECK(bytes.find(whole_map) == (version == "4" ? 436 : 484));
