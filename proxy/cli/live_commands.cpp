@@ -482,9 +482,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
             }
             std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(pause, left));
         } catch (const relay::SharedAddressError& error) {
-            throw usage_error(
-                "{}; use --client-address transparent, or accept this with --insecure-shared",
-                error.what());
+            throw usage_error("{}{}", error.what(), kSharedAddressHint);
         } catch (const relay::StartError& error) {
             throw usage_error("{}{}", error.what(), flags.takeover ? kTakeoverFailureEnd : "");
         }

@@ -8,7 +8,7 @@
 #include "proxy/cli/settings.h"
 #include "proxy/process/relayed_servers.h"
 #include "proxy/record/terminal_text.h"
-#include "proxy/relay/listen_socket.h"
+#include "proxy/relay/relay.h"
 
 #include <chrono>
 #include <iterator>
@@ -111,6 +111,26 @@ void check_no_loop(const relay::ServerOptions& server,
         relay::check_no_forwarding_loop({address, server.port}, listen);
     } catch (const relay::StartError& error) {
         throw usage_error("--listen {}", error.what());
+    }
+}
+
+/// Checks that the server can see the clients' addresses as the flags say. Does not check a server
+/// given by its host name.
+void check_client_address(const relay::ServerOptions& server, ClientAddressMode wanted,
+                          bool may_share) {
+    boost::system::error_code is_name;
+    const auto address = asio::ip::make_address(server.host, is_name);
+    if (is_name) {
+        return;
+    }
+    const asio::ip::udp::endpoint endpoint{address, server.port};
+    try {
+        std::ignore = relay::choose_client_address_mode(wanted, may_share,
+                                                        base::endpoint_from(endpoint.data()));
+    } catch (const relay::SharedAddressError& error) {
+        throw usage_error("{}{}", error.what(), kSharedAddressHint);
+    } catch (const relay::StartError& error) {
+        throw UsageError{error.what()};
     }
 }
 
@@ -335,6 +355,13 @@ std::vector<RunFlags::Check> ProxyFlags::traffic_checks(const Settings& settings
     }
     if (!print_routes) {
         checks.emplace_back([this] { std::ignore = state_folder(); });
+        for (const std::string& each : server) {
+            checks.emplace_back([this, &each, named] {
+                check_client_address(named ? parse_named_server(each).options
+                                           : parse_server_options(each),
+                                     forwarding.client_address, forwarding.allow_shared_address);
+            });
+        }
     }
     return checks;
 }
@@ -358,8 +385,8 @@ std::vector<std::string> ProxyFlags::describe_traffic_source() const {
         "at most {} {}",
         per_address == 0
             ? record::count_with_noun(max_sessions, "session[s]")
-            : fmt::format("{} per address, {}", record::count_with_noun(per_address, "session[s]"),
-                          max_sessions),
+            : fmt::format("{} per address (except loopback), {}",
+                          record::count_with_noun(per_address, "session[s]"), max_sessions),
         named.size() > 1 ? "per server" : "in all"));
     if (!can_create_files(state_folder())) {
         lines.push_back(fmt::format("cannot write to {}: bans do not outlast the run, and no other "

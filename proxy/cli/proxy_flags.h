@@ -13,6 +13,10 @@
 
 namespace tw::cli {
 
+/// What to do about a relay::SharedAddressError, appended to its text.
+inline constexpr std::string_view kSharedAddressHint =
+    "; use --client-address transparent, or accept this with --insecure-shared";
+
 /// Returns a log line that says which client addresses the server sees, and why.
 [[nodiscard]] std::string describe_client_address_mode(relay::ClientAddressMode wanted,
                                                        relay::ClientAddressMode chosen);

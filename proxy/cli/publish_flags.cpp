@@ -15,6 +15,7 @@
 
 #include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/split.hpp>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace tw::cli {
@@ -311,6 +312,23 @@ std::vector<web::HttpAddress> HttpFlags::page_addresses() const {
     std::vector<web::HttpAddress> all;
     std::transform(addresses.begin(), addresses.end(), std::back_inserter(all), parse_http_address);
     return all;
+}
+
+std::string HttpFlags::describe() const {
+    if (!is_enabled()) {
+        return fmt::format("no live page (--http {} serves one)", kSuggestedHttpPort);
+    }
+    std::vector<std::string> parts;
+    for (const std::string& each : addresses) {
+        const web::HttpAddress address = parse_http_address(each);
+        const bool is_local =
+            !address.path.empty() || boost::asio::ip::make_address(address.address).is_loopback();
+        parts.push_back(fmt::format("{} ({})", each,
+                                    is_local                  ? "this machine only"
+                                    : access.network_may_read ? "anyone may read"
+                                                              : "reading needs the token"));
+    }
+    return fmt::format("live page on {}", fmt::join(parts, ", "));
 }
 
 std::vector<web::ListeningSocket> HttpFlags::open_page_sockets() const {

@@ -97,6 +97,8 @@ struct HttpFlags {
     [[nodiscard]] bool is_enabled() const { return !addresses.empty(); }
 
     [[nodiscard]] std::vector<web::HttpAddress> page_addresses() const;
+    /// Says where the page is, and who may read it.
+    [[nodiscard]] std::string describe() const;
 
     /// Binds the page's addresses.
     /// Errors: relay::RetryableStartError for an address that may become available; UsageError.

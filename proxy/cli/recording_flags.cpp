@@ -318,15 +318,35 @@ RecordingFlags::disk_options(const NamedRecording& recording) const {
     return options;
 }
 
+namespace {
+
+std::string nothing_recorded_text(const std::string& min_free, const std::string& path,
+                                  std::uint64_t free, std::uint64_t recorded) {
+    return fmt::format("--min-free {}: the disk of {} has {} free{}, less than that: nothing is "
+                       "recorded until there is room",
+                       min_free, path, record::size_text(free),
+                       recorded == 0 ? ""
+                                     : " and " + record::size_text(recorded) + " of the recording");
+}
+
+} // namespace
+
 std::vector<std::string>
 RecordingFlags::disk_space_warnings(std::span<const NamedRecording> recordings) const {
     std::vector<std::string> found;
     for (const NamedRecording& each : recordings) {
         const auto planned = disk_options(each);
-        if (!planned || !planned->segments || planned->keep.bytes == 0) {
+        if (!planned) {
             continue;
         }
         auto& disk = store::system_disk();
+        if (!planned->segments || keep.empty()) {
+            const std::uint64_t free = disk.free_bytes(existing_folder(each.path));
+            if (free < planned->min_free_bytes) {
+                found.push_back(nothing_recorded_text(min_free, each.path, free, 0));
+            }
+            continue;
+        }
         const std::string& folder = planned->segments->folder;
         std::uint64_t recorded = 0;
         for (const store::Segment& segment : store::list_segments(folder, &*planned->segments)) {
@@ -335,7 +355,10 @@ RecordingFlags::disk_space_warnings(std::span<const NamedRecording> recordings) 
         }
         const std::uint64_t free = disk.free_bytes(existing_folder(folder));
         const bool is_known = free <= UINT64_MAX - recorded;
-        if (is_known && free + recorded < planned->keep.bytes + planned->min_free_bytes) {
+        if (is_known && free + recorded < planned->min_free_bytes) {
+            found.push_back(nothing_recorded_text(min_free, each.path, free, recorded));
+        } else if (is_known && planned->keep.bytes != 0 &&
+                   free + recorded < planned->keep.bytes + planned->min_free_bytes) {
             found.push_back(fmt::format(
                 "--keep {}: the disk of {} has {} free, and the recording already has {}; {}", keep,
                 each.path, record::size_text(free), record::size_text(recorded),

@@ -73,7 +73,8 @@ struct RecordingFlags {
     /// device.
     [[nodiscard]] std::optional<store::RecordingOptions>
     disk_options(const NamedRecording& recording) const;
-    /// Returns a sentence for each recording whose disk has no room for the size of --keep.
+    /// Returns a sentence for each recording whose disk has no room for the size of --keep, or has
+    /// less room than --min-free.
     [[nodiscard]] std::vector<std::string>
     disk_space_warnings(std::span<const NamedRecording> recordings) const;
     /// Describes where the recording is written, its limits, and how much of the disk is free.

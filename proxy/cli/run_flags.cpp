@@ -230,7 +230,10 @@ int check_config(const RunFlags& flags, Settings& settings) {
     for (const std::string& problem : problems) {
         sink::print_error("{}", settings.add_source_to_message(problem));
     }
-    if (!settings.is_config_file_read()) {
+    const bool is_read_in_part = std::ranges::any_of(problems, [](const std::string& problem) {
+        return problem.find(", line ") != std::string::npos;
+    });
+    if (!settings.is_config_file_read() && is_read_in_part) {
         sink::print_error("correct the file first; there may be more errors");
     }
     if (!problems.empty()) {
@@ -249,9 +252,13 @@ int check_config(const RunFlags& flags, Settings& settings) {
     for (const std::string& warning : flags.recording.disk_space_warnings(flags.recordings())) {
         text += "warning: " + warning + '\n';
     }
-    text += flags.http.is_enabled()
-                ? fmt::format("live page on {}\n", fmt::join(flags.http.addresses, ", "))
-                : fmt::format("no live page (--http {} serves one)\n", kSuggestedHttpPort);
+    const std::size_t secret_size = flags.records.config.pseudonym_key.size();
+    if (constexpr std::size_t kShort = 16; secret_size != 0 && secret_size < kShort) {
+        text += fmt::format("warning: --pseudonyms: a secret shorter than {} characters can be "
+                            "guessed, and the addresses with it\n",
+                            kShort);
+    }
+    text += flags.http.describe() + '\n';
     for (const std::string& line : settings.describe_sources()) {
         text += "from " + line + '\n';
     }

@@ -27,7 +27,8 @@ constexpr const char* kEnvironment = "environment";
 std::string read_config_file(const std::string& path) {
     auto text = base::read_small_file(path, kMaxConfigFileBytes);
     if (!text && text.error() == std::errc::file_too_large) {
-        throw usage_error("--config {}: longer than {} bytes", path, kMaxConfigFileBytes);
+        throw usage_error("--config {}: is no configuration file: longer than {} bytes", path,
+                          kMaxConfigFileBytes);
     }
     if (!text) {
         throw usage_error("--config {}: {}; name a file with lines like 'server = "
@@ -35,7 +36,9 @@ std::string read_config_file(const std::string& path) {
                           path, text.error().message());
     }
     if (text->find('\0') != std::string::npos) {
-        throw usage_error("--config {}: contains a NUL byte; save it as plain text (UTF-8)", path);
+        throw usage_error("--config {}: is no configuration file: contains a NUL byte; save it as "
+                          "plain text (UTF-8)",
+                          path);
     }
     return *std::move(text);
 }
@@ -314,7 +317,9 @@ bool Settings::is_given(const std::string& flag) const {
 
 std::string Settings::add_source_to_message(std::string message) const {
     const Flag* const flag = command_->find_flag(message.substr(0, message.find_first_of(" :")));
-    return flag == nullptr || flag->source.empty() || flag->source == kCommandLine
+    const bool is_value_missing = message.find(": needs a value") != std::string::npos;
+    return flag == nullptr || is_value_missing || flag->source.empty() ||
+                   flag->source == kCommandLine
                ? message
                : fmt::format("{} (set by {})", message,
                              flag->source == kEnvironment ? environment_variable_name(*flag)

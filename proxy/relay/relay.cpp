@@ -29,29 +29,6 @@ void check_options(const Options& options, std::span<Ring* const> rings) {
     }
 }
 
-/// Returns the address that the server will see for each client, never `automatic`. Errors:
-/// StartError; SharedAddressError if the clients would share an address and `may_share` is false.
-ClientAddressMode choose_client_address_mode(ClientAddressMode wanted, bool may_share,
-                                             const base::Endpoint& server) {
-    const bool possible = !server.v6 && base::is_loopback(server);
-    const bool shared =
-        wanted == ClientAddressMode::shared || wanted == ClientAddressMode::automatic;
-    if (possible) {
-        return wanted == ClientAddressMode::automatic ? ClientAddressMode::loopback : wanted;
-    }
-    if (wanted == ClientAddressMode::loopback) {
-        throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
-                         base::to_string(server) + "; use 'transparent'"};
-    }
-    if (shared && !may_share) {
-        throw SharedAddressError{
-            "the server " + base::to_string(server) +
-            " is not on 127.0.0.0/8, so all clients would share one address there: one ban for "
-            "all, one anti-spoofing token, and a stranger could kick players or speak as them"};
-    }
-    return shared ? ClientAddressMode::shared : wanted;
-}
-
 /// Throws StartError if the mode `transparent` is impossible.
 void check_transparent_mode(const Udp::endpoint& server, const std::vector<Udp::endpoint>& listen) {
     const auto other = std::find_if(listen.begin(), listen.end(), [&](const Udp::endpoint& own) {
@@ -77,6 +54,27 @@ void check_transparent_mode(const Udp::endpoint& server, const std::vector<Udp::
 }
 
 } // namespace
+
+ClientAddressMode choose_client_address_mode(ClientAddressMode wanted, bool may_share,
+                                             const base::Endpoint& server) {
+    const bool possible = !server.v6 && base::is_loopback(server);
+    const bool shared =
+        wanted == ClientAddressMode::shared || wanted == ClientAddressMode::automatic;
+    if (possible) {
+        return wanted == ClientAddressMode::automatic ? ClientAddressMode::loopback : wanted;
+    }
+    if (wanted == ClientAddressMode::loopback) {
+        throw StartError{"client address mode 'loopback' needs a server on 127.0.0.0/8, not " +
+                         base::to_string(server) + "; use 'transparent'"};
+    }
+    if (shared && !may_share) {
+        throw SharedAddressError{
+            "the server " + base::to_string(server) +
+            " is not on 127.0.0.0/8, so all clients would share one address there: one ban for "
+            "all, one anti-spoofing token, and a stranger could kick players or speak as them"};
+    }
+    return shared ? ClientAddressMode::shared : wanted;
+}
 
 Relay::Relay(const Options& options, std::span<Ring* const> rings,
              ObserverSharedMemory* observation, std::vector<base::UniqueFd> listening)

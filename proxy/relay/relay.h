@@ -19,6 +19,11 @@
 
 namespace tw::relay {
 
+/// Returns the address that the server will see for each client, never `automatic`. Errors:
+/// StartError; SharedAddressError if the clients would share an address and `may_share` is false.
+[[nodiscard]] ClientAddressMode choose_client_address_mode(ClientAddressMode wanted, bool may_share,
+                                                           const base::Endpoint& server);
+
 /// Forwards UDP datagrams between clients and servers, with one upstream socket per client, and
 /// copies them to an observer. A relay starts with one server. Each added server has its own
 /// listening addresses, session table and limits; all servers share the threads and the rings. The

@@ -78,7 +78,7 @@ TEST_CASE("an error in a configuration is reported with its line") {
         {"quiet = true\r\nno-inspect\r\n", ", line 2: 'no-inspect' needs a value"},
         {"[proxy]\nno-inspect\n", ", line 2: 'no-inspect' needs"},
         {"output\n", ", line 1: 'output' needs a value: output = ..."},
-        {{"quiet = true\n\0\n", 15}, "c.conf: contains a NUL byte; save it as plain text"},
+        {{"quiet = true\n\0\n", 15}, "c.conf: is no configuration file: contains a NUL byte"},
         {"nonsense\n", ", line 1: expected 'flag-name = value', not 'nonsense'"},
         {"server 1.2.3.4:8303\n", ", line 1: expected 'flag-name = value', not 'server 1.2.3.4"},
         {"q\n", ", line 1: expected 'flag-name = value', not 'q'"},
@@ -216,6 +216,18 @@ TEST_CASE("--check-config names every wrong limit of a recording, once") {
                       "example 1MiB, or 'none'\n");
 }
 
+TEST_CASE("a server for which clients would share an address is an error of the check, too") {
+    const std::string why = "twscope: the server 192.0.2.7:8304 is not on 127.0.0.0/8, so all "
+                            "clients would share one address there: ";
+    const Arguments check{"proxy", "-s", "192.0.2.7:8304", "--check-config"};
+    const ProgramResult done = twscope(check);
+    CHECK(done.status == 2);
+    CHECK(done.err.starts_with(why));
+    CHECK(contains(done.err, "; use --client-address transparent, or accept this with "));
+    CHECK(twscope(check, {"--insecure-shared"}).status == 0);
+    CHECK(twscope({"proxy", "-s", "game.example.org:8304", "--check-config"}).status == 0);
+}
+
 TEST_CASE("a --keep for which the disk has no room is a warning") {
     const TemporaryFolder folder;
     const std::string records = folder.file("new") + "/";
@@ -233,6 +245,12 @@ TEST_CASE("a --keep for which the disk has no room is a warning") {
                         "--min-free 1GiB: it deletes the oldest segments"));
     CHECK(contains(checked({"--keep", "900000TiB", "--min-free", "1KiB"}),
                    "; to leave 1KiB free, segments are deleted earlier\n"));
+    const std::string less = "\nwarning: --min-free 900000TiB: the disk of " + records + " has ";
+    for (const Arguments& keep : {Arguments{}, Arguments{"--keep", "30d"}}) {
+        const std::string full = checked(join_arguments({"--min-free", "900000TiB"}, keep));
+        CHECK(contains(full, less));
+        CHECK(contains(full, " free, less than that: nothing is recorded until there is room\n"));
+    }
     CHECK_FALSE(contains(checked({"--keep", "1KiB"}), "warning"));
     CHECK_FALSE(contains(checked({"--keep", "30d"}), "warning"));
     CHECK(contains(twscope(live_run_arguments({"-o", records, "--keep", "900000TiB"})).err,
@@ -249,7 +267,7 @@ TEST_CASE("addresses and files that cannot be opened are rejected with the reaso
         {{"--http-host", "scope.example.org"}, "--http-host has no effect without --http"},
         {{"--http-open-reading"}, "--http-open-reading has no effect without --http"},
         {{"--http-token-file", "token"}, "--http-token-file has no effect without --http"},
-        {{"--config", "/dev/zero"}, "longer than 65536 bytes"},
+        {{"--config", "/dev/zero"}, "/dev/zero: is no configuration file: longer than 65536"},
         {{"-l", "127.0.0.1:8303", "-l", "127.0.0.1:8303"}, "overlap; leave one of them out"},
         {{"-o", "game", "--keep", "1h"}, "--output game is a file: write game/ for a folder, or"},
         {{"-o", "-", "--keep", "1h"}, "segments; name a folder with --output or --write, or"},
@@ -291,26 +309,28 @@ TEST_CASE("--check-config describes the run and starts nothing") {
     write_text(config, "output = \"" + output + "\"\nmax-sessions = 5\n" +
                            "http = \"9000\"\nhttp = \"9001\"\n");
     const ProgramResult done =
-        run_in_shell("TWSCOPE_HTTP=9303 TWSCOPE_PSEUDONYMS=secret $twscope proxy -s 127.0.0.1:8304 "
+        run_in_shell("TWSCOPE_HTTP=9303 TWSCOPE_PSEUDONYMS=hush $twscope proxy -s 127.0.0.1:8304 "
                      "--check-config --config " +
                      config);
     CHECK(done.status == 0);
     CHECK(done.err.empty());
     CHECK(done.out.starts_with("listening on 127.0.0.1:8303 (this machine only), forwarding to "
                                "127.0.0.1:8304\n"
-                               "at most 2 sessions per address, 5 in all\n"
+                               "at most 2 sessions per address (except loopback), 5 in all\n"
                                "recording records with pseudonyms to " +
                                output + ", with no size limit (--keep sets one for a folder), "));
     CHECK(contains(done.out, " free now\n"
                              "client addresses: pseudonyms\n"
-                             "live page on 9303\n"
+                             "warning: --pseudonyms: a secret shorter than 16 characters can be "
+                             "guessed, and the addresses with it\n"
+                             "live page on 9303 (this machine only)\n"
                              "from command line: config, server\n"
                              "from environment: pseudonyms, http\n"
                              "from " +
                                  config + ": "));
     CHECK(done.out.find("max-sessions", done.out.find(config)) != std::string::npos);
     CHECK(done.out.ends_with("from " + config + ", but overridden: http\n"));
-    CHECK_FALSE(contains(done.out, "secret"));
+    CHECK_FALSE(contains(done.out, "hush"));
     CHECK_FALSE(std::filesystem::exists(output));
     const std::string records = folder.file("records/"); // the run creates the folder
     const Arguments check{"proxy", "-s", "127.0.0.1:1", "--check-config"};
@@ -329,9 +349,10 @@ TEST_CASE("--check-config describes the run and starts nothing") {
           "from command line: interface\n");
     CHECK(twscope({"proxy", "-s", "a=127.0.0.1:1", "-l", ":2", "-s", "b=127.0.0.1:3", "-l", ":4",
                    "--check-config"})
-              .out.starts_with("listening on :2, forwarding to a=127.0.0.1:1\n"
-                               "listening on :4, forwarding to b=127.0.0.1:3\n"
-                               "at most 64 sessions per address, 1024 per server\n"));
+              .out.starts_with(
+                  "listening on :2, forwarding to a=127.0.0.1:1\n"
+                  "listening on :4, forwarding to b=127.0.0.1:3\n"
+                  "at most 64 sessions per address (except loopback), 1024 per server\n"));
     CHECK(contains(twscope(check, {"--max-per-address", "0"}).out,
                    "\nat most 1024 sessions in all\n"));
 }
@@ -352,7 +373,9 @@ TEST_CASE(
               "--listen 127.0.0.1:3 is the server's own address"}});
     }
     for (const char* const server : {"192.0.2.1:2", "127.0.0.1:3"}) { // elsewhere; another port
-        CHECK(twscope({"proxy", "-s", server, "-l", "0.0.0.0:2", "--check-config"}).status == 0);
+        CHECK(twscope(
+                  {"proxy", "-s", server, "-l", "0.0.0.0:2", "--insecure-shared", "--check-config"})
+                  .status == 0);
     }
 
     const auto check_state = [&](const std::string& output, const std::string& state) {
