@@ -81,7 +81,7 @@ constexpr CommandInfo kCommands[]{
     {"records", add_records_command},
     {"collect", add_collect_command, kUnmetCheck,
      "could not start yet (the bus, the stream or a port is unavailable)"},
-    {"compare", add_compare_command, "the games differ"},
+    {"compare", add_compare_command, "the games differ or nothing could be compared"},
     {"replay", add_replay_command, kUnmetCheck, "the server did not answer"},
     {"map", add_map_command},
     {"explain", add_explain_command},
@@ -246,6 +246,10 @@ std::string unknown_variable_error() {
 /// Returns a message for a flag that the command does not have, which names another command that
 /// has it.
 std::string describe_unknown_flag(const Command& command, const UnknownFlagError& error) {
+    if (command.name == "records" && error.flag == "--demo") {
+        return "a recording cannot become a demo; 'twscope decode CAPTURE --view world --demo DIR' "
+               "makes one";
+    }
     for (const auto& other : make_commands()) {
         if (error.flag.starts_with("--") && other->find_flag(error.flag) != nullptr) {
             return fmt::format("{} has no {}; {} has it", command.name, error.flag, other->name);
@@ -260,8 +264,9 @@ std::string describe_unknown_command(const std::string& given) {
     std::ranges::transform(kCommands, std::back_inserter(names), &CommandInfo::name);
     const std::string_view like = given == "-v" ? "-V" : filter::most_similar_word(given, names);
     return fmt::format("unknown command '{}'{}", record::escape_for_terminal(given),
-                       like.empty() ? file_type_hint(given, FileType::objects)
-                                    : fmt::format("; did you mean {}?", like));
+                       !like.empty()            ? fmt::format("; did you mean {}?", like)
+                       : given.starts_with("-") ? "; flags come after the command"
+                                                : file_type_hint(given, FileType::objects));
 }
 
 int parse_and_run(Invocation invocation) {

@@ -226,13 +226,23 @@ Flag* Command::find_flag(std::string_view flag) {
 }
 
 std::string Command::suggest_flag(std::string_view name_like, std::string_view dashes) const {
+    constexpr std::size_t kMinPrefix = 3;
     std::vector<std::string_view> names;
     for (const Flag& flag : flags) {
         if (is_config_setting(flag)) {
             names.emplace_back(flag.name);
         }
     }
-    const std::string_view similar = filter::most_similar_word(name_like, names);
+    std::string_view similar = filter::most_similar_word(name_like, names);
+    if (similar.empty()) { // "heatmap" for "heat"
+        const auto longest = std::ranges::max_element(names, {}, [&](std::string_view name) {
+            return name.size() >= kMinPrefix && name_like.starts_with(name) ? name.size() : 0;
+        });
+        similar = longest != names.end() && longest->size() >= kMinPrefix &&
+                          name_like.starts_with(*longest)
+                      ? *longest
+                      : "";
+    }
     return similar.empty() ? std::string{} : fmt::format("; did you mean {}{}?", dashes, similar);
 }
 
@@ -340,7 +350,9 @@ void Command::set_arguments(Texts others) {
         }
     }
     if (!others.empty()) {
-        throw usage_error("{} does not take '{}'", name, others.front());
+        throw usage_error("{} does not take '{}'; names with spaces need quotes, and a flag with "
+                          "several values is repeated",
+                          name, others.front());
     }
 }
 

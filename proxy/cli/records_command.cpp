@@ -72,7 +72,7 @@ std::string parse_record_time(std::string_view flag, const std::string& given,
         return usage_error(
             "{} {}: expected a time in UTC, or the beginning of one, for example 2026-11-21T20:15; "
             "a time of the recording's first day, for example 20:15; or the time before now, for "
-            "example -60s",
+            "example -10min",
             flag, given);
     };
     if (given.size() > 1 && given.front() == '-') {
@@ -138,8 +138,11 @@ std::optional<filter::LineFilter> parse_condition(const RecordsCommandFlags& fla
     }
     auto parsed = filter::LineFilter::parse(text, {.described = described}, scope);
     if (!parsed) {
-        throw with_objects_hint(flags,
-                                fmt::format("{} '{}': {}", flag, text, parsed.error().message));
+        const std::string& error = parsed.error().message;
+        const bool is_about_rows = flag == "--filter" && !flags.columns.empty() &&
+                                   error.find("any(items:") != std::string::npos;
+        throw with_objects_hint(flags, fmt::format("{} '{}': {}{}", flag, text, error,
+                                                   is_about_rows ? " (--where selects rows)" : ""));
     }
     return *std::move(parsed);
 }
@@ -368,7 +371,9 @@ class SelectionWriter {
 
     void write(std::string_view line) {
         if (table_) {
+            const std::uint64_t before = table_->num_rows();
             table_->append_rows(line, block_);
+            note_view(line, table_->num_rows() != before);
         } else {
             record::append_terminal_json(line, block_);
             block_.push_back('\n');
@@ -402,7 +407,19 @@ class SelectionWriter {
   private:
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 18U;
 
+    /// Notes whether rows of items are of worlds or of sessions.
+    void note_view(std::string_view line, bool has_rows) {
+        if (has_rows && table_->has_item_rows() && !(has_world_rows_ && has_session_rows_)) {
+            const auto head = filter::read_line_head(line);
+            (head && head->type == "world" ? has_world_rows_ : has_session_rows_) = true;
+        }
+    }
+
     void report_empty_columns() const {
+        if (has_world_rows_ && has_session_rows_) {
+            sink::print_error("rows are of worlds and of sessions, so most are there twice; add "
+                              "--filter world or --filter snapshot");
+        }
         bool is_explained = false;
         for (const std::string& name : table_->empty_columns()) {
             const bool is_of_items = name.starts_with(filter::kItemsPrefix);
@@ -423,13 +440,16 @@ class SelectionWriter {
                                   ? "these columns have no value in any of these records"
                                   : fmt::format("no item matches{}, or the records' items are "
                                                 "unknown (recorded with --items none, or not "
-                                                "verified?)",
+                                                "verified?), or none changed in this time (--items "
+                                                "changed lists all items every 10 s)",
                                                 table_->selects_by(kPlayerKey) ? kExactNames : ""));
         }
     }
 
     std::unique_ptr<store::OutputFile> file_;
     std::optional<analyze::RecordsCsvWriter> table_;
+    bool has_world_rows_ = false;
+    bool has_session_rows_ = false;
     std::string block_;
 };
 
@@ -577,11 +597,11 @@ void add_records_command(Command& command) {
     command.add("--filter", &flags.filter, "EXPRESSION",
                 "Only matching records, for example 'snapshot and tick > 500' "
                 "(proxy/filter/FILTERS.md); of items, it sees only those listed");
-    command.add_number("--session", &flags.sessions, 1, kMaxSessionNumber,
-                       "Only this session (repeatable)");
+    command.add_number("--session", &flags.sessions, 0, kMaxSessionNumber,
+                       "Only this session, or 0 for worlds and the run's totals (repeatable)");
     command.add("--from", &flags.from, "TIME",
                 "Only from this UTC time on; it may be shortened, as in 2026-11-21T20:15, or 20:15 "
-                "for the day of the first record");
+                "for the day of the first record, or -10min for the last ten minutes");
     command.add("--to", &flags.to, "TIME", "Only before this time");
     command.add("-o,--output", &flags.output, "FILE",
                 "Output file; - means standard output, a name ending in .zst is compressed");

@@ -155,11 +155,17 @@ int report_clients(const ReplayFlags& flags, const replay::ReplayResult& result,
 }
 
 int run_replay_command(const ReplayFlags& flags) {
-    if (flags.server.empty()) {
-        throw UsageError{"replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
-    }
     if (flags.options.each_client.password.size() > kMaxPasswordBytes) {
         throw usage_error("--password: is longer than {} bytes", kMaxPasswordBytes);
+    }
+    if (std::error_code ignored;
+        std::filesystem::is_regular_file(flags.capture, ignored) &&
+        file_type_hint(flags.capture, FileType::capture).find("this is a recording") !=
+            std::string::npos) {
+        throw usage_error("{}: replay needs a capture; a recording has no packets", flags.capture);
+    }
+    if (flags.server.empty()) {
+        throw UsageError{"replay needs a game server: -s HOST:PORT, for example -s 127.0.0.1:8303"};
     }
     const RecordFlags& records = flags.records;
     const analyze::FindingsToFailOn fail_on = records.findings_to_fail_on();

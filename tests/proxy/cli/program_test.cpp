@@ -376,6 +376,7 @@ TEST_CASE("contradictory flags are reported before the start") {
         folder.write("twice.conf", "server = \"127.0.0.1:1\"\nkeep = \"1GiB\"\nkeep = \"2GiB\"\n");
     const std::string no_folder = folder.file("no/such/folder.xml");
     const std::string picture = folder.write("a.png", "\x89PNG");
+    const std::string recording = folder.write("a.jsonl", "{\"v\":1,\"t\":\"");
     check_usage_errors(
         {}, {{{"frobnicate"}, "unknown command 'frobnicate' (see"},
              {{"recods"}, "unknown command 'recods'; did you mean records? (see"},
@@ -388,9 +389,13 @@ TEST_CASE("contradictory flags are reported before the start") {
              {{picture}, "'; this is a picture (see"},
              {{"rec"}, "unknown command 'rec'; did you mean records? (see"},
              {{"-v"}, "unknown command '-v'; did you mean -V? (see"},
+             {{"--png", "a", "map"}, "unknown command '--png'; flags come after the command (see"},
+             {{"map", "--heatmap", "a"}, "map has no --heatmap; did you mean --heat? (see"},
+             {{"records", "a", "--demo", "b"}, "a recording cannot become a demo; 'twscope decode"},
+             {{"replay", recording}, "replay needs a capture; a recording has no packets"},
              {{"version"}, "unknown command 'version'; did you mean --version? (see"},
              {{"map"}, "map needs a map file (see 'twscope map --help')"},
-             {{"map", "a", "b"}, "map does not take 'b' (see 'twscope map --help')"},
+             {{"map", "a", "b"}, "map does not take 'b'; names with spaces need quotes, and "},
              {{"compare", "a.pcap"}, "compare needs another capture, demo or recording of the"},
              {{"decode", "a.pcap", "--fail-on", "warn"},
               "--fail-on warn: neither a finding nor a severity; did you mean warning?"},

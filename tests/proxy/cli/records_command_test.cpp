@@ -139,16 +139,34 @@ TEST_CASE("records selected by time include the start and the map of each sessio
     CHECK(chosen({}) == open + late);
 }
 
+TEST_CASE("rows of worlds and of sessions together are pointed out, and session 0 is the worlds") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("tees.pcap");
+    const std::string both = folder.file("both.jsonl");
+    Items tees;
+    tees[{9, 1}] = std::vector<std::int32_t>(22, 1);
+    save_game(capture, tees);
+    REQUIRE(twscope({"decode", capture, "--view", "both", "-o", both}).status == 0);
+    const Arguments table{"records", both, "--columns", "tick,items.id"};
+    CHECK(contains(twscope(table).err, "rows are of worlds and of sessions, so most are there "));
+    for (const Arguments& one : {Arguments{"--filter", "world"}, Arguments{"--session", "0"}}) {
+        const ProgramResult worlds = twscope(table, one);
+        CHECK(worlds.err.empty());
+        CHECK(std::ranges::count(worlds.out, '\n') > 1);
+    }
+}
+
 TEST_CASE("session numbers begin at 1") {
     const TemporaryFolder folder;
     const std::string file = folder.write("g.jsonl", kFirst);
     for (const char* bad : {"0", "-5", "1x", "99999999999"}) {
         CAPTURE(bad);
         const std::string session = std::string{"--session="} + bad;
-        for (const char* const command : {"records", "explain", "replay"}) {
+        for (const char* const command : {"explain", "replay"}) {
             check_usage_error({command, file, session}, ": expected a number from 1");
         }
         if (std::string_view{bad} != "0") { // 0 selects the merged worlds
+            check_usage_error({"records", file, session}, ": expected a number from 0");
             check_usage_error({"compare", file, file, session}, ": expected a number from 0");
         }
     }
