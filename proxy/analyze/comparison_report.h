@@ -83,8 +83,8 @@ class GameComparison {
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCountedFields = 4096;
 
-    /// `num_pairs`: the number of pairs of map visits. `games`: the number of each pair's game, in
-    /// the order in which they were played; empty if all pairs show one game.
+    /// `num_pairs`: the number of pairs of map visits. `games`: for each pair, the number of its
+    /// game (see number_games()); empty if all pairs show one game.
     explicit GameComparison(std::size_t num_pairs, std::vector<std::size_t> games = {})
         : differences_{.pairs = std::vector<VisitPairTotals>(num_pairs)}, games_{std::move(games)},
           waiting_pairs_(num_pairs) {}

@@ -69,9 +69,9 @@ std::string resized_type(const json::object& finding) {
                         : std::string{type};
 }
 
-/// Returns the first tick with the size that a snapshot.size_differs finding names; nullopt for
-/// other findings or if it is unknown.
-std::optional<std::int64_t> first_wrong_tick(const json::object& finding) {
+/// For a snapshot.size_differs finding, returns the tick of the first snapshot with the server's
+/// size, if it is known; nullopt for other findings.
+std::optional<std::int64_t> first_resized_tick(const json::object& finding) {
     return text_of(finding, "id") == "snapshot.size_differs" ? number_of(finding, "since_tick")
                                                              : std::nullopt;
 }
@@ -326,7 +326,7 @@ bool ExplanationReader::is_better_finding(const json::object& record, std::int64
     if ((explanation_.selection.session && *explanation_.selection.session != number) ||
         !is_explainable_finding(record) ||
         (explanation_.selection.tick && tick != explanation_.selection.tick &&
-         first_wrong_tick(record) != explanation_.selection.tick)) {
+         first_resized_tick(record) != explanation_.selection.tick)) {
         return false;
     }
     const int rank = rank_of(record);
@@ -440,7 +440,7 @@ std::int64_t Explanation::finding_tick() const {
 }
 
 std::int64_t Explanation::datagram_tick() const {
-    return first_wrong_tick(finding).value_or(finding_tick());
+    return first_resized_tick(finding).value_or(finding_tick());
 }
 
 const json::object& Explanation::most_certain_finding() const {

@@ -144,8 +144,8 @@ class MapVisitReader {
     std::uint64_t invalid_lines_ = 0;
 };
 
-/// Returns the number of each visit's game, in the order in which the games began. Another game
-/// begins with another map, or with another visit of a session.
+/// Numbers the games of a recording from 0 in the order in which they began, and returns the game's
+/// number for each visit. A game ends when the map changes or a session visits it again.
 [[nodiscard]] std::vector<std::size_t> number_games(const std::vector<MapVisit>& visits);
 
 /// A map visit that is not compared, because it was not paired with a visit of the other recording.

@@ -203,8 +203,8 @@ bool DecodeCommand::write_queued_demos() {
         ++num_named;
     }
     if (const auto all = demo_files_->num_created_files(); num_named < all) {
-        sink::print_text(stderr, fmt::format("wrote {} more\n",
-                                             record::count_with_noun(all - num_named, "demo[s]")));
+        sink::print_text(stderr, fmt::format("and {}\n", record::count_with_noun(all - num_named,
+                                                                                 "more demo[s]")));
     }
     while (const auto complaint = demo_files_->take_error_text()) {
         sink::print_error("not written: {}", *complaint);

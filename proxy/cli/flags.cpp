@@ -235,13 +235,12 @@ std::string Command::suggest_flag(std::string_view name_like, std::string_view d
     }
     std::string_view similar = filter::most_similar_word(name_like, names);
     if (similar.empty()) { // "heatmap" for "heat"
-        const auto longest = std::ranges::max_element(names, {}, [&](std::string_view name) {
-            return name.size() >= kMinPrefix && name_like.starts_with(name) ? name.size() : 0;
-        });
-        similar = longest != names.end() && longest->size() >= kMinPrefix &&
-                          name_like.starts_with(*longest)
-                      ? *longest
-                      : "";
+        for (const std::string_view name : names) {
+            if (name.size() >= std::max(kMinPrefix, similar.size()) &&
+                name_like.starts_with(name)) {
+                similar = name;
+            }
+        }
     }
     return similar.empty() ? std::string{} : fmt::format("; did you mean {}{}?", dashes, similar);
 }
@@ -281,7 +280,7 @@ void Command::take_flag_value(Flag& flag, const std::string& rest, Texts::const_
     const bool is_flag = next != end && next->starts_with("--") &&
                          find_flag(next->substr(0, next->find('='))) != nullptr;
     if (next == end || is_flag) {
-        throw usage_error("{}: needs a value{}", flag.dashed_name(),
+        throw usage_error("{}{}{}", flag.dashed_name(), kNeedsValue,
                           is_flag ? " before " + next->substr(0, next->find('=')) : "");
     }
     flag.values.push_back(*++at);

@@ -32,6 +32,9 @@ template <typename... Args>
     return UsageError{fmt::format(text, std::forward<Args>(args)...)};
 }
 
+/// Follows a flag's name in the error for a flag that ends the command line without its value.
+inline constexpr std::string_view kNeedsValue = ": needs a value";
+
 using Texts = std::vector<std::string>;
 
 /// Calls `check`. If it throws an exception, adds the message to the list, unless the list contains

@@ -194,6 +194,11 @@ void check_replaceable(const std::string& flag, const std::string& path, FileTyp
     }
 }
 
+std::optional<FileType> find_file_type(const std::string& path) {
+    const FileMark* const mark = find_file_mark(read_beginning(path));
+    return mark == nullptr ? std::nullopt : std::optional{mark->type};
+}
+
 std::string file_type_hint(const std::string& path, FileType wanted) {
     const FileMark* const kind = find_file_mark(read_beginning(path));
     return kind == nullptr || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);

@@ -40,6 +40,9 @@ enum class FileType : std::uint8_t { capture, map, records, objects, picture, ta
 void check_replaceable(const std::string& flag, const std::string& path,
                        FileType type = FileType::records);
 
+/// Returns the type of a regular file, compressed or not; nullopt if it is unknown.
+[[nodiscard]] std::optional<FileType> find_file_type(const std::string& path);
+
 /// Returns a text to append to an error, which says what a file is and which command reads it, such
 /// as "; this is a capture; use 'twscope decode'". Empty if the type is unknown or is `wanted`.
 [[nodiscard]] std::string file_type_hint(const std::string& path, FileType wanted);

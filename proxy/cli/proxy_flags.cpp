@@ -114,8 +114,8 @@ void check_no_loop(const relay::ServerOptions& server,
     }
 }
 
-/// Checks that the server can see the clients' addresses as the flags say. Does not check a server
-/// given by its host name.
+/// Checks that the relay can show the server the clients' addresses in the way the flags ask for.
+/// Skips a server that is given by its host name. Errors: UsageError.
 void check_client_address(const relay::ServerOptions& server, ClientAddressMode wanted,
                           bool may_share) {
     boost::system::error_code is_name;

@@ -97,7 +97,7 @@ struct HttpFlags {
     [[nodiscard]] bool is_enabled() const { return !addresses.empty(); }
 
     [[nodiscard]] std::vector<web::HttpAddress> page_addresses() const;
-    /// Says where the page is, and who may read it.
+    /// Returns a line that says where the page is served, and who may read it.
     [[nodiscard]] std::string describe() const;
 
     /// Binds the page's addresses.

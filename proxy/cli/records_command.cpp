@@ -138,11 +138,10 @@ std::optional<filter::LineFilter> parse_condition(const RecordsCommandFlags& fla
     }
     auto parsed = filter::LineFilter::parse(text, {.described = described}, scope);
     if (!parsed) {
-        const std::string& error = parsed.error().message;
-        const bool is_about_rows = flag == "--filter" && !flags.columns.empty() &&
-                                   error.find("any(items:") != std::string::npos;
-        throw with_objects_hint(flags, fmt::format("{} '{}': {}{}", flag, text, error,
-                                                   is_about_rows ? " (--where selects rows)" : ""));
+        const bool selects_records = flag == "--filter" && !flags.columns.empty();
+        throw with_objects_hint(
+            flags, fmt::format("{} '{}': {}{}", flag, text, parsed.error().message,
+                               selects_records ? " (--where selects rows, --filter records)" : ""));
     }
     return *std::move(parsed);
 }

@@ -158,10 +158,7 @@ int run_replay_command(const ReplayFlags& flags) {
     if (flags.options.each_client.password.size() > kMaxPasswordBytes) {
         throw usage_error("--password: is longer than {} bytes", kMaxPasswordBytes);
     }
-    if (std::error_code ignored;
-        std::filesystem::is_regular_file(flags.capture, ignored) &&
-        file_type_hint(flags.capture, FileType::capture).find("this is a recording") !=
-            std::string::npos) {
+    if (find_file_type(flags.capture) == FileType::records) {
         throw usage_error("{}: replay needs a capture; a recording has no packets", flags.capture);
     }
     if (flags.server.empty()) {

@@ -230,11 +230,9 @@ int check_config(const RunFlags& flags, Settings& settings) {
     for (const std::string& problem : problems) {
         sink::print_error("{}", settings.add_source_to_message(problem));
     }
-    const bool is_read_in_part = std::ranges::any_of(problems, [](const std::string& problem) {
-        return problem.find(", line ") != std::string::npos;
-    });
-    if (!settings.is_config_file_read() && is_read_in_part) {
-        sink::print_error("correct the file first; there may be more errors");
+    if (!settings.is_config_file_read()) {
+        sink::print_error(
+            "there may be more errors: the configuration file was not read to its end");
     }
     if (!problems.empty()) {
         return kExitUsage;

@@ -317,7 +317,8 @@ bool Settings::is_given(const std::string& flag) const {
 
 std::string Settings::add_source_to_message(std::string message) const {
     const Flag* const flag = command_->find_flag(message.substr(0, message.find_first_of(" :")));
-    const bool is_value_missing = message.find(": needs a value") != std::string::npos;
+    // Only the command line can lack a value like this, whatever gives the flag a value besides.
+    const bool is_value_missing = message.find(kNeedsValue) != std::string::npos;
     return flag == nullptr || is_value_missing || flag->source.empty() ||
                    flag->source == kCommandLine
                ? message

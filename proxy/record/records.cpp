@@ -163,7 +163,7 @@ Severity severity_of(const FindingRecord& record) {
     return ends_silence ? Severity::info : finding_info(record.id).severity;
 }
 
-std::optional<snapshot::Tick> first_wrong_tick(const FindingRecord& record) {
+std::optional<snapshot::Tick> fault_begin_tick(const FindingRecord& record) {
     return record.id == FindingId::snapshot_size_differs && record.since_tick ? record.since_tick
                                                                               : record.tick;
 }
@@ -172,7 +172,7 @@ std::string describe_finding(const FindingRecord& record) {
     const FindingInfo& info = finding_info(record.id);
     std::string line = fmt::format("{} {}: session {}", severity_name(severity_of(record)),
                                    info.name, record.head.session);
-    if (const auto first = first_wrong_tick(record)) {
+    if (const auto first = fault_begin_tick(record)) {
         line += fmt::format(", {}tick {}", first == record.tick ? "" : "since ", *first);
     }
     if (record.item) {

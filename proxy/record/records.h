@@ -531,9 +531,9 @@ class WorldMessageSink : public InterfaceBase {
 /// answers again.
 [[nodiscard]] Severity severity_of(const FindingRecord& record);
 
-/// Returns the tick to name for a finding: for snapshot.size_differs, that of the first snapshot in
-/// which the size was read, if known; otherwise the finding's tick.
-[[nodiscard]] std::optional<snapshot::Tick> first_wrong_tick(const FindingRecord& record);
+/// Returns the tick at which the fault that a finding reports began: for snapshot.size_differs, the
+/// tick of the first snapshot with the server's size, if it is known; otherwise the finding's tick.
+[[nodiscard]] std::optional<snapshot::Tick> fault_begin_tick(const FindingRecord& record);
 
 /// Returns a description of a finding, in one line that is safe for a terminal.
 [[nodiscard]] std::string describe_finding(const FindingRecord& record);

@@ -66,7 +66,7 @@ void FindingLines::count_finding(const record::FindingRecord& finding) {
     if (total.count++ == 0) {
         total.first_time = finding.head.time;
         total.session = finding.head.session;
-        total.tick = record::first_wrong_tick(finding);
+        total.tick = record::fault_begin_tick(finding);
     }
     total.last_time = finding.head.time;
     if (total.sessions.size() <= kMaxSessions) {

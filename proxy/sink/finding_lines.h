@@ -99,7 +99,7 @@ class FindingLines {
         record::Timestamp last_time = 0;
         std::set<std::uint32_t> sessions{};
         std::uint32_t session = 0;            ///< session of the first finding
-        std::optional<snapshot::Tick> tick{}; ///< record::first_wrong_tick() of the first finding
+        std::optional<snapshot::Tick> tick{}; ///< record::fault_begin_tick() of the first finding
     };
 
     [[nodiscard]] std::string line_of(const record::FindingRecord& finding, std::string line,

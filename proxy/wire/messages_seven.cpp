@@ -8,7 +8,7 @@
 #include <cstddef>
 
 namespace tw::wire::table {
-// Its rows have the names of those for 0.6, and one unit may hold both.
+// The rows have the same names as those of 0.6, which may be compiled in the same unit.
 namespace seven_rows {
 namespace {
 

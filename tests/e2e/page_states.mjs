@@ -360,8 +360,10 @@ test('the log names players, and shows a message to several players once', async
     await view.frame(1, 102, [[0, 'anna', 500, 500]]); // bob has left
     view.log({ ...told('3.000', 1, 'sv_kill_msg', { killer: 5, victim: 5, weapon: -3 }), names: { weapon: 'game' } });
     await waitUntil('who died when leaving', async () => (await view.text('.lines li'))[4] === '10:00:03.000 anna ← sv_kill_msg killer bob, victim bob, weapon game', WAIT_MS);
+    view.log({ v: 1, t: '2026-11-20T10:00:03.500Z', type: 'finding', session: 1, id: 'packet.malformed', severity: 'warning', offset: 3 });
+    await waitUntil('a finding of a kind that no state has named yet', async () => (await view.text('.lines li'))[5] === '10:00:03.500 anna packet.malformed offset 3', WAIT_MS);
     await view.state({ sessions: [session(1, 'anna')], findings: [{ id: 'world.inside_solid', severity: 'info', sentence: 'It is in a wall.', cause: 'Lag.', count: 1 }] });
     view.log({ v: 1, t: '2026-11-20T10:00:04.000Z', type: 'finding', session: 1, id: 'world.inside_solid', severity: 'info', tick: 102, item: { type: 'character', type_id: 9, id: 0 }, field: 'x' });
-    await waitUntil('what the finding means', async () => (await view.text('.lines li'))[5] === '10:00:04.000 anna world.inside_solid character 0, x: It is in a wall.', WAIT_MS);
+    await waitUntil('what the finding means', async () => (await view.text('.lines li'))[6] === '10:00:04.000 anna world.inside_solid character 0, x: It is in a wall.', WAIT_MS);
     assert.deepEqual(view.page.complaints, []);
 });

@@ -421,9 +421,10 @@ TEST_CASE("--check-config reports no errors that only follow from another error"
     CHECK(contains(done.err, prefix + ", line 3: unknown key 'outptu'; did you mean output?"));
     CHECK(std::ranges::count(done.err, '\n') == 3); // no line says that the server is missing
     write_text(config, "server = \"127.0.0.1:1\n");
-    CHECK(twscope({"proxy", "--check-config", "--config", config}).err ==
-          prefix + ", line 1: the quotes are not closed\n" +
-              "twscope: correct the file first; there may be more errors\n");
+    CHECK(
+        twscope({"proxy", "--check-config", "--config", config}).err ==
+        prefix + ", line 1: the quotes are not closed\n" +
+            "twscope: there may be more errors: the configuration file was not read to its end\n");
     // A folder that cannot take files is an error, too.
     check_usage_error(
         {"proxy", "-s", "127.0.0.1:1", "--check-config", "-o", "/proc/records/", "--keep", "1GiB"},

@@ -189,10 +189,12 @@ export class Log {
         return line['name'] === 'sv_chat' ? 'chat' : line.type;
     }
 
-    /** What the finding means, and the item it is about; a click on the line shows its other fields. */
+    /** What the finding means, and the item it is about; a click on the line shows its other fields. Empty if its meaning is
+     *  unknown: the state with the first finding of a kind may arrive after the line. */
     private findingText(line: LogLine): string {
         const item = line['item'] as FindingItem | undefined;
-        const sentence = this.store.state?.findings.find(({ id }) => id === line['id'])?.sentence ?? '';
+        const sentence = this.store.state?.findings.find(({ id }) => id === line['id'])?.sentence;
+        if (sentence === undefined) return '';
         return item ? `${itemText(item, line['field'] as string | undefined)}: ${sentence}` : sentence;
     }
 
@@ -202,11 +204,11 @@ export class Log {
             const from = Number(fields['client_id']);
             return [makeElement('b', '', from < 0 ? '∗∗∗' : this.playerText(line.session, from)), ' ', visibleText(String(fields['message']))];
         }
-        if (line.type === 'finding') return [makeElement('b', 'kind', String(line['id'])), ' ', makeElement('span', 'soft', this.findingText(line))];
-        const name = String(line['name'] ?? line['event'] ?? '');
+        const name = String(line.type === 'finding' ? line['id'] : line['name'] ?? line['event'] ?? '');
         const rest = Object.fromEntries(Object.entries(line).filter(([key, value]) => !HIDDEN_KEYS.has(key) && key !== 'event' && value !== ''));
-        const said = fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields, String(line['name']), line['names'] as Record<string, unknown> | undefined) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
-        return [makeElement('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : `${line.type} ${name}`), ' ',
+        const meaning = line.type === 'finding' ? this.findingText(line) : '';
+        const said = meaning !== '' ? meaning : fields && Object.keys(fields).length > 0 ? this.fieldsText(line.session, fields, String(line['name']), line['names'] as Record<string, unknown> | undefined) : line.type === 'message' ? '' : this.fieldsText(line.session, rest);
+        return [makeElement('b', 'kind', line.type === 'message' ? `${line['dir'] === 'c2s' ? '→' : '←'} ${name}` : line.type === 'finding' ? name : `${line.type} ${name}`), ' ',
             makeElement('span', 'soft', said.length > 300 ? `${said.slice(0, 300)} …` : said)];
     }
 }
