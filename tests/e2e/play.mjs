@@ -44,13 +44,17 @@ async function play(folder) {
         await delay(CHAT_MS);
         bots[(passed / CHAT_MS) % bots.length].say(`${passed + CHAT_MS} ms, "quoted" and \u00e4\u00f6\u00fc`);
     }
+    // A session ends at its goodbye. A datagram of the server that is under way at that moment may reach twscope before it and the tap
+    // after it; then only twscope's records have it. So the server's datagrams are held back until the goodbyes have passed.
+    behind.hold();
+    await waitUntil('what is under way to arrive', () => behind.counts[1] - behind.held.length === front.counts[1], 5000);
     for (const bot of bots) {
         if (bot.name === HELD_UP) behind.change = (dir, bytes) => (isGoodbye({ dir, bytes }) ? null : bytes);
         await bot.leave();
     }
-    // All datagrams in flight must pass before twscope ends. The clients' last datagrams are goodbyes, and the server sends until it has read
-    // them. So the server is ended first; twscope reads the rest in one or two further rounds.
-    await waitUntil('the goodbyes', () => [...front.flows.values()].every((flow) => flow.datagrams.some(isGoodbye)), 5000);
+    await waitUntil('the goodbyes', () => [...behind.flows.values()].every((flow) => flow.datagrams.some(isGoodbye)), 5000);
+    behind.release();
+    // The server goes on sending to a client until it has read its goodbye. So it is ended first, and twscope reads the rest.
     const late = front.flowOf(bots.find(({ name }) => name === HELD_UP).ports.client).datagrams;
     await waitUntil(`a snapshot behind the goodbye of ${HELD_UP}`, () => late.at(-1).dir === 's2c', 5000);
     const serverStatus = await server.stop();
