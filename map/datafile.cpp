@@ -83,8 +83,7 @@ SizeFieldCheck Datafile::check_swaplen_field() const {
 
 namespace {
 
-/// Inflates `in` into `out`. The size of the inflated stream must be that of `out`; otherwise this
-/// is an error.
+/// Inflates `in` into `out`. Fails unless the inflated stream has exactly the size of `out`.
 MapErrc inflate_exactly(std::span<const std::byte> in, std::span<std::byte> out) {
     z_stream stream{};
     if (inflateInit(&stream) != Z_OK) {
@@ -162,7 +161,7 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
     const auto fail = [](MapErrc code) { return tl::unexpected{MapError{.code = code}}; };
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) {
-        return fail(MapErrc::file_unreadable); // fopen accepts folders, and a pipe would block
+        return fail(MapErrc::file_unreadable); // fopen() also opens folders, and blocks on a pipe
     }
     const std::uintmax_t size = std::filesystem::file_size(path, error);
     if (error) {
@@ -177,8 +176,7 @@ Result<std::vector<std::byte>> read_file(const std::filesystem::path& path,
         return fail(MapErrc::file_unreadable);
     }
     std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-    // If the file shrinks while it is read, the parser reports an error in the bytes that were
-    // read.
+    // If the file shrinks meanwhile, the parser reports an error in the shorter content.
     bytes.resize(std::fread(bytes.data(), 1, bytes.size(), file.get()));
     if (std::ferror(file.get()) != 0) {
         return fail(MapErrc::file_unreadable);

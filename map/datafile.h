@@ -60,8 +60,8 @@ class Block {
     Block() = default;
 
     // NOLINTBEGIN(modernize-avoid-c-arrays): a vector would set the memory to zero
-    /// Allocates `size` uninitialised bytes. The system provides their memory only when they are
-    /// written, so a malformed file with little content takes little memory.
+    /// Allocates `size` uninitialised bytes. Pages that are never written take no memory, so a
+    /// malformed file with a large declared size and little content takes little memory.
     explicit Block(std::size_t size)
         : bytes_{std::make_unique_for_overwrite<std::byte[]>(size)}, size_{size} {}
 
@@ -168,9 +168,8 @@ class Datafile {
     /// Returns the bytes of a block as stored in the file. Precondition: index < block_count().
     [[nodiscard]] std::span<const std::byte> stored_block(std::size_t index) const;
 
-    /// Inflates one block. Some real maps have a block with the declared size 0 and no content; the
-    /// result is then block_empty. If a block with the declared size 0 has content, its size is
-    /// wrong.
+    /// Inflates one block. Fails with block_empty if the block's declared size is 0 and it has no
+    /// content, as in some real maps.
     ///
     /// Errors:  block_index_out_of_range, block_empty, block_size_not_possible, block_too_large,
     ///          block_corrupt, block_wrong_size, out_of_memory.
@@ -188,7 +187,7 @@ class Datafile {
     std::vector<ItemType> types_;
     std::vector<std::int32_t> ints_;         ///< all ints of the file's item section
     std::vector<std::uint32_t> item_starts_; ///< for each item, the index of its first int in ints_
-    // Offsets in the file: of the tables of block offsets and block sizes, and of the first block.
+    // These members are offsets in the file. The two tables contain each block's offset and size.
     std::uint64_t block_offsets_at_ = 0;
     std::uint64_t block_sizes_at_ = 0;
     std::uint64_t blocks_at_ = 0;

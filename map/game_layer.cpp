@@ -17,7 +17,7 @@ constexpr int kGroundDistance = kHalfTee + 5;
 /// Distance in x and y from a tee's centre to the points at which the game looks for death tiles.
 /// Source: CCharacter::HandleTiles, GetProximityRadius() / 3.
 constexpr float kDeathDistance = 28.0F / 3.0F;
-/// Number of tiles outside the map beyond which the game kills a tee. Source:
+/// The game kills a tee that is more than this many tiles outside the map. Source:
 /// CCharacter::GameLayerClipped.
 constexpr int kBorderTiles = 200;
 
@@ -40,8 +40,7 @@ float to_float(double value) noexcept {
     return static_cast<float>(std::isnan(value) ? value : std::clamp(value, -kMax, kMax));
 }
 
-/// The game turns some tiles of the switch layer into air when it loads a map; none of them has a
-/// higher index than this.
+/// The highest index of the switch tiles that the game turns into air when it loads a map.
 constexpr std::uint8_t kLastFilteredSwitch = 107;
 
 constexpr bool is_kept_switch_index(std::uint8_t index) {

@@ -11,8 +11,8 @@
 
 namespace tw::map {
 
-/// Rounds as the game does: as a float, halves away from zero. Returns 0 for NaN, and the nearest
-/// int for a value that no int can hold.
+/// Rounds as the game does: converts to float, then rounds halves away from zero. Returns 0 for
+/// NaN, and the nearest int for a value that no int can hold.
 [[nodiscard]] int round_to_int(double value) noexcept;
 /// Truncates toward zero, as DDNet does for the effects of tiles.
 [[nodiscard]] int truncate_to_int(double value) noexcept;
@@ -56,8 +56,8 @@ class PhysicsLayers {
 
     [[nodiscard]] Location locate(WorldPos position) const noexcept;
     [[nodiscard]] Location locate(double x, double y) const noexcept;
-    /// Returns the content of a tile; for a tile outside the map, of the nearest tile at the
-    /// border.
+    /// Returns the content of a tile. A tile outside the map has the content of the nearest tile at
+    /// the border.
     [[nodiscard]] Location at(TilePos tile) const noexcept;
     /// Returns the tile's id byte in a layer, as in the file.
     [[nodiscard]] std::uint8_t index(Layer layer, TilePos tile) const noexcept;
@@ -72,7 +72,7 @@ class PhysicsLayers {
     /// the tile at the first corner of its box that is in a wall; nullopt if the tee is not in a
     /// wall.
     [[nodiscard]] std::optional<TilePos> wall_at_tee(WorldPos centre) const noexcept;
-    /// Whether the tee stands on a wall: 5 units below a lower corner of its box is a wall.
+    /// Whether the tee stands on a wall: a wall is 5 units below a lower corner of its box.
     [[nodiscard]] bool tee_on_ground(WorldPos centre) const noexcept;
     /// Whether one of the four points that the game checks around a tee is on a death tile of the
     /// given layer. Precondition: `layer` is the game layer or the front layer.

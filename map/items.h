@@ -25,8 +25,8 @@ struct MapInfo {
     std::optional<std::vector<std::string>> settings;
 };
 
-/// Reads the info item. Returns nullopt if there is none; a quarter of real maps have none. A text
-/// is nullopt if it is not UTF-8 or not a single NUL-terminated string. A too long text is cut.
+/// Reads the info item. Returns nullopt if the map has no info item, which is common. A text is
+/// nullopt if it is not UTF-8 or not a single NUL-terminated string. A long text is truncated.
 [[nodiscard]] std::optional<MapInfo> read_info(const Map& map);
 
 /// An image that layers of the map use.

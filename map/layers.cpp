@@ -113,7 +113,7 @@ namespace {
 
 constexpr std::size_t kTileBytes = 4;
 
-/// One entry of a packed layer: a tile and the number of its repetitions.
+/// One entry of a packed layer. It stands for `length` equal tiles.
 struct PackedEntry {
     std::byte index, flags, reserved;
     std::size_t length;

@@ -95,8 +95,8 @@ struct MapLayer {
 /// later versions as version 4.
 [[nodiscard]] bool is_packed(const TileLayer& layer);
 
-/// Returns the layer, with the unpacked version 3 in place of an unknown version (above 4), because
-/// DDNet releases do not unpack the tiles of DDNet's layers in unknown versions.
+/// Returns the layer with version 3 (unpacked) if its version is unknown (above 4). DDNet releases
+/// do not unpack the tiles of DDNet's layers in unknown versions.
 [[nodiscard]] TileLayer downgrade_unknown_version(TileLayer layer);
 
 /// Returns the size in bytes of one tile record in a physics layer.
@@ -107,7 +107,7 @@ struct MapLayer {
 /// Errors:  layer_bad_dimensions.
 [[nodiscard]] Result<std::uint64_t> count_tiles(const TileLayer& layer, const Limits& limits);
 
-/// Loads the records of a tile layer and unpacks them: at least width * height records.
+/// Loads and unpacks the records of a tile layer. Returns at least width * height records.
 ///
 /// Layout:  FORMAT.md, section 4. The result includes the block's trailing bytes.
 /// Errors:  layer_bad_dimensions, tile_data_missing, tile_data_short, those of Datafile::block.

@@ -66,9 +66,9 @@ std::optional<MapLayer> Map::layer(std::size_t index) const {
 std::vector<std::optional<std::uint32_t>> Map::groups_of_layers() const {
     const std::size_t layers = layer_count();
     std::vector<std::optional<std::uint32_t>> groups(layers);
-    // Following next_free from layer i leads to the first layer from i on that has no group yet.
-    // Each search shortens the path. Otherwise a file with n groups that all include n layers would
-    // take n * n steps.
+    // A chain of next_free indices leads from each layer i to the first layer without a group at or
+    // after i. Each search shortens the chain. Otherwise a file with n groups of the same n layers
+    // would take n * n steps.
     std::vector<std::uint32_t> next_free(layers + 1);
     std::iota(next_free.begin(), next_free.end(), 0U);
     const auto find_free = [&next_free](std::size_t i) -> std::size_t {

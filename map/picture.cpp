@@ -10,7 +10,8 @@
 namespace tw::map {
 namespace {
 
-/// The maximum number of pixels at an automatic scale. Browsers can show a picture of this size.
+/// The maximum number of pixels of a picture whose scale is chosen automatically. Browsers can show
+/// a picture of this size.
 constexpr std::int64_t kMaxAutomaticPixels = std::int64_t{1} << 24U;
 constexpr int kMaxScale = 64;
 /// The minimum width of a picture in pixels, which the legend needs.
@@ -149,7 +150,7 @@ class Painter {
     }
 
     /// Returns the pixel for a coordinate. For a coordinate outside the area, returns a pixel just
-    /// outside. `first`, `tiles`: the area's first column or row, and their number.
+    /// outside. `first`: the area's first column or row. `tiles`: the number of columns or rows.
     [[nodiscard]] int to_pixel(int value, int first, int tiles) const {
         const std::int64_t pixel =
             (std::int64_t{value} - std::int64_t{first} * kTileSize) * scale_ / kTileSize;
@@ -178,8 +179,8 @@ class Painter {
     Picture out_;
 };
 
-/// The width of a picture in pixels for which the legend has its normal size. The legend of a
-/// wider picture is magnified, because browsers show such pictures reduced.
+/// The width in pixels of a picture whose legend has its normal size. The legend of a wider picture
+/// is magnified, because browsers scale such a picture down.
 constexpr int kShownWidth = 900;
 constexpr int kMaxZoom = 16;
 constexpr int kTextScale = 2;
@@ -205,7 +206,8 @@ void Painter::fill(int x, int y, int width, int height, std::uint8_t color) {
 
 void Painter::draw_tile(TilePos tile) {
     std::uint8_t index = is_layer_drawn(Layer::game) ? physics_.index(Layer::game, tile) : kTileAir;
-    // The front layer's tile fills the square if the game layer is air; otherwise only its middle.
+    // The front layer's tile fills the square if the game layer is air. Otherwise it fills only the
+    // middle of the square.
     const std::uint8_t front =
         is_layer_drawn(Layer::front) ? physics_.index(Layer::front, tile) : kTileAir;
     const bool inside = index != kTileAir && front != kTileAir;
@@ -323,7 +325,7 @@ void Painter::draw_text(int x, int y, std::string_view text, std::size_t max_gly
     }
 }
 
-/// Returns the tile colours that the map uses; only the first of several with the same label.
+/// Returns the tile colours that the map uses. If several have the same label, returns the first.
 std::vector<Painter::LegendEntry> Painter::used_tile_colors() const {
     std::vector<LegendEntry> found;
     for (std::size_t i = 0; i < kTileColorCount; ++i) {
@@ -485,7 +487,7 @@ Result<std::vector<std::byte>> encode_png(const Picture& picture) {
             return bytes;
         }
     } catch (const std::bad_alloc&) {
-        // Reported below, like a failure of libpng, which also means a lack of memory.
+        // The code below reports this error. A failure of libpng also means a lack of memory.
     }
     return tl::unexpected{MapError{.code = MapErrc::out_of_memory}};
 }

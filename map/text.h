@@ -32,7 +32,8 @@ namespace tw::map {
 /// Returns the bytes as lower-case hex digits.
 [[nodiscard]] std::string hex_digits(std::span<const std::uint8_t> bytes);
 
-/// Returns the longest start of a UTF-8 text with at most `max_bytes` bytes and no cut character.
+/// Returns the longest prefix of a UTF-8 text that has at most `max_bytes` bytes and cuts no
+/// character.
 [[nodiscard]] std::string_view truncate_utf8(std::string_view text, std::size_t max_bytes);
 
 } // namespace tw::map

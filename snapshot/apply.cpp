@@ -203,7 +203,8 @@ void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int
     }
 }
 
-// Adds `difference` to `out`. The two must not overlap. Sums wrap around.
+// Adds each int of `difference` to the int at the same index of `out`. The two must not overlap.
+// Sums wrap around.
 void add_to(std::int32_t* __restrict out, const std::int32_t* __restrict difference,
             std::size_t size) {
     add_ints(out, difference, out, size);
@@ -243,7 +244,7 @@ void apply_plan(const SnapshotView& base, const Delta& delta, const DeltaPlan& p
         }
         return;
     }
-    std::array<std::uint16_t, kMaxItems> moved; // not initialised: merge_items() sets all used ones
+    std::array<std::uint16_t, kMaxItems> moved; // not initialised: merge_items() sets what is read
     merge_items(base, delta, plan, writer, moved);
     for (std::size_t i = 0; i < plan.num_updates; ++i) {
         const std::size_t item = plan.targets[i];

@@ -78,9 +78,10 @@ Arena::~Arena() {
     }
 }
 
-// Adds a region. The first region has small pages, which take no memory until they are written: one
-// or two sessions do not need megabytes. A region that is added after many pages were freed has
-// small pages, too, because it is probably needed only briefly. Other regions have large pages.
+// Adds a region. The first region has small pages, which take no memory until they are written,
+// because one or two sessions do not need megabytes. A region that is added after many pages were
+// freed has small pages, too, because it is probably needed only briefly. Other regions have large
+// pages.
 std::size_t Arena::add_region() {
     const auto gone = std::ranges::find(regions_, nullptr, &Region::memory);
     Region& region = gone == regions_.end() ? regions_.emplace_back() : *gone;

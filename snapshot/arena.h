@@ -38,16 +38,17 @@ template <typename T>
 using RawVector = std::vector<T, RawAllocator<T>>;
 
 /// Allocates memory for the snapshot histories of one thread. A history allocates consecutive pages
-/// of a large region. Their number is a power of two, and they are aligned to their total size, so
-/// freed pages can be reused. Regions use the system's large pages if available, to avoid page
-/// faults. All unused regions except one are returned to the system.
+/// of a large region. The number of pages is a power of two, and the pages are aligned to their
+/// total size, so freed pages can be reused. Regions use the system's large pages if available, to
+/// avoid page faults. All unused regions except one are returned to the system.
 class Arena {
   public:
     static constexpr std::size_t kPageBytes = 4096;
-    /// The size of a region: that of a large page on x86-64 and most ARM systems.
+    /// The size of a region, which is a large page on x86-64 and most ARM systems.
     static constexpr std::size_t kRegionBytes = std::size_t{2} << 20U;
 
-    /// Consecutive pages of an arena. The destructor frees the pages; the arena must outlive it.
+    /// Consecutive pages of an arena, which must outlive this object. The destructor frees the
+    /// pages.
     class AllocatedPages {
       public:
         /// Returns the memory of the pages, initially uninitialised; empty if there are no pages.
@@ -83,7 +84,7 @@ class Arena {
     /// or if `bytes` is more than kRegionBytes.
     [[nodiscard]] AllocatedPages allocate(std::size_t bytes);
 
-    /// Returns the number of bytes that all regions together have from the system.
+    /// Returns the total size of all regions that have memory.
     [[nodiscard]] std::size_t bytes() const { return num_regions_ * kRegionBytes; }
 
   private:

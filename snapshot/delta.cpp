@@ -47,8 +47,8 @@ void encode_update(ItemView item, std::span<const std::int32_t> base, const Agre
     }
 }
 
-// Does the work of decode_update. It is inline because decode_delta is 1.5 times as slow with
-// calls.
+// The implementation of decode_update. It is inline, because calls would make decode_delta 1.5
+// times as slow.
 inline Result<DeltaUpdate> read_update(std::span<const std::int32_t> ints, std::size_t& at,
                                        const AgreedSizes& sizes) {
     const std::size_t left = ints.size() - at;

@@ -40,7 +40,8 @@ struct Delta {
 
 /// Unusual content of a delta that clients tolerate.
 enum class DeltaWarning : std::uint8_t {
-    /// A key is updated twice. Clients apply only the later update, to the item of the base.
+    /// A key is updated twice. Clients ignore the earlier update and apply the later one to the
+    /// item of the base.
     duplicate_update,
     unknown_delete,      ///< a deleted key is not in the base
     duplicate_delete,    ///< a key is deleted twice
@@ -85,8 +86,8 @@ struct DeltaWarnings {
 [[nodiscard]] Result<void> decode_delta(std::span<const std::byte> body, Delta& out,
                                         const AgreedSizes& sizes);
 
-/// Reads the update at ints[at] and sets `at` to the end of the update. Has the errors of
-/// decode_delta.
+/// Reads the update at ints[at] and sets `at` to the end of the update.
+/// Errors: those of decode_delta.
 [[nodiscard]] Result<DeltaUpdate> decode_update(std::span<const std::int32_t> ints, std::size_t& at,
                                                 const AgreedSizes& sizes);
 

@@ -6,9 +6,9 @@ namespace tw::snapshot {
 
 namespace {
 
-// The number of snapshots per segment. If it is smaller, more space at the ends of segments is
-// wasted. If it is larger, old snapshots are freed later. The waste is smallest at the square root
-// of half the number of snapshots in the history.
+// The number of snapshots per segment. A smaller number wastes more space at the ends of segments.
+// With a larger number, old snapshots are freed later. The waste is smallest at the square root of
+// half the number of snapshots in the history.
 constexpr std::size_t kBlocksPerSegment = 8;
 constexpr std::size_t kMaxSegmentBytes = kBlocksPerSegment * kMaxSnapshotBytes;
 static_assert(kMaxSegmentBytes <= Arena::kRegionBytes);
@@ -23,7 +23,8 @@ void History::open_segment(std::size_t ints) {
     auto found = std::ranges::find_if(segments_, fits);
     if (found == segments_.end()) {
         free_unused_memory();
-        // The segment has space for as many blocks of usual size as the history has, up to eight.
+        // The segment gets space for as many blocks as the history has ticks, at most eight. The
+        // size of these blocks is the average size of the history's blocks.
         const std::size_t usual = size_ == 0 ? ints : kept_ints_ / size_;
         const std::size_t blocks = std::clamp<std::size_t>(size_, 1, kBlocksPerSegment);
         const std::size_t bytes = std::min(sizeof(std::int32_t) * blocks * usual, kMaxSegmentBytes);
@@ -50,7 +51,7 @@ void History::free_unused_memory() {
     }
 }
 
-// Removes a stored tick. If it was the last tick in its segment, frees or empties the segment.
+// Removes a stored tick. If its segment has no other tick, frees or empties the segment.
 void History::remove_stored(StoredTick& stored) {
     Segment& segment = segments_[stored.segment];
     kept_ints_ -= 2 * std::size_t{stored.num_items} + stored.num_ints;
@@ -87,7 +88,7 @@ void History::add_stored(const StoredTick& stored) {
     oldest_ = size_ == 0 ? stored.tick : std::min(oldest_, stored.tick);
     StoredTick& place = ticks_[table_index(stored.tick)];
     if (place.segment != kUnusedEntry) {
-        remove_stored(place); // the entry can only have an earlier snapshot of the same tick
+        remove_stored(place); // the entry can only contain an earlier snapshot of the same tick
     }
     place = stored;
     kept_ints_ += 2 * std::size_t{stored.num_items} + stored.num_ints;

@@ -19,7 +19,7 @@
 
 namespace tw::snapshot {
 
-/// Used instead of an index in the base for an item that the base does not contain.
+/// Stands for the index of an item that the base does not contain.
 inline constexpr std::uint16_t kNewItem = 0xFFFF;
 
 /// A set of items of a delta's base. An item is identified by its index in the base.
@@ -113,12 +113,12 @@ inline constexpr Tick kHistoryTicks = 250;
 
 /// The past snapshots of a session, by tick. They are stored as blocks (see SnapshotView) in
 /// segments of up to eight blocks. Ticks with the same snapshot share one block. Stored blocks do
-/// not move. The memory never exceeds kMaxHistoryBytes, and does not grow once kHistoryTicks of
-/// snapshots fit.
+/// not move. The memory never exceeds kMaxHistoryBytes, and does not grow once it suffices for
+/// kHistoryTicks snapshots.
 class History {
   public:
-    /// The maximum total size of all segments: 250 of the largest snapshots (64 KiB). To stay below
-    /// this size, the history removes its oldest snapshots.
+    /// The maximum total size of all segments, which is enough for about 250 of the largest
+    /// snapshots (64 KiB). The history removes its oldest snapshots to stay below this size.
     static constexpr std::size_t kMaxHistoryBytes = std::size_t{16} << 20U;
 
     /// Creates a history that allocates from its own arena.
@@ -128,8 +128,8 @@ class History {
     explicit History(Arena& arena) : arena_{&arena} {}
 
     History(History&&) = default;
-    History&
-    operator=(History&&) = delete; // would destroy the arena before the pages allocated from it
+    // Move assignment would destroy the arena before the pages allocated from it.
+    History& operator=(History&&) = delete;
     History(const History&) = delete;
     History& operator=(const History&) = delete;
     ~History() = default;
@@ -211,8 +211,8 @@ class History {
     struct Segment {
         Arena::AllocatedPages pages;
         std::size_t used = 0; ///< number of ints at the start of the pages that are in use
-        std::uint32_t num_ticks =
-            0; ///< number of ticks with a block in this segment; 0: unused segment
+        /// Number of ticks with a block in this segment. 0: the segment is unused.
+        std::uint32_t num_ticks = 0;
 
         [[nodiscard]] std::size_t ints_left() const { return pages.ints().size() - used; }
     };
@@ -252,14 +252,14 @@ class History {
 
     std::unique_ptr<Arena> own_arena_;
     Arena* arena_;
-    std::vector<StoredTick>
-        ticks_; ///< kTableSize entries; empty until the first snapshot is stored
+    /// Has kTableSize entries. Empty until the first snapshot is stored.
+    std::vector<StoredTick> ticks_;
     std::vector<Segment> segments_; ///< segments without pages can be reused
     std::uint32_t last_ = 0;        ///< index of the segment that is being filled
     std::size_t segment_bytes_ = 0;
     std::size_t size_ = 0;
-    std::size_t kept_ints_ =
-        0;            ///< number of ints of all stored ticks; a shared block counts for each tick
+    /// Number of ints of all stored ticks. A shared block counts for each tick.
+    std::size_t kept_ints_ = 0;
     Tick oldest_ = 0; ///< no tick before this tick is stored
     Tick newest_ = 0; ///< the newest stored tick; undefined if no tick is stored
 };

@@ -8,10 +8,10 @@
 
 namespace tw::snapshot {
 
-/// The server's time, in 1/50 s. It starts again at each map change.
+/// A time of the server, in 1/50 s. Ticks start again at each map change.
 using Tick = std::int32_t;
 
-/// The value of a base tick for a full snapshot, which has no base.
+/// The base tick of a full snapshot, which has no base.
 inline constexpr Tick kNoBase = -1;
 
 /// Limits of 0.6 snapshots, in vanilla and DDNet.

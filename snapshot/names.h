@@ -15,14 +15,14 @@ namespace tw::snapshot::names {
 template <std::size_t kCount>
 class Names : public NameTable {
   public:
-    /// Names consecutive values of an enum, from `first` on.
+    /// Gives names to consecutive values of an enum, from `first` on.
     template <typename... Words>
     constexpr Names(std::string_view table_name, std::int64_t first, Words... words)
         : NameTable{table_name, false, {}}, named_{NamedValue{first++, words}...} {
         values = named_;
     }
 
-    /// Names the bits of flags, the lowest first.
+    /// Gives names to the bits of flags, the lowest first.
     template <typename... Words>
     constexpr Names(std::string_view table_name, std::string_view word, Words... words)
         : Names{table_name, 0, word, words...} {

@@ -23,7 +23,7 @@ constexpr std::optional<std::uint8_t> offset_of(std::span<const FieldSpec> field
 }
 
 /// Returns an object with a type number. Finds its position (for a laser, the end of its line) and
-/// its client id by the names of fields.
+/// its client id by the names of the fields.
 constexpr ObjectSpec object_with_number(std::uint16_t type, std::string_view name,
                                         std::span<const FieldSpec> fields) {
     const int size = fields.empty() ? 0 : fields.back().offset + fields.back().count;
@@ -47,7 +47,7 @@ constexpr ObjectSpec object_with_uuid(std::string_view name, std::string_view uu
     ObjectSpec object = object_with_number(0, name, fields);
     object.uuid = parse_uuid(uuid);
     object.uuid_name = uuid_name;
-    object.size = std::max(object.size, min_size); // the fields of one object are not known
+    object.size = std::max(object.size, min_size); // one object has no known fields
     object.min_size = min_size;
     return object;
 }
@@ -63,13 +63,13 @@ constexpr ObjectSpec with_hundredths_position(ObjectSpec object) {
     return object;
 }
 
-/// Marks an object whose items have a client id as id.
+/// Marks an object whose item ids are client ids.
 constexpr ObjectSpec with_client_as_id(ObjectSpec object) {
     object.client = ClientIdSpec{};
     return object;
 }
 
-/// Marks an object that describes the client that receives it.
+/// Marks an object that describes the receiving client.
 constexpr ObjectSpec per_session(ObjectSpec object) {
     object.merge.per_session = true;
     return object;
@@ -94,8 +94,8 @@ constexpr ObjectSpec of_seven(ObjectSpec object) {
     return object;
 }
 
-/// Marks a 0.7 object that also exists in 0.6. `six`: its name in 0.6; empty if the name is the
-/// same.
+/// Marks a 0.7 object that also exists in 0.6. `six`: the object's name in 0.6; empty if it is the
+/// same as in 0.7.
 constexpr ObjectSpec also_in_six(ObjectSpec object, std::string_view six = {}) {
     object = of_seven(object);
     object.merge.six_name = six.empty() ? object.name : six;

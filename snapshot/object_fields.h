@@ -43,7 +43,7 @@ constexpr FieldSpec with_names(std::string_view name, const NameTable& names) {
     return {.name = name, .kind = FieldKind::named, .names = &names};
 }
 
-/// A weapon, if the powerup in the int before it is `weapon` or `ninja`.
+/// Returns a field whose value is a weapon if the int before it is the powerup `weapon` or `ninja`.
 constexpr FieldSpec pickup_weapon(std::string_view name) {
     FieldSpec field = with_names(name, names::weapon);
     field.names_when = 1U << 2U | 1U << 3U;

@@ -93,7 +93,8 @@ void encode_int_string(std::string_view text, std::span<std::int32_t> ints) {
         }
         ints[i] = static_cast<std::int32_t>(bits);
     }
-    if (!ints.empty()) { // the last byte ends the text: it is 0, not 128 as an encoded 0 would be
+    // The last byte ends the text. It is 0, whereas a 0 in the text is stored as 128.
+    if (!ints.empty()) {
         ints.back() = static_cast<std::int32_t>(static_cast<std::uint32_t>(ints.back()) & ~0xFFU);
     }
 }

@@ -54,8 +54,8 @@ enum class FieldKind : std::uint8_t {
 };
 
 /// How the value of a field is chosen when the snapshots that several clients received are merged
-/// into one snapshot. Servers adapt some fields to the receiving client. The best client is one of
-/// 0.6, if possible; among these, one whose snapshots contain all players; among these, the newest.
+/// into one snapshot. Servers adapt some fields to the receiving client. The criteria for the best
+/// client are, in this order: it uses 0.6, its snapshots contain all players, its version is newer.
 enum class FieldMerge : std::uint8_t {
     same_for_all, ///< the value is the same for all clients
     varies,       ///< depends on the client's version or team: use the value of the best client
@@ -64,8 +64,8 @@ enum class FieldMerge : std::uint8_t {
     greatest,     ///< use the greatest value among clients whose snapshots contain all players
     scoreboard,   ///< use the value sent to a client with open scoreboard, else the greatest value
     client_id,    ///< a client id; -1 may hide a client from the receiver, so prefer other values
-    /// A rank among the players that the snapshot has. Snapshots with translated client ids lack
-    /// some players, so the value of a snapshot without translated ids is used.
+    /// The value is a rank among the players in the snapshot. Snapshots with translated client ids
+    /// lack some players, so use the value of a snapshot without translated ids.
     untranslated,
     about_viewer, ///< the value is about the receiving client: set to 0
     race_flags,   ///< flags; the bit "race_timer is the receiving client's time" is cleared
@@ -208,8 +208,8 @@ inline constexpr std::uint16_t kSevenGameDataRaceType = 24; ///< only races have
     return dialect == Dialect::six ? kPlayerInfoType : kSevenPlayerInfoType;
 }
 
-/// Returns all known objects: 0.6 objects by number, objects with a UUID, 0.7 objects by number. An
-/// object that exists in 0.6 and 0.7 has the same name in both.
+/// Returns all known objects in this order: 0.6 objects by number, objects with a UUID, 0.7 objects
+/// by number. An object that exists in 0.6 and 0.7 has the same name in both.
 [[nodiscard]] std::span<const ObjectSpec> object_table();
 [[nodiscard]] const ObjectSpec* find_object(std::uint16_t type, Dialect dialect);
 [[nodiscard]] const ObjectSpec* find_object(const Uuid& uuid);
@@ -279,10 +279,10 @@ class ObjectSet {
   public:
     ObjectSet();
 
-    /// Returns only the standard objects.
+    /// Returns the set that contains only the standard objects.
     [[nodiscard]] static const ObjectSet& standard();
 
-    /// The maximum number of added objects. No known mod adds as many.
+    /// The maximum number of added objects, which is more than any known mod adds.
     static constexpr std::size_t kMaxCustom = 256;
 
     /// Adds an object, or replaces the standard object with the same type or UUID.
@@ -301,8 +301,8 @@ class ObjectSet {
     /// Returns the added objects. Pointers to them stay valid when more objects are added.
     [[nodiscard]] std::span<const ObjectSpec> custom() const { return custom_; }
 
-    /// Returns the index of an object that `find` returned, counted over the standard objects and
-    /// then the added objects.
+    /// Returns the index of an object that `find` returned. Added objects follow the standard
+    /// objects.
     [[nodiscard]] std::size_t index_of(const ObjectSpec& spec) const;
 
   private:

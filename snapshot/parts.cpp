@@ -101,8 +101,9 @@ PartAssembler::Slot* PartAssembler::find_slot(Tick tick) {
     return nullptr;
 }
 
-// Returns an unused slot; if all are used, the slot of the oldest complete tick; if all ticks are
-// incomplete, the slot of the oldest one, or null if that tick is not older than `tick`.
+// Returns the first available slot of these: an unused slot, the slot of the oldest complete tick,
+// the slot of the oldest incomplete tick. Returns null if all incomplete ticks are newer than
+// `tick` and no other slot is available.
 PartAssembler::Slot* PartAssembler::choose_slot_for(Tick tick) {
     Slot* best = nullptr;
     const auto rank = [](const Slot& slot) {

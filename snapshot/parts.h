@@ -25,7 +25,8 @@ inline constexpr Tick kMaxPartAge = 25;
 /// One part of a delta. A snapshot message contains one part.
 struct Part {
     Tick tick = 0;
-    Tick delta_tick = kNoBase; ///< tick of the base or kNoBase; messages contain `tick` minus it
+    /// The tick of the base, or kNoBase. Messages contain `tick` minus `delta_tick`.
+    Tick delta_tick = kNoBase;
     std::int32_t num_parts = 1;
     std::int32_t part = 0;
     std::int32_t crc = 0;
@@ -92,8 +93,8 @@ class PartAssembler {
     /// Returns the size of the memory for all bodies, in bytes.
     [[nodiscard]] std::size_t memory_bytes() const;
 
-    /// Calls `visit(part)` for each stored part of an incomplete tick. Adding these parts in the
-    /// same order to another assembler gives it the same state.
+    /// Calls `visit(part)` for each stored part of an incomplete tick. An assembler to which these
+    /// parts are added in the same order has the same incomplete ticks.
     template <typename Visit>
     void for_each_part_of_incomplete_tick(Visit&& visit) const {
         for (const Slot& slot : slots_) {

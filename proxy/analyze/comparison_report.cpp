@@ -110,15 +110,16 @@ std::string more_text(std::size_t count) {
                               : std::string{};
 }
 
-/// Returns true if all snapshots of the recording are worlds, or if none is.
+/// Returns true if all snapshots of the recording are worlds (`worlds`), or all are of sessions
+/// (`worlds` is false).
 bool has_only(const ComparisonReport& report, std::size_t recording, bool worlds) {
     return std::ranges::all_of(
         report.readers[recording]->visits(),
         [worlds](const MapVisit& visit) { return (visit.session == 0) == worlds; });
 }
 
-/// Says how to make comparable recordings if one has only worlds and the other only sessions;
-/// otherwise empty.
+/// If one recording has only worlds and the other only sessions, returns advice how to make
+/// comparable recordings; otherwise an empty text.
 std::string views_differ_text(const ComparisonReport& report) {
     for (const std::size_t worlds : {0U, 1U}) {
         if (has_only(report, worlds, true) && has_only(report, 1 - worlds, false)) {

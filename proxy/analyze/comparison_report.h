@@ -45,7 +45,7 @@ struct VisitPairTotals {
     std::uint64_t different_ticks = 0; ///< common ticks whose items differ
     std::array<std::uint64_t, 2>
         unpaired_ticks{};                ///< ticks with a snapshot only in A, and only in B
-    std::uint64_t dropped_snapshots = 0; ///< number of uncompared ones, beyond kMaxWaitingSnapshots
+    std::uint64_t dropped_snapshots = 0; ///< not compared; see kMaxWaitingSnapshots
 };
 
 struct DifferenceCount {
@@ -55,13 +55,13 @@ struct DifferenceCount {
 
 struct GameDifferences {
     std::vector<VisitPairTotals> pairs;
-    std::optional<GameDifference> first{}; ///< the one of the first game with the lowest tick
+    std::optional<GameDifference> first{}; ///< in the first game, at the lowest tick
     std::map<std::pair<std::string, std::string>, DifferenceCount> counts{}; ///< by type and field
     std::uint64_t uncounted_differences = 0; ///< differences beyond kMaxCountedFields
     /// Number of items for which one recording has only raw ints and the other only fields.
     std::uint64_t incomparable_items = 0;
     /// Number of items that were not compared because only 0.7 demos contain them (de_…) and the
-    /// other recording is no such demo.
+    /// other recording is not a 0.7 demo.
     std::uint64_t demo_only_items = 0;
 
     [[nodiscard]] VisitPairTotals sum_pairs() const;
@@ -75,11 +75,11 @@ struct GameDifferences {
 /// alternate in any way, but fewer snapshots are stored if A and B advance together.
 class GameComparison {
   public:
-    /// The most snapshots that wait for the other recording's snapshot of the same tick; if more
-    /// arrive, the oldest one of the same pair of map visits is dropped. With 64 players, a
-    /// thousand snapshots take 20 MB.
+    /// The most snapshots that wait for the other recording's snapshot of the same tick. If another
+    /// snapshot arrives, the oldest snapshot of its pair of map visits is dropped. With 64 players,
+    /// a thousand snapshots take 20 MB.
     static constexpr std::size_t kMaxWaitingSnapshots = 8192;
-    static constexpr std::size_t kMaxLeadSnapshots = 256; ///< is_ahead() is true beyond it
+    static constexpr std::size_t kMaxLeadSnapshots = 256; ///< the limit for is_ahead()
     /// The most fields whose differences are counted separately. A game has about 300 fields.
     static constexpr std::size_t kMaxCountedFields = 4096;
 

@@ -27,7 +27,7 @@ constexpr std::size_t kMaxRejectedTicks = 256; ///< the most rejected snapshots 
 /// The most tracked sessions, because an attacker can open any number of sessions.
 constexpr std::size_t kMaxSessions = 4096;
 
-/// True if the line may be a record that ExplanationReader uses. Skips messages other than inputs.
+/// True if the line may be a record that ExplanationReader uses. Inputs are the only such messages.
 bool is_needed_line(std::string_view line) {
     constexpr std::array<std::string_view, 4> kTypes{"session", "map", "snapshot", "finding"};
     const auto head = filter::read_line_head(line);
@@ -69,8 +69,8 @@ std::string resized_type(const json::object& finding) {
                         : std::string{type};
 }
 
-/// For a snapshot.size_differs finding, returns the tick of the first snapshot with the server's
-/// size, if it is known; nullopt for other findings.
+/// Returns the tick of the first snapshot with the size that a snapshot.size_differs finding names.
+/// Returns nullopt if that tick is unknown, and for other findings.
 std::optional<std::int64_t> first_resized_tick(const json::object& finding) {
     return text_of(finding, "id") == "snapshot.size_differs" ? number_of(finding, "since_tick")
                                                              : std::nullopt;
@@ -88,8 +88,9 @@ bool is_explainable_finding(const json::object& finding) {
     return sink::is_explainable(text_of(finding, "id"));
 }
 
-/// Tells users where to look for the cause of a finding. The first row with the finding's id and
-/// name applies; an id that ends with a dot matches a family, and an empty name any name.
+/// Tells users where to look for the cause of a finding. The first row that matches the finding's
+/// id and name applies. An id that ends with a dot matches all ids that begin with it. An empty
+/// name matches any name.
 struct CauseHint {
     std::string_view id;
     std::string_view name;

@@ -81,12 +81,13 @@ struct Explanation {
 
     boost::json::object finding{}; ///< the finding's record; empty if no finding was selected
     std::int64_t session = 0;      ///< the finding's session; 0 if its number was reused
-    /// The error that rejected the base of the finding's snapshot; nullopt if there is none.
+    /// The error because of which the base of the finding's snapshot was rejected; nullopt if the
+    /// base was not rejected.
     std::optional<ExplainableFinding> base_error{};
     /// A description of the session, for example
     /// "session 3, 127.0.0.1:50000 at 127.0.0.1:8303, 0.6+ddnet, map dm1".
     std::string title{};
-    boost::json::object explaining_finding{}; ///< a later one that explains `finding`; or empty
+    boost::json::object explaining_finding{}; ///< a finding that explains `finding`; or empty
     std::vector<std::string> events{};        ///< one line for each event, with its time
     Items items_before{};                     ///< the last verified snapshot before the finding
     std::optional<std::int64_t> before_tick{};
@@ -101,8 +102,8 @@ struct Explanation {
     bool has_acknowledgements = false;
     /// The datagrams of the snapshot of datagram_tick(); empty if no capture was read.
     std::vector<SnapshotDatagram> datagrams{};
-    /// The object sizes that are the finding's cause, counted in its session; empty if unknown or
-    /// if the cause is another one. Set by the caller, because lines do not contain them.
+    /// The object sizes in the finding's session that are its cause; empty if unknown, or if sizes
+    /// are not the cause. The caller sets them, because records do not contain them.
     std::vector<SizeDifference> causing_sizes{};
     std::size_t num_other_resized_sessions = 0; ///< number of other sessions with these sizes
 
@@ -111,8 +112,8 @@ struct Explanation {
     /// Returns the finding's tick; −1 if the finding has none.
     [[nodiscard]] std::int64_t finding_tick() const;
 
-    /// Returns the tick of the snapshot to look at: that of the finding; for
-    /// snapshot.size_differs, the first snapshot in which the size was read, if known.
+    /// Returns the tick of the snapshot whose datagrams are shown. For snapshot.size_differs, this
+    /// is the first snapshot with the named size, if known; otherwise the finding's snapshot.
     [[nodiscard]] std::int64_t datagram_tick() const;
 
     /// Returns the finding's usual causes; empty if they are unknown or another error is the cause.
@@ -121,9 +122,9 @@ struct Explanation {
     /// Returns `explaining_finding` if there is one, else `finding`.
     [[nodiscard]] const boost::json::object& most_certain_finding() const;
 
-    /// Returns the JSON object that names the wrong item and, if known, its wrong value. This is
-    /// most_certain_finding() if that names an item, otherwise the likeliest candidate of that
-    /// finding; null if it has no candidates.
+    /// Returns the JSON object that names the wrong item and, if known, its wrong value. If
+    /// most_certain_finding() names an item, this is that finding. Otherwise it is the finding's
+    /// likeliest candidate, or null if the finding has no candidates.
     [[nodiscard]] const boost::json::object* suspect() const;
 
     /// True if suspect() is only the most likely of several candidates.
@@ -143,7 +144,7 @@ class ExplanationReader {
         explanation_.selection = selection;
     }
 
-    /// Reads a line. Ignores lines that are no records, and records that are not needed.
+    /// Reads a line. Ignores lines that are not records, and records that are not needed.
     void on_line(std::string_view line);
 
     /// Returns the explanation. The caller may set its datagrams, which lines do not contain.
@@ -160,10 +161,10 @@ class ExplanationReader {
         std::optional<std::int64_t> tick;   ///< tick of `items`
         std::int64_t acknowledged_tick = 0; ///< tick of the client's latest acknowledgement
         std::deque<std::string> recent_events;
-        /// If the latest event is a rejected snapshot: the tick and the time of day of the first of
-        /// the rejected snapshots without another event between them.
+        /// The tick and the time of day of the first of the rejected snapshots that form the latest
+        /// event; nullopt if the latest event is something else.
         std::optional<std::pair<std::int64_t, std::string>> rejected_since{};
-        /// True if the latest event is the last one of the explanation's events.
+        /// True if the session's latest event is also the last of Explanation::events.
         bool is_last_listed = false;
         /// The first error after the last verified snapshot of the map.
         std::optional<Explanation::ExplainableFinding> error;
@@ -176,8 +177,8 @@ class ExplanationReader {
     void on_input(const boost::json::object& record, std::int64_t number, Session& session);
     void add_event(const boost::json::object& record, std::int64_t number, Session& session,
                    const std::string& what);
-    /// Adds a rejected snapshot to the latest event if that is a rejected snapshot, too. Otherwise
-    /// returns false.
+    /// If the latest event reports rejected snapshots, adds a rejected snapshot to the event.
+    /// Otherwise returns false.
     [[nodiscard]] bool extend_rejected_event(std::int64_t tick, std::int64_t number,
                                              Session& session);
     void add_explainable_finding(const boost::json::object& record, std::int64_t number);
@@ -193,7 +194,8 @@ class ExplanationReader {
     Explanation explanation_;
     std::map<std::int64_t, Session> sessions_;
     int num_listed_acks_ = 0; ///< number of acknowledgements among the events after the finding
-    /// The event to which on_input() may add "(later ones are not listed)"; nullopt: no event.
+    /// Index of the event of the last listed acknowledgement. on_input() appends "(later ones are
+    /// not listed)" to the event if another acknowledgement follows, and then resets the index.
     std::optional<std::size_t> last_listed_ack_;
     /// Session and tick of the latest explainable finding.
     std::pair<std::int64_t, std::optional<std::int64_t>> last_explainable_{};
@@ -205,8 +207,8 @@ class SnapshotDatagrams final : public inspect::Observer {
     /// The most sessions whose datagrams are stored. An attacker can open any number of sessions.
     static constexpr std::size_t kMaxSessions = 4096;
 
-    /// `set_position`: sets the members `file` and `frame` by the member `time`. `on_read`: called
-    /// after each datagram.
+    /// `set_position`: looks up the datagram's `time`, and sets its `file` and `frame`. `on_read`:
+    /// called after each datagram.
     SnapshotDatagrams(std::function<void(SnapshotDatagram& datagram)> set_position,
                       std::function<void()> on_read)
         : set_position_{std::move(set_position)}, on_read_{std::move(on_read)} {}
@@ -236,7 +238,7 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 
 /// Returns a list of the findings that can be explained, for users whose selection matched no
 /// finding. `select`: null to name findings by session and tick. `list_command`: the command that
-/// lists all findings; empty: the text names none.
+/// lists all findings; empty to name no command.
 [[nodiscard]] std::string explainable_findings_text(const Explanation& explanation,
                                                     const SelectionText& select = {},
                                                     std::string_view list_command = {});
@@ -248,8 +250,8 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 /// Returns the explanation, or the findings that can be explained, as one JSON object.
 [[nodiscard]] boost::json::object explanation_json(const Explanation& explanation);
 
-/// Returns explanation_text() of the finding at this tick of the session, read from `lines` of
-/// records; explainable_findings_text() if they contain no such finding.
+/// Returns explanation_text() of the session's finding at this tick. `lines`: records, one a line.
+/// Returns explainable_findings_text() if the records do not contain the finding.
 [[nodiscard]] std::string explain_finding_in_lines(std::string_view lines, std::int64_t session,
                                                    std::int64_t tick);
 
@@ -262,18 +264,19 @@ using SelectionText = std::function<std::string(std::int64_t session, std::int64
 /// `id`: the finding's id. `name`: the record's member `name`, which tells causes apart.
 [[nodiscard]] std::string_view find_cause_hint(std::string_view id, std::string_view name);
 
-/// Returns a text about the objects of another size that are the finding's cause; empty if none is.
+/// If object sizes are the finding's cause, returns a text about these objects; otherwise an empty
+/// text.
 [[nodiscard]] std::string size_cause_text(const Explanation& story);
 
-/// Returns whether the objects file is the cause: it describes other sizes than the server sends,
-/// and the server's are as agreed.
+/// Returns whether the objects file is the cause: the server sends the agreed sizes, but the file
+/// describes other sizes.
 [[nodiscard]] bool is_objects_file_wrong(const Explanation& story);
 
-/// Returns what to change if the size of objects is the finding's cause; empty if it is not.
+/// Returns what to change if object sizes are the finding's cause; otherwise an empty text.
 [[nodiscard]] std::string size_change_text(const Explanation& story);
 
-/// Returns a line that says which snapshot is the first with the size that a snapshot.size_differs
-/// finding names; empty for other findings.
+/// For a snapshot.size_differs finding, returns a line about the first snapshot with that size.
+/// Returns an empty text for other findings.
 [[nodiscard]] std::string first_snapshot_text(const Explanation& story);
 
 } // namespace tw::analyze

@@ -119,7 +119,7 @@ std::string candidates_text(const json::object& finding) {
     }
     const auto count = number_of(*object_of(finding, "candidates"), "count").value_or(0);
     if (count == 1 && lines.size() == 1) {
-        // snapshot.explained contains likely candidates only, so others may exist.
+        // snapshot.explained contains only the likely candidates, so there may be further ones.
         return fmt::format("  the only {}: {}\n",
                            text_of(finding, "id") == "snapshot.explained" ? "likely value"
                            : list->front().get_object().contains("field") ? "value that fits"
@@ -135,15 +135,17 @@ std::string candidates_text(const json::object& finding) {
     return text;
 }
 
-/// Returns the verb for "5004 VERB 1004": a received value, and the value that was expected.
+/// Returns the verb of the text "5004 VERB 1004", in which 5004 is the received value and 1004 the
+/// expected value.
 std::string_view verb_of(const Explanation& story) {
     return text_of(story.explaining_finding, "name") == "exact" ? "must have been"
            : story.is_uncertain_suspect()                       ? "a guess:"
                                                                 : "was likely";
 }
 
-/// Returns a sentence about whether the client's acknowledgements accept the finding's snapshot.
-/// Source: DDNet CClient::ProcessServerPacket, which acknowledges ticks with the right checksum.
+/// Returns a sentence that says whether the client accepted the finding's snapshot. A client
+/// acknowledges only snapshots with the right checksum.
+/// Source: DDNet CClient::ProcessServerPacket.
 std::string acceptance_text(const Explanation& story) {
     if (story.rejected_ticks.empty()) {
         return {};
@@ -175,7 +177,8 @@ std::string acceptance_text(const Explanation& story) {
         reason, drops_elsewhere ? " The game of all other clients freezes." : ""));
 }
 
-/// Returns a line with the finding's item; empty if none, or for snapshot.crc_mismatch.
+/// Returns a line that names the finding's item; empty if the finding names no item, or is a
+/// snapshot.crc_mismatch.
 std::string item_line(const json::object& finding) {
     const json::object* const item = object_of(finding, "item");
     const std::string_view id = text_of(finding, "id");
@@ -194,7 +197,7 @@ std::string reason_text(const Explanation& story) {
     const json::object& finding = story.finding;
     const std::string_view name = text_of(finding, "name");
     std::string text = wrap_text(safe_text(finding, "what"));
-    // If the finding's name says no more than its id, `detail` says no more than `what`.
+    // If the finding's name only repeats the id, `detail` only repeats `what`.
     if (name.empty() || !record::finding_display_name(text_of(finding, "id"), name).empty()) {
         text += wrap_text(safe_text(finding, "detail"));
     }
@@ -236,8 +239,8 @@ std::string int_text(const json::object* item, std::int64_t index) {
                : escape_for_terminal(json::serialize((*data)[at]));
 }
 
-/// Returns the table of the item's fields before and after the finding; empty if the records have
-/// no fields of it.
+/// Returns the table of the item's fields before and after the finding; empty if the records do not
+/// contain the item's fields.
 std::string fields_table(const Explanation& story) {
     const json::object* const before = story.suspect_item_in(story.items_before);
     const json::object* const after = story.suspect_item_in(story.items_after);
@@ -306,7 +309,7 @@ std::string item_text(const Explanation& story) {
     const std::string player = safe_text(*any, "player");
     const std::string table = fields_table(story);
     if (table.empty() && player.empty() && !item_line(story.finding).empty()) {
-        return {}; // the item was named before, and nothing more is known
+        return {}; // reason_text() has named the item, and nothing more is known about it
     }
     return text + (player.empty() ? "" : ", player " + player) + '\n' + table;
 }
@@ -368,7 +371,7 @@ FindingBytes find_bytes(const Explanation& story) {
     }
     bytes.part = number_of(*bytes.record, "part").value_or(0);
     const auto offset = number_of(*bytes.record, "offset");
-    // If another finding explains this one, only the other one's offset is exact enough.
+    // If a second finding explains this one, only the explaining finding's offset is exact enough.
     if ((is_explained || explained.empty()) && offset && *offset >= 0 &&
         static_cast<std::uint64_t>(*offset) < bytes.size()) {
         bytes.mark = static_cast<std::size_t>(*offset);
@@ -376,7 +379,8 @@ FindingBytes find_bytes(const Explanation& story) {
     return bytes;
 }
 
-/// Returns the datagram with these bytes of a delta; null for other bytes or if it is unknown.
+/// Returns the datagram that contained the bytes; null if the bytes are not part of a delta, or if
+/// the datagram is unknown.
 const SnapshotDatagram* datagram_of(const Explanation& story, const FindingBytes& bytes) {
     const auto& datagrams = story.datagrams;
     const auto found = std::ranges::find(datagrams, bytes.part, &SnapshotDatagram::part);
@@ -471,8 +475,8 @@ std::string advice_text(const Explanation& story) {
     return std::string{find_cause_hint(text_of(finding, "id"), text_of(finding, "name"))};
 }
 
-/// Returns the command line or page address that explains a finding; without `select`, its session
-/// and tick.
+/// Returns the command line or page address that explains a finding. Returns the finding's session
+/// and tick if `select` is null.
 std::string select_text(const SelectionText& select, std::int64_t session, std::int64_t tick) {
     return select ? select(session, tick) : fmt::format("session {}, tick {}", session, tick);
 }
@@ -622,7 +626,7 @@ std::string explanation_text(const Explanation& explanation, const SelectionText
     text += "\nWhy it is reported\n" + reason_text(explanation) + item_text(explanation) +
             bytes_text(explanation);
     const bool is_certain =
-        !explanation.causing_sizes.empty(); // the usual causes would then mislead
+        !explanation.causing_sizes.empty(); // then the usual cause would mislead users
     if (const auto cause = explanation.usual_cause(); !cause.empty() && !is_certain) {
         text += "\nUsual cause\n" + wrap_text(cause);
     }

@@ -202,7 +202,7 @@ std::uint64_t declared_bytes(const map::Map& map, std::int32_t block) {
     return there ? map.datafile().block_info(static_cast<std::size_t>(block)).size : 0;
 }
 
-/// Returns the tiles of a layer, without further bytes of its data block. `size`: bytes of a tile.
+/// Returns the tiles of a layer, without the data block's trailing bytes. `size`: bytes of a tile.
 std::span<const std::byte> tile_bytes(const map::TileLayer& layer, const map::Block& block,
                                       std::size_t size) {
     return block.bytes().first(static_cast<std::size_t>(layer.width) *

@@ -74,14 +74,14 @@ std::int64_t count_ticks(snapshot::Tick begin, snapshot::Tick end) {
     return std::int64_t{end} - begin + 1;
 }
 
-/// Returns the rating of a pair; 0 if the two visits cannot show the same game. `any_name`: whether
-/// to ignore names and addresses.
+/// Returns the rating of a pair; 0 if the two visits cannot show the same game. `any_name`: true to
+/// accept pairs with different names and addresses.
 int rate_pair(const MapVisit& a, const MapVisit& b, bool any_name) {
     const std::int64_t common = count_ticks(std::max(a.begin, b.begin), std::min(a.end, b.end));
     if (common <= 0) {
         return 0;
     }
-    // A recording that begins during a game may not know its map, or only the name.
+    // If a recording begins during a game, the map's name or checksum may be unknown.
     const auto fits = [](const std::string& one, const std::string& other) {
         return one.empty() || other.empty() || one == other;
     };

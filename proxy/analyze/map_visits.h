@@ -56,8 +56,8 @@ using ItemTypeAndId = std::pair<std::int64_t, std::int64_t>;
 /// and its address.
 using RecordedSessionKey = std::pair<std::int64_t, std::string>;
 
-/// If a tick is lower than the previous tick by this much, another game began. Late snapshots are
-/// only a few ticks late.
+/// If a tick is more than this many ticks lower than the previous tick, another game began. Late
+/// snapshots are only a few ticks late.
 inline constexpr snapshot::Tick kNewGameTicks = 250;
 
 /// The snapshots of a session on one map, from the first snapshot to the last.
@@ -81,9 +81,10 @@ struct MapVisitSnapshot {
 };
 
 /// Rebuilds the snapshots of sessions, and the merged snapshots of servers, from the lines of a
-/// recording. A new map visit begins with another connection, map or start of the server, with a
-/// lower tick after the map was announced again, or with a much lower tick. Snapshots before a
-/// record that lists all items are ignored, and at most one snapshot is used for each tick.
+/// recording. A new map visit begins when the client connects again, the map changes or the server
+/// restarts. It also begins when the tick falls by more than kNewGameTicks, or falls after the map
+/// was announced again. Late and repeated snapshots are ignored, and snapshots before a record that
+/// lists all items.
 class MapVisitReader {
   public:
     /// The most sessions, and the most map visits. Further sessions and visits are ignored.
@@ -163,12 +164,14 @@ struct MapVisitPairs {
     std::array<std::vector<UnpairedVisit>, 2> unpaired;     ///< visits of A, and visits of B
 };
 
-/// Pairs visits of A and B on the same map at the same ticks: by the player's name and the address,
-/// or else by the name, or else by the address. If both recordings have only one session, names and
-/// addresses do not matter. Of several possible partners, a visit with the same first and last
-/// tick is preferred, then a visit with mostly the same ticks. If several equally good partners
-/// remain, the visit stays unpaired. If `session_a` or `session_b` is given, only visits of that
-/// session are used. Returns nullopt if there are more than kMaxCandidates possible pairs.
+/// Pairs visits of A and B that have the same map, common ticks, and the same player name or
+/// address. Names and addresses may differ if only one session of each recording is used. A visit
+/// is paired with its best partner. The same name and address are best, then the same name, then
+/// the same address. Among equal partners, the same first and last tick are best, then mostly the
+/// same ticks. A visit with several best partners stays unpaired.
+///
+/// `session_a`, `session_b`: the only session of A or B whose visits are used; nullopt for all.
+/// Returns nullopt if there are more than kMaxCandidates possible pairs.
 [[nodiscard]] std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
                                                            const std::vector<MapVisit>& b,
                                                            std::optional<std::int64_t> session_a,

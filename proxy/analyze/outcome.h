@@ -71,8 +71,8 @@ void add_expectation_checks(std::vector<OutcomeCheck>& checks,
 /// Returns the outcome as JUnit XML, which CI systems display. Each check is a test case.
 [[nodiscard]] std::string outcome_junit(const Outcome& outcome);
 
-/// The findings that make a command fail. The user names each by its id, or all from a severity on
-/// ("warning": warnings and errors).
+/// The findings that make a command fail. The user selects them by id, or by the lowest severity
+/// ("warning" selects warnings and errors).
 class FindingsToFailOn {
   public:
     /// Parses ids and severities. The error is the first word that is neither an id nor a severity.

@@ -147,8 +147,8 @@ using TileTicks = std::unordered_map<std::int64_t, double>;
 /// Distributes the time between two positions evenly over the line between them.
 void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int width,
                int height) {
-    /// The line is divided into equal pieces of this length (world units); into longer ones if
-    /// there would be more than kMaxSteps.
+    /// The line is divided into equal pieces of about this length (world units). The pieces are
+    /// longer if there would be more than kMaxSteps.
     constexpr std::int64_t kStep = map::kTileSize / 2;
     constexpr std::int64_t kMaxSteps = 4096;
     const std::int64_t dx = std::int64_t{to.at.x} - from.at.x;

@@ -22,12 +22,12 @@ constexpr std::int64_t kVelocityUnit = 256;
 /// How far a tee can move from one snapshot to the next beyond what its velocity explains (world
 /// units), because of an explosion, a hook or a wall.
 constexpr std::int64_t kExtraDistance = std::int64_t{2} * map::kTileSize;
-/// How fast a tee runs (world units per tick). It accelerates without a new position in snapshots,
-/// because clients predict that, as they predict a fall.
+/// How fast a tee runs (world units per tick). A server sends no new position while clients can
+/// predict the movement, so snapshots do not show how a tee accelerates or falls.
 constexpr std::int64_t kRunSpeed = 10;
-/// A tee falls this much faster with each tick (world units per tick): 1/kFallTicks.
+/// The number of ticks in which the speed of a falling tee grows by one world unit per tick.
 constexpr std::int64_t kFallTicks = 2;
-/// A ninja's dash, in which the velocity in snapshots is 0.
+// A ninja's dash. Snapshots have the velocity 0 during a dash.
 constexpr std::int64_t kDashSpeed = 50; ///< world units per tick
 constexpr std::int64_t kDashTicks = 10;
 constexpr std::int64_t kNinja = 5; ///< the weapon
@@ -37,8 +37,8 @@ constexpr std::int64_t kMaxSilentTicks = 50;
 /// A death event and the kill messages of all sessions belong to the same death if they are at most
 /// this many ticks apart. A killed tee comes back after half a second.
 constexpr std::int64_t kSameDeathTicks = 25;
-/// A kill message this many milliseconds after a view's latest snapshot is not about its tees. A
-/// merged snapshot is recorded at most a second late.
+/// A kill message is not about the tees of a view whose latest snapshot is more than this many
+/// milliseconds older. A merged snapshot is recorded at most a second late.
 constexpr std::int64_t kStaleMs = 3000;
 /// The most views (see View). Even recordings of years have fewer.
 constexpr std::size_t kMaxViews = 65536;
@@ -90,7 +90,7 @@ std::int64_t speed_in(const json::object& fields) {
     return size("vel_x") + size("vel_y");
 }
 
-/// What tells how far a tee can move.
+/// The properties of a tee that determine how far it can move.
 struct Motion {
     std::int64_t speed = 0; ///< in units per tick, the sum of both directions
     bool is_running = false;
@@ -154,8 +154,8 @@ class PathCollector {
     }
 
     [[nodiscard]] RecordedPaths finish() {
-        // A kill message names only its session. Worlds are those of a server, and only a session
-        // record tells which server a session is on.
+        // A kill message names a session, but a world names a server. Only session records tell
+        // which server a session is on.
         found_.are_deaths_known =
             types_.contains("message") && (types_.contains("session") || !types_.contains("world"));
         for (auto& [player, player_path] : player_paths_) {
@@ -192,7 +192,8 @@ class PathCollector {
         std::string server{};
         std::string map_crc{}; ///< empty if unknown
         std::string map_name{};
-        /// The current game: number of the session's maps so far, or `run` of merged snapshots.
+        /// Identifies the current game: the number of the session's maps so far, or the `run` of
+        /// the merged snapshots.
         std::uint64_t game = 0;
         bool is_new_game = true;               ///< no snapshot of this game was read yet
         std::optional<std::int64_t> own_id{};  ///< client id of the session's player, if known
@@ -407,8 +408,8 @@ class PathCollector {
         return view.is_game_stopped;
     }
 
-    /// If only the map's name is known, as in a world without the session's map record, compares
-    /// the names. Downloaded map files are called NAME_CHECKSUM.map.
+    /// Compares checksums, or names if the view's checksum is unknown. The name of a downloaded map
+    /// file is NAME_CHECKSUM.map.
     [[nodiscard]] bool is_on_other_map(const View& view) const {
         if (!view.map_crc.empty() || view.map_name.empty() || map_name_.empty()) {
             return !view.map_crc.empty() && view.map_crc != map_crc_;
@@ -455,7 +456,7 @@ class PathCollector {
         }
     }
 
-    /// Returns whether to draw the player. Adds the name to the players of this map.
+    /// Returns whether the player's paths are needed. Adds the name to `players_on_map`.
     bool is_wanted(const std::string& name) {
         const bool listed = wanted_.contains(name);
         if (listed || found_.players_on_map.size() < kMaxPlayersOnMap) {
@@ -464,7 +465,7 @@ class PathCollector {
         return listed || wanted_.empty();
     }
 
-    /// Returns the paths of a player, added if the player is new; null beyond kMaxPlayers.
+    /// Returns the paths of a player. Adds a new player, or returns null at kMaxPlayers.
     [[nodiscard]] PlayerPath* ensure_path(const View& view, std::string name, std::int64_t id) {
         if (const auto found = player_paths_.find({view.server, name});
             found != player_paths_.end()) {
@@ -532,8 +533,8 @@ class PathCollector {
             motion_in(fields));
     }
 
-    /// Takes the player's path from `view` from now on, if no other view shows the tee, or if
-    /// `view` is the player's own session (`own`) and the other is not. Returns whether it does.
+    /// Makes `view` the source of the player's path. Returns false if another view shows the tee,
+    /// unless only `view` is the player's own session (`own`).
     static bool take_over_path(PlayerPath& player_path, Tee& tee, View& view, bool own) {
         const std::int64_t later = view.tick - player_path.last_shown_tick;
         const bool same_time = later >= -kNewGameTicks && later <= kMaxSilentTicks;
@@ -624,7 +625,7 @@ class PathCollector {
             now_ms_ - begin_ms_, 0, std::numeric_limits<std::uint32_t>::max()));
     }
 
-    /// Drops every second point of all paths, and uses only half as many later positions.
+    /// Drops every second point of all paths. Later, half as many positions become points.
     void drop_every_second_point() {
         point_interval_ *= 2;
         num_points_ = 0;

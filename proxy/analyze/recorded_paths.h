@@ -53,8 +53,8 @@ struct RecordedPaths {
         0;                          ///< number of positions on unknown maps, which are included
     std::uint64_t stopped_ms = 0;   ///< time without paths: the game was paused or over
     std::uint64_t num_left_out = 0; ///< number of positions and deaths beyond a limit
-    std::uint64_t num_jumps = 0;    ///< number of steps farther than a tee moves, without a path
-    std::uint64_t jump_ticks = 0;   ///< ticks of these steps
+    std::uint64_t num_jumps = 0;    ///< number of jumps; paths do not contain them
+    std::uint64_t jump_ticks = 0;   ///< total duration of the jumps in ticks
 };
 
 /// Finds the paths of the tees in a recording, on the map with the given checksum or on unknown
@@ -64,17 +64,16 @@ struct RecordedPaths {
 /// A path ends
 /// - when the tee was killed or paused: a kill message or a death event names the tee,
 /// - when the game was paused or over,
-/// - when the tee was missing: the session from which the path is taken got a snapshot without
-///   the tee, got no snapshot for more than a second, or lost records, and no other session had
-///   the tee,
+/// - when the tee was missing: no other session had the tee, and the session from which the path is
+///   taken got a snapshot without the tee, got no snapshot for more than a second, or lost records,
 /// - when the tee jumped, for example through a teleporter: it moved more than two tiles farther
 ///   than its velocity, running, falling or a ninja's dash explains. The higher of the velocities
-///   before and after counts.
+///   before and after the movement counts.
 ///
 /// The path of a tee that stands still lasts to the last snapshot that has the tee.
 ///
-/// Deaths are taken from kill messages. Tees that the game removed, for example to spectate, do not
-/// count as killed. The position of a death is that of the death event or, without such an event,
+/// Deaths are taken from kill messages. A tee that the game removed, for example to spectate, does
+/// not count as killed. A death is at the position of its death event or, without such an event, at
 /// the tee's last position. If there are more than `max_points` points, every second point is
 /// dropped.
 ///

@@ -211,7 +211,8 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
     if (event && has_member_value(line, "event", R"("open")")) {
         ++num_sessions_;
         const auto before = open_sessions_.find(head.session);
-        // The number is reused after a restart: an earlier session that is not closed was cut off.
+        // twscope was restarted, so the number is reused. An earlier session that is not closed was
+        // cut off.
         if (before != open_sessions_.end() && before->second.lacks_close_record()) {
             count_cut_off_session(faults_, before->second);
         }
@@ -244,7 +245,7 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
     }
 }
 
-/// Compares the number of the session's records with its summary. Fewer records are no error,
+/// Compares the number of the session's records with its summary. A lower number is not an error,
 /// because a run may record only some kinds of records.
 void RecordsCheck::compare_with_summary(const Session& session, std::string_view line) {
     filter::JsonLine json{line};

@@ -16,10 +16,14 @@
 
 namespace tw::analyze {
 
-/// Checks recordings: every line is a complete record of valid JSON; the records of each session
-/// are in order and not repeated; a session has no more records than its summary counts; no segment
-/// is missing; every session is closed, except in a file that is being written. Also counts the
-/// losses that the recordings report.
+/// Checks recordings:
+/// - Every line is a complete record of valid JSON.
+/// - The records of each session are in order and not repeated.
+/// - A session has no more records than its summary counts.
+/// - No segment is missing.
+/// - Every session is closed, except in a file that is being written.
+///
+/// Also counts the losses that the recordings report.
 class RecordsCheck {
   public:
     /// Must be called before the lines of each file. `is_being_written`: a process still records to
@@ -58,13 +62,14 @@ class RecordsCheck {
         std::size_t file = 0;    ///< index of the latest record's file
         bool has_start = false;  ///< the recording contains the session's first record
         bool has_events = false; ///< the recording contains records of the type session
-        bool is_closed = false;  ///< the session's summary and findings may still follow
+        bool is_closed = false;  ///< closed; its summary and findings may still follow
         /// The client reconnects: the summary of its old connection follows, then the new one.
         bool is_reconnecting = false;
         std::uint64_t num_snapshots = 0;
         std::uint64_t num_messages = 0;
 
-        /// False if no session records were seen, because the session may be closed.
+        /// Returns true if the session's close record is missing. Returns false if there are no
+        /// session records at all, because a filter may have left them out.
         [[nodiscard]] bool lacks_close_record() const { return has_events && !is_closed; }
     };
 
@@ -94,18 +99,18 @@ class RecordsCheck {
     std::map<std::string, std::uint64_t> segment_numbers_; ///< latest segment number, by recording
 };
 
-/// Converts records to a CSV table (RFC 4180). Each record with at least one of the columns becomes
-/// a row; columns that every record has do not count. If a column or the condition names a key of
-/// items (`items.KEY`), each item becomes a row instead.
+/// Converts records to a CSV table (RFC 4180). Each record that has a value for at least one column
+/// becomes a row. Columns of keys that every record has do not count. If a column or the condition
+/// names a key of items (`items.KEY`), each item becomes a row instead.
 ///
-/// A column's cells have one type in all rows: a list of numbers is written as `[1,2]`, even with
-/// one number; a number with a fraction keeps its decimal point; the booleans of messages are 1 and
+/// A column's cells have one type in all rows. A list of numbers is written as `[1,2]`, even with
+/// one number. A number with a fraction keeps its decimal point. The booleans of messages are 1 and
 /// 0, because other messages have numbers under the same key.
 class RecordsCsvWriter {
   public:
     struct Options {
         bool for_terminal = false; ///< escape control characters
-        /// Put an apostrophe before text that spreadsheets take for a formula.
+        /// Put an apostrophe before text that a spreadsheet would take for a formula.
         bool no_formulas = false;
         /// Selects the items that become rows; nullopt: all items with at least one of the columns.
         std::optional<filter::LineFilter> where{};
@@ -128,13 +133,13 @@ class RecordsCsvWriter {
 
     [[nodiscard]] bool has_item_rows() const { return rows_are_items_; }
 
-    /// Returns whether the condition for rows compares this key of items.
+    /// Returns whether Options::where compares this key of items.
     [[nodiscard]] bool selects_by(std::string_view key) const {
         return options_.where && options_.where->uses_key(key);
     }
 
-    /// Returns the names of the columns for which no record so far has a value; an empty text is
-    /// one.
+    /// Returns the names of the columns for which no record so far has a value. An empty text is a
+    /// value.
     [[nodiscard]] std::vector<std::string> empty_columns() const;
 
   private:
@@ -166,7 +171,7 @@ class RecordsCsvWriter {
     bool rows_are_items_ = false;
     bool shows_removed_items_ = false;
     bool has_only_common_columns_ = false;
-    /// The cells of the record itself, not of its items, are filled for this line.
+    /// True if the cells with the record's own keys are filled for this line.
     bool has_record_cells_ = false;
     std::int64_t session_ = 0; ///< session of the line; set only if shows_removed_items_
     std::uint64_t num_rows_ = 0;

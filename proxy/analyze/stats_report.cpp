@@ -278,7 +278,7 @@ void PlayerTable::on_record(const record::Record& record) {
     played.last_time = time;
     ++played.snapshots;
     played.verified += snapshot.rebuilt ? 1 : 0;
-    // Reading the name takes longer than the rest.
+    // Reads the name only once a second, because this is slow.
     if (snapshot.rebuilt && time - played.named_time >= record::kNanosecondsPerSecond) {
         played.named_time = time;
         if (auto player = record::local_player(snapshot)) {
@@ -333,7 +333,7 @@ std::string totals_text(const std::vector<std::string>& captures,
     }
     text += '\n';
     if (std::ranges::any_of(totals.findings, [](std::uint64_t count) { return count != 0; })) {
-        // Of repeated findings, records and the table of findings contain only some.
+        // "in all" also counts repeated findings that have no record.
         text += fmt::format("{:7} {:30} {:>6}\n", "", "finding", "in all");
     }
     for (const record::FindingId id : record::findings_by_importance()) {

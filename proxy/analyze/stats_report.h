@@ -25,7 +25,8 @@ struct StatsReport {
 /// Returns the report as one JSON object, with keys as in records.
 [[nodiscard]] std::string stats_json(const StatsReport& report);
 
-/// The sessions that received snapshots: player, how long they played, and how many snapshots.
+/// A table of the sessions that received snapshots: the player's name, the duration and the number
+/// of snapshots.
 class PlayerTable final : public record::RecordSink {
   public:
     static constexpr std::size_t kMaxSessions = 1024;
@@ -53,8 +54,8 @@ class PlayerTable final : public record::RecordSink {
 
 /// Returns the totals of captures as text: sessions, snapshots, and a line for each finding that
 /// occurred. If other object sizes may explain snapshots that could not be decoded, the last lines
-/// recommend `sizes_commands`, the commands that search for such sizes. `accepted`: what
-/// correct snapshots are called; those of demos have no checksum to be verified.
+/// recommend `sizes_commands`, the commands that search for such sizes. `accepted`: the word for
+/// correct snapshots. Snapshots of demos have no checksum, so they are not "verified".
 [[nodiscard]] std::string totals_text(const std::vector<std::string>& captures,
                                       const record::SessionStats& totals, std::uint32_t sessions,
                                       std::string_view sizes_commands,

@@ -30,8 +30,8 @@ struct SizeDifference {
     bool is_file_wrong = false;
 };
 
-/// Collects the sizes of numbered item types in verified snapshots, and finds the sizes that differ
-/// from the agreed sizes: the sizes that the protocol sets, which deltas leave out. The records
+/// Collects the sizes of numbered item types in verified snapshots, and finds sizes other than the
+/// agreed ones. The protocol sets a type's agreed size, so deltas do not contain it. The records
 /// must come from an inspector with inspect::Options::learn_sizes.
 class TypeSizes final : public record::RecordSink {
   public:
@@ -68,8 +68,8 @@ class TypeSizes final : public record::RecordSink {
     /// A numbered type. 0.6 and 0.7 have separate numbers.
     using Type = std::pair<snapshot::Dialect, std::uint16_t>;
 
-    /// Returns the size that the objects file sets; nullopt if it is that of the protocol. 0:
-    /// deltas contain the size.
+    /// Returns the size that the objects file sets; 0 if deltas contain the size; nullopt if the
+    /// file does not change the agreed size.
     [[nodiscard]] std::optional<std::size_t> size_in_objects_file(const Type& type) const;
     /// True if the objects file describes this size, and the protocol sets another one.
     [[nodiscard]] bool is_in_objects_file(const Type& type, std::size_t size) const;
@@ -79,8 +79,7 @@ class TypeSizes final : public record::RecordSink {
     const snapshot::ObjectSet* objects_;
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
     std::map<Type, SeenSizes> types_;
-    /// The sizes that differ from the protocol's or from the objects file's, by type; 0: deltas
-    /// contain the size.
+    /// The sizes that snapshot.size_differs findings report, by type; 0 if deltas contain the size.
     std::map<Type, std::size_t> differing_;
     std::uint64_t num_snapshots_ = 0;
 };

@@ -15,7 +15,7 @@
 
 namespace tw::base {
 
-/// A type for which all bytes are a valid value: numbers, enumerators, and structs of these. bool
+/// A type for which any bytes form a valid value: numbers, enumerators, and structs of these. bool
 /// is not such a type, because only the bytes 0 and 1 are valid.
 template <typename T>
 concept AnyBytesAreValid = std::has_unique_object_representations_v<T> && !std::same_as<T, bool>;

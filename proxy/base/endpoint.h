@@ -41,8 +41,8 @@ struct Endpoint {
 
 [[nodiscard]] AsioEndpoint to_asio(const Endpoint& endpoint);
 
-/// An IPv4 or IPv6 socket address. It is smaller than sockaddr_storage, so 64 addresses of a batch
-/// of datagrams fit into the cache.
+/// An IPv4 or IPv6 socket address. It is smaller than sockaddr_storage, so that the 64 addresses of
+/// a batch of datagrams fit into the cache.
 union SocketAddress {
     sockaddr base;
     sockaddr_in v4;

@@ -264,7 +264,7 @@ bool Backlog::find_line(std::uint64_t from, NumberedLine& line) {
     std::size_t end = 0;
     while (true) {
         end = buffer_.find('\n', buffer_offset_);
-        // Ignores text after the line segment_last_line_, which a failed write has left.
+        // Ignores text after the line segment_last_line_. A failed write may have left such text.
         if (end == std::string::npos || next_read_line_ > segment_last_line_) {
             if (!read_next_lines(from)) {
                 return false;
@@ -363,8 +363,8 @@ void Backlog::settle_lines(std::uint64_t line, std::uint64_t sequence) {
     state_.settled = line;
     state_.sequence = sequence;
     if (folder_ != nullptr) {
-        // After an error, a process that takes over the spool has to look up more lines in the
-        // stream.
+        // An error is harmless: a process that takes over the spool then has to look up more lines
+        // in the stream.
         std::ignore = write_state();
     }
     // Keeps the last file, which stays open for the next lines.

@@ -84,7 +84,8 @@ class Backlog {
     [[nodiscard]] Status status() const;
 
     /// Counts the lines that are still to be published, including the lines of earlier runs in the
-    /// spool's folder. LineTotals::bytes contains the complete files with such lines.
+    /// spool's folder. LineTotals::bytes counts whole segments, which may also contain published
+    /// lines.
     [[nodiscard]] LineTotals count_waiting_lines() const;
 
     /// Finds the line with the number `from`, or, if it is lost, the next line that is not lost.

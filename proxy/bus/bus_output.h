@@ -77,7 +77,7 @@ class BusOutput final : public store::OutputFile {
     std::atomic<std::uint64_t> waiting_bytes_{0};
     std::vector<LossReport> loss_reports_;
     std::uint64_t logged_dropped_lines_ = 0; ///< number of dropped lines that were logged
-    std::int64_t lossless_until_ = 0;        ///< losses before this time (UTC, ns) are reported
+    std::int64_t lossless_until_ = 0;        ///< all losses before this time (UTC, ns) are reported
     Clock::time_point maintained_at_{};
     bool is_finished_ = false;
     std::shared_ptr<Publisher> publisher_;

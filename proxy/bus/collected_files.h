@@ -20,8 +20,8 @@ class CollectedFiles {
     /// journal.
     explicit CollectedFiles(std::filesystem::path folder, store::Disk& disk = store::system_disk());
 
-    /// Returns the name of an earlier process's unconfirmed batch; empty if all batches were
-    /// confirmed.
+    /// Returns the name of the unconfirmed batch, which an earlier process may have appended; empty
+    /// if all batches were confirmed.
     [[nodiscard]] const std::string& unconfirmed_batch() const { return batch_; }
 
     /// Appends texts to files. Creates missing folders. `texts`: the text for each file name.

@@ -18,8 +18,8 @@ namespace tw::bus {
 
 namespace {
 
-/// The number of latest positions of each consumer that the stream stores. Batches with older
-/// positions cannot be found.
+/// The number of positions that the stream stores for each consumer. Batches with older positions
+/// cannot be found.
 constexpr std::int64_t kMaxPositions = 100'000;
 
 std::string_view message_data(natsMsg* message) {
@@ -104,7 +104,8 @@ bool PositionStore::is_batch_committed(const std::string& batch) {
             return true;
         }
         // Sets the same position again, as a new message. The server accepts a position only from
-        // a collector that knows the latest one, and so rejects those of the previous collector.
+        // a collector that knows the latest message. From now on, it rejects delayed positions of
+        // the previous collector.
         if (set_position(
                 {.created = current_.created, .last = current_.last, .batch = make_run_id()})) {
             return false;
@@ -403,7 +404,8 @@ Collector::MessageBatch Collector::fetch_batch(const BusConnection& link,
         return batch;
     }
     link.require_ok(status);
-    // If another collector has recreated the consumer meanwhile, it will receive these records.
+    // If another collector has recreated the consumer meanwhile, that collector receives these
+    // records.
     const auto info = find_consumer(link);
     if (!info || info->Created != consumer_created_) {
         throw BusError{fmt::format("the consumer {} was recreated", options_.consumer)};

@@ -116,8 +116,8 @@ class NatsResult {
     typename Pointer::pointer object_ = nullptr;
 };
 
-/// Why a connection to the bus cannot be used any longer, as one line for users. Caught where the
-/// next connection is opened.
+/// A failure that makes a connection to the bus unusable. Its text is one line for users. The code
+/// that opens the next connection catches it.
 class BusError : public std::runtime_error {
   public:
     using std::runtime_error::runtime_error;
@@ -179,8 +179,8 @@ class BusConnection {
     JetStream stream_api_; ///< destroyed before the connection
 };
 
-/// Waits until the threads of the NATS library have ended, a few seconds at most. To be called after
-/// the last connection closed: exit() frees memory that a thread still uses while it ends.
+/// Waits a few seconds at most until the threads of the NATS library have ended. Call this function
+/// after the last connection was closed and before exit(), which frees memory that the threads use.
 void close_bus_library();
 
 /// Selects the messages of a stream on `subjects`, from the sequence number `from` on.
@@ -197,7 +197,7 @@ void read_messages(
     const BusConnection& link, const StreamRange& range,
     const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& visit);
 
-/// The sequence number in the stream of each stored line of a run, by the line's number.
+/// Maps the number of each stored line of a run to the line's sequence number in the stream.
 using StoredLines = std::unordered_map<std::uint64_t, std::uint64_t>;
 
 /// The header that contains a message's id. The bus uses the id to detect duplicates.

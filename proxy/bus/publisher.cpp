@@ -448,7 +448,7 @@ bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog) {
     BacklogSender sender{link, options_.stream, backlog, totals_};
     sender.look_up_stored_lines(stream.last);
     while (!is_past_deadline()) {
-        // Checked before sending, so that all lines that were appended before the stop are sent.
+        // Checks is_stopping_ before sending, so that all lines appended before the stop are sent.
         std::unique_lock lock{mutex_};
         const bool last = is_stopping_ || &backlog != &*backlog_;
         lock.unlock();

@@ -158,9 +158,9 @@ class BacklogSender {
     std::deque<AcknowledgedLines> acknowledged_lines_;
 };
 
-/// Publishes backlogs on a separate thread: first the backlogs of earlier runs, then this run's. If
-/// the bus fails, tries again without a limit. Owned by its user and by its thread, which may run
-/// longer if the NATS library hangs.
+/// Publishes backlogs on a separate thread: first the backlogs of earlier runs, then the backlog of
+/// this run. If the bus fails, tries again without a limit. The thread shares the ownership: it may
+/// outlive the owner if the NATS library hangs.
 class Publisher : public std::enable_shared_from_this<Publisher> {
   public:
     using Clock = std::chrono::steady_clock;

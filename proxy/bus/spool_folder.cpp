@@ -41,7 +41,7 @@ std::string spool_state_text(const SpoolState& state) {
 }
 
 std::optional<SpoolState> parse_spool_state(std::string_view text) {
-    std::array<std::string, 4> values; // of the keys in spool_state_text()
+    std::array<std::string, 4> values; // in the order of spool_state_text()
     std::istringstream in{std::string{text}};
     for (std::string& value : values) {
         in >> value;
@@ -197,7 +197,7 @@ std::uint64_t SpoolFolder::last_line_of_file(const std::vector<SpoolFile>& files
     return (is_followed ? files[at + 1].first : files[at].first + count_lines(files[at])) - 1;
 }
 
-/// Returns the number of a file's lines that were not published yet.
+/// Returns the number of a file's lines after SpoolState::settled.
 std::uint64_t SpoolFolder::num_unsettled_lines(const std::vector<SpoolFile>& files,
                                                std::size_t at) {
     const auto state = read_run_state(files[at].run);

@@ -19,13 +19,13 @@ namespace tw::bus {
 /// The content of a run's state file.
 struct SpoolState {
     std::uint64_t settled = 0; ///< all lines up to this number are in the stream or lost
-    /// In the stream, lines after `settled` have greater sequence numbers than this.
+    /// A sequence number in the stream. Lines after `settled` have greater sequence numbers.
     std::optional<std::uint64_t> sequence{};
     std::string server{}; ///< server name as it is written in subjects
     /// Name of the stream to which the lines belong; empty in the state of an older version.
     std::string stream{};
 
-    /// Returns true if the lines may be published to the stream `other`.
+    /// Returns true if the run's lines may be published to the stream `other`.
     [[nodiscard]] bool belongs_to_stream(std::string_view other) const {
         return stream.empty() || stream == other;
     }
@@ -90,8 +90,8 @@ class SpoolFolder {
     /// Returns the size in bytes at which a run starts its next file.
     [[nodiscard]] std::uint64_t segment_bytes() const;
 
-    /// Sets whether this process uses the run. The lines of an earlier run are not dropped while
-    /// this process publishes them.
+    /// Sets whether this process uses the run, which may be an earlier run that it publishes. The
+    /// lines of such an earlier run are not dropped.
     void set_run_in_use(const std::string& run, bool in_use);
 
     /// Returns the files that hold lines (not state), the oldest first.
@@ -107,18 +107,17 @@ class SpoolFolder {
     /// Returns the number of lines dropped to make room.
     [[nodiscard]] std::uint64_t dropped_lines() const { return dropped_lines_; }
 
-    /// Returns the number of lines that are missing although twscope did not drop them.
+    /// Returns the number of lines that are missing because files were damaged or removed.
     [[nodiscard]] std::uint64_t missing_lines() const { return missing_lines_; }
 
     /// Adds to missing_lines(), and logs the loss.
     void count_missing_lines(std::uint64_t lines);
 
-    /// Counts the lines for `stream` of runs other than `own_run` that are still to be published.
+    /// Counts the unpublished lines for `stream` of all runs except `own_run`.
     [[nodiscard]] LineTotals count_unpublished_lines(const std::string& own_run,
                                                      const std::string& stream);
 
-    /// Returns the number of lines in a file. Counts them only once, because files of ended runs do
-    /// not change.
+    /// Returns the number of lines in a file. Counts again only if the file's size has changed.
     [[nodiscard]] std::uint64_t count_lines(const SpoolFile& file);
 
     /// Logs which runs will not be published: runs without a readable state file, and runs for

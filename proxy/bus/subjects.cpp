@@ -73,7 +73,7 @@ std::string_view subject_server_of_line(std::string_view server, std::string_vie
     if (!server.starts_with(kAllServersPrefix)) {
         return server;
     }
-    // The server's name is one of the first keys of a line, before any text from a peer.
+    // A line names its server near the beginning, before any text from a peer.
     constexpr std::size_t kHead = 256;
     constexpr std::string_view kKey = R"(,"server_name":")";
     const std::size_t at = line.substr(0, kHead).find(kKey);

@@ -12,26 +12,27 @@ namespace tw::bus {
 /// The maximum length of one part of a subject in bytes.
 inline constexpr std::size_t kMaxSubjectTokenBytes = 64;
 
-/// Converts any text to a valid part of a subject. Replaces each character by _, except letters,
-/// digits, - and _, because dots and wildcards have a meaning in subjects. Returns "server" for an
-/// empty text.
+/// Converts any text to a valid part of a subject. Truncates it to kMaxSubjectTokenBytes, and
+/// replaces all characters except letters, digits, - and _ by _. Returns "server" for an empty
+/// text.
 [[nodiscard]] std::string make_subject_token(std::string_view text);
 
 /// Returns true if the text is a valid part of a subject.
 [[nodiscard]] bool is_subject_token(std::string_view text);
 
-/// Returns the last part of the subject for a record's JSON line, which is the record's type.
+/// Returns the last part of the subject for a record's JSON line: the record's type, or "other" if
+/// the line has no valid type.
 [[nodiscard]] std::string_view subject_type_of_line(std::string_view line);
 
-/// Returns a text that stands for all servers of one twscope, for the parameter `server` of the
-/// functions below. A line that names no server belongs to `default_server`.
+/// Returns a value for the parameter `server` of the functions below that stands for all servers of
+/// one twscope. Lines that name no server belong to `default_server`.
 [[nodiscard]] std::string make_all_servers_name(std::string_view default_server);
 
 /// Returns true if the text is a result of make_all_servers_name() or a valid part of a subject.
 [[nodiscard]] bool is_subject_server(std::string_view text);
 
-/// Returns the server part of the subject for a record's JSON line: `server`; or, if `server` is a
-/// result of make_all_servers_name(), the server that the line names.
+/// Returns the server part of the subject for a record's JSON line. This is `server`, except if
+/// `server` is a result of make_all_servers_name(). It is then the server that the line names.
 [[nodiscard]] std::string_view subject_server_of_line(std::string_view server,
                                                       std::string_view line);
 
@@ -39,8 +40,8 @@ inline constexpr std::size_t kMaxSubjectTokenBytes = 64;
 /// part.
 [[nodiscard]] std::string_view server_of_subject(std::string_view subject);
 
-/// Returns the server part of a subject with which a subscriber receives all lines of `server`: the
-/// name of the server, or a wildcard if `server` is a result of make_all_servers_name().
+/// Returns the server part of the subject that selects all lines of `server` in a subscription.
+/// This is `server`, or a wildcard if `server` is a result of make_all_servers_name().
 [[nodiscard]] std::string_view subject_wildcard(std::string_view server);
 
 /// Returns a URL without user and password, such as "nats://host:4222".

@@ -44,8 +44,8 @@ bool is_pcap(std::uint32_t magic) {
     return magic == kPcapMicroseconds || magic == kPcapNanoseconds || magic == kPcapModified;
 }
 
-/// Returns libpcap's number for the link type in a file. Files have another number for raw IP. The
-/// high bits may contain the length of the frame check sequence.
+/// Returns libpcap's number for a link type in a file. The two numbers differ for raw IP. The high
+/// bits of `link` may contain the length of the frame check sequence.
 int libpcap_link_type(std::uint32_t link) {
     constexpr std::uint32_t kTypeBits = 0x03ffffff;
     constexpr std::uint32_t kRaw = 101;

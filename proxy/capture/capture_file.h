@@ -72,12 +72,12 @@ class CaptureFile {
     [[nodiscard]] bool read_pcap_record();
     /// Reads the next block of a pcapng file, of any type.
     [[nodiscard]] bool read_pcapng_block();
-    /// Reads the byte order of the section that starts here.
+    /// Reads the byte order of the section that starts at the current position.
     [[nodiscard]] bool read_byte_order();
     void read_interface_block(Bytes body);
     void read_packet_block(std::uint32_t type, Bytes body);
 
-    /// Makes the next `size` bytes of the file available. Returns false if the file ends before.
+    /// Makes the next `size` bytes of the file available. Returns false if fewer bytes are left.
     [[nodiscard]] bool load_bytes(std::size_t size);
 
     /// Returns the bytes that load_bytes() made available.

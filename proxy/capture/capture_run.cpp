@@ -78,7 +78,7 @@ const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(std::size_t most) {
     waiting_.pop_front();
     num_before_jump_ -= num_before_jump_ == 0 ? 0 : 1;
     bytes_ -= size_of(*returned_);
-    // The next datagram is known only now, because datagrams can be inserted until now.
+    // `next` cannot be set earlier, because add_datagram() may insert a datagram before the others.
     returned_->datagram.next = waiting_.empty()
                                    ? std::span<const std::byte>{}
                                    : std::span<const std::byte>{waiting_.front().item->payload};
@@ -212,7 +212,7 @@ void CaptureRun::pass_on_datagram(const CapturedDatagram& datagram, CaptureSourc
 void CaptureRun::read_capture(std::size_t index, CaptureSessions& sessions) {
     const CaptureSource& source = sources_[index];
     const bool sorts = source.capture->is_written_by_twscope();
-    // One datagram waits, so that inspection knows the next one. None waits if the file is a pipe.
+    // Inspection needs the next datagram, so one datagram waits. A pipe's datagrams do not wait.
     std::error_code ignored;
     const std::size_t most = sorts ? TimeSorter::kMaxDatagrams
                              : std::filesystem::is_regular_file(source.path, ignored) ? 1
@@ -223,7 +223,7 @@ void CaptureRun::read_capture(std::size_t index, CaptureSessions& sessions) {
         pass_on_waiting_datagrams(sessions, most);
         datagram = {};
     }
-    if (!sorts) { // only files that twscope wrote are sorted together
+    if (!sorts) { // otherwise the datagrams are sorted together with those of the next file
         pass_on_waiting_datagrams(sessions, 0);
     }
 }

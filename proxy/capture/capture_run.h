@@ -47,8 +47,8 @@ class TimeSorter {
         std::size_t file = 0; ///< index of the datagram's file
     };
 
-    /// Adds a copy of a datagram. `file`: the index of its file. `sorts`: whether datagrams that
-    /// were added before may have a later time.
+    /// Adds a copy of a datagram. `file`: the index of its file. `sorts`: whether to sort it by
+    /// time among the waiting datagrams.
     void add_datagram(const CapturedDatagram& datagram, std::size_t file, bool sorts = true);
 
     /// Returns the earliest datagram if no earlier one can follow, or if more than `most` are
@@ -99,9 +99,10 @@ class CaptureRun {
         record::Timestamp time = 0;
     };
 
-    /// Returns the position of the datagram with this time: the one that is being inspected, or one
-    /// of the kMaxPositions datagrams before it. `frame` is 0 if no stored datagram has this time,
-    /// or if several have it. The path is valid as long as this object.
+    /// Returns the position of the datagram with this time, if it is among the latest kMaxPositions
+    /// datagrams. Prefers the datagram that is being inspected. `frame` is 0 if the position is
+    /// unknown, or if several earlier datagrams have this time. The path is valid as long as this
+    /// object.
     [[nodiscard]] DatagramPosition datagram_position_at(record::Timestamp time) const;
 
     /// The number of stored positions. Many are needed, because records about a session's first
@@ -138,8 +139,7 @@ class CaptureRun {
 
     [[nodiscard]] static CaptureSource open_source(std::string path);
     void read_capture(std::size_t index, CaptureSessions& sessions);
-    /// Passes on the waiting datagrams that no earlier datagram can follow, and then the earliest
-    /// datagrams until at most `most` are waiting.
+    /// Passes on all datagrams that TimeSorter::next_datagram() returns for `most`.
     void pass_on_waiting_datagrams(CaptureSessions& sessions, std::size_t most);
     void pass_on_datagram(const CapturedDatagram& datagram, CaptureSource& source,
                           CaptureSessions& sessions);

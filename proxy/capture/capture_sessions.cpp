@@ -11,10 +11,10 @@ namespace tw::capture {
 
 namespace {
 
-/// The limit of remembered servers, because a capture may contain any number of hosts.
+/// The most servers that are remembered. A capture may contain any number of hosts.
 constexpr std::size_t kMaxServers = 4096;
 constexpr std::int64_t kSecond = record::kNanosecondsPerSecond;
-/// A connection counts as unanswered if no answer arrives for this time. Clients repeat their
+/// A connection counts as unanswered if no answer arrives within this time. Clients repeat their
 /// requests every half second.
 constexpr std::int64_t kUnansweredTime = kSecond;
 
@@ -64,7 +64,7 @@ std::optional<wire::Direction> direction_of_control(const wire::Packet& packet, 
         return wire::Direction::c2s;
     case wire::ControlKind::accept:
         return seven ? wire::Direction::s2c : wire::Direction::c2s;
-    case wire::ControlKind::token: // a client that requests a token does not know the server's
+    case wire::ControlKind::token: // a client's request cannot contain the server's token yet
         return packet.header_token == wire::kTokenUnknown ? wire::Direction::c2s
                                                           : wire::Direction::s2c;
     case wire::ControlKind::connectaccept:
@@ -240,7 +240,7 @@ std::size_t CaptureSessions::PairHash::operator()(const EndpointPair& pair) cons
 
 void CaptureSessions::on_time(std::int64_t now) {
     now_ = now;
-    // True if the clock was set back, or the time of a datagram is wrong.
+    // True if time went back, because the clock was set or the time of a datagram is wrong.
     if (now_ + kSecond < next_idle_check_) {
         next_idle_check_ = now_ + kSecond;
     }
@@ -334,9 +334,8 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
     return made;
 }
 
-/// Ends a session if the limit is reached. Returns false if a new session cannot be opened.
-/// `is_connection`: the new session begins with a connection; only then may it replace another
-/// session.
+/// Ends a session to make room for a new one. Returns false if no session may be replaced.
+/// `is_connection`: the new session begins with a connection. Other sessions replace no session.
 bool CaptureSessions::make_room_for_session(bool is_connection) {
     const auto& [info_only, one_sided, two_sided] = sessions_by_stage_;
     if (!is_connection || (info_only.empty() && one_sided.empty())) {

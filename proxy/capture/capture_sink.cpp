@@ -53,7 +53,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
         std::string first(own.size(), '\0');
         const ssize_t read = ::pread(file, first.data(), first.size(), 0);
         first.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
-        // Another program wrote a file that is longer than the header but has no complete block.
+        // If a file longer than the header has no complete block, another program wrote it.
         const auto section = PcapngBlock::read(own);
         const bool is_broken =
             section && first.size() >= section->size && complete_blocks_size(file) == 0;

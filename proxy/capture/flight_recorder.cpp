@@ -74,7 +74,8 @@ constexpr std::int64_t kOldestShare = 8;
 /// States are repeated so often that the oldest 1/kStateShare of the data contains a state of each
 /// session.
 constexpr std::int64_t kStateShare = 6;
-/// The most files to write at the end of the run: the current, a requested, and a finding's file.
+/// The most files to write at the end of the run: the open file, a requested file, and a finding's
+/// file.
 constexpr int kLastFiles = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {

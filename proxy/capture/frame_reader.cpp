@@ -132,14 +132,14 @@ std::uint16_t ack_at(Bytes payload, std::size_t at) {
                                       std::to_integer<unsigned>(payload[at + 1]));
 }
 
-/// The bits of a packet header's first byte that are the same in all packets of a flow: all except
-/// resend, compression and acknowledgement. For 0.6; kSevenFlowBits for 0.7.
+/// The bits of a 0.6 packet header's first byte that are the same in all packets of a flow. The
+/// other bits are those of resend, compression and acknowledgement.
 constexpr std::byte kSixFlowBits{0x3c};
-constexpr std::byte kSevenFlowBits{0xe4};
+constexpr std::byte kSevenFlowBits{0xe4}; ///< these bits of a 0.7 packet header
 constexpr unsigned kMaxLikelyChunks = 32;
 
 /// Returns true if the packets at the positions `before` and `at` look like packets of one flow, in
-/// this order. A quick check, which some other payloads pass, too.
+/// this order. The check is quick, and some other payloads pass it.
 bool may_be_next_packet(Bytes payload, std::size_t before, std::size_t at) {
     if (wire::sequence_distance(ack_at(payload, before), ack_at(payload, at)) > kMaxAckSteps) {
         return false;
@@ -152,8 +152,8 @@ bool may_be_next_packet(Bytes payload, std::size_t before, std::size_t at) {
                                payload.subspan(at + wire::kHeaderSize, wire::kTokenSize)));
 }
 
-/// Returns true if a payload looks like packets of this size. A quick check, which some other
-/// payloads pass, too.
+/// Returns true if a payload looks like packets of this size. The check is quick, and some other
+/// payloads pass it.
 bool may_have_size(Bytes payload, std::size_t size) {
     if (std::to_integer<unsigned>(payload[size + 2]) > kMaxLikelyChunks) {
         return false;
@@ -168,9 +168,10 @@ bool may_have_size(Bytes payload, std::size_t size) {
 
 constexpr std::size_t kBlock = 32;
 
-/// Returns false if may_have_size() is false for each of the first kBlock positions of `bytes`.
-/// Neither branches nor is inlined; otherwise compilers would not use vector instructions.
-/// `first`: the payload's first two bytes. Precondition: at least kBlock + 2 bytes.
+/// Returns true if a packet may begin at one of the first kBlock positions of `bytes`. If not,
+/// may_have_size() is false for all these positions. Has no branches and is not inlined, so that
+/// compilers use vector instructions. `first`: the payload's first two bytes.
+/// Precondition: `bytes` has at least kBlock + 2 bytes.
 [[gnu::noinline]] bool may_begin_within(const std::uint8_t* bytes, const std::uint8_t* first) {
     constexpr auto kSix = std::to_integer<std::uint8_t>(kSixFlowBits);
     constexpr auto kSeven = std::to_integer<std::uint8_t>(kSevenFlowBits);
@@ -571,8 +572,8 @@ bool FrameReader::parse_udp(Bytes segment, CapturedDatagram& datagram) {
     return true;
 }
 
-/// Passes on the datagrams of a UDP segment. If the checksum of the segment is correct, it is a
-/// single datagram, because merged segments have no correct checksum.
+/// Passes on the datagrams of a UDP segment. A segment with a correct checksum is one datagram,
+/// because merged segments have no correct checksum.
 void FrameReader::pass_on_coalesced_datagrams(Bytes segment, CapturedDatagram& datagram) {
     coalesced_.payload = {};
     const auto size = find_coalesced_datagram_size(datagram.payload, scratch_);

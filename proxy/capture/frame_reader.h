@@ -161,8 +161,9 @@ class FrameReader {
     /// Damaged files may contain any value.
     [[nodiscard]] static std::int64_t clamped_time(std::int64_t seconds, std::int64_t nanoseconds);
 
-    /// Reads the UDP datagram in a frame. `sent`: size of the frame on the wire. `datagram.time`
-    /// must already be set. The payload is valid until the next call, and while the frame exists.
+    /// Reads the UDP datagram in a frame. Returns false if the frame completes no datagram. `sent`:
+    /// size of the frame on the wire. `datagram.time` must already be set. The payload is valid
+    /// until the next call, as long as `frame` exists.
     [[nodiscard]] bool read_frame(std::span<const std::byte> frame, std::size_t sent,
                                   CapturedDatagram& datagram);
 
@@ -195,7 +196,7 @@ class FrameReader {
     CapturedDatagram
         coalesced_; ///< the remaining datagrams of the current frame, not yet separated
     std::size_t coalesced_size_ = 0; ///< size of each datagram in coalesced_
-    /// A UDP checksum other than 0 was read. Segments without a checksum are then never merged.
+    /// True if a UDP segment had a checksum. All segments without one then count as not merged.
     bool sees_checksums_ = false;
     bool is_frame_truncated_ = false; ///< the recorder truncated the current frame
     CaptureCounts counts_;

@@ -67,8 +67,8 @@ class LiveCapture {
 };
 
 /// Returns a filter for the kernel that drops other protocols and other ports. The filter accepts
-/// all fragments, of which only the first contains a port, and all frames with a VLAN tag, which
-/// moves the IP header. The ports of fragments and of such frames are checked later.
+/// all fragments, because only the first fragment contains a port. It accepts all frames with a
+/// VLAN tag, because the tag moves the IP header. The ports of both are checked later.
 [[nodiscard]] std::string live_filter_expression(const std::vector<std::uint16_t>& ports);
 
 } // namespace tw::capture

@@ -43,7 +43,7 @@ class AddressBytes {
     std::size_t size_;
 };
 
-/// Returns the sum of the 16-bit words that internet checksums cover.
+/// Returns the sum of the bytes as 16-bit words, for an internet checksum.
 std::uint64_t word_sum(std::span<const std::byte> bytes) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -227,7 +227,7 @@ void PcapngEncoder::put_option(std::uint16_t code, std::string_view text, Bytes&
 std::size_t PcapngEncoder::begin_block(std::uint32_t type, Bytes& out) const {
     const std::size_t at = out.size();
     put32(type, out);
-    put32(0, out); // the length is set at the end of the block
+    put32(0, out); // end_block() sets the length
     return at;
 }
 

@@ -61,10 +61,10 @@ void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
 /// The link type of Ethernet in captures (tcpdump.org/linktypes.html).
 inline constexpr std::uint16_t kLinkTypeEthernet = 1;
 inline constexpr std::uint8_t kIpProtocolUdp = 17; ///< UDP in the header of an IP packet
-/// The most bytes of a frame in a capture, as in libpcap: enough even for merged frames.
+/// The most bytes of a frame in a capture, as in libpcap. Even merged frames are shorter.
 inline constexpr int kSnapLength = 262144;
 
-/// The type of the block that starts a section, and so the file. Equal in both byte orders.
+/// The type of the block that starts a section. Its bytes are the same in both byte orders.
 inline constexpr std::uint32_t kPcapngSectionBlock = 0x0a0d0d0a;
 // The types of the other blocks. Simple packets have neither a time nor an interface.
 inline constexpr std::uint32_t kPcapngInterfaceBlock = 1;
@@ -169,7 +169,7 @@ inline constexpr std::uint32_t kSessionStateBlock = 0x80745753;
 /// The most bytes of a session state, because libpcap rejects blocks of more than 16 MiB.
 inline constexpr std::size_t kMaxStateBytes = std::size_t{4} << 20U;
 
-/// Limits the session states in a capture: in the long run, to a quarter of the traffic's bytes.
+/// Limits the size of the session states in a capture, to a quarter of the traffic in the long run.
 class SessionStateBudget {
   public:
     /// The most bytes of session states that are encoded at the same time: about 200 sessions with
@@ -286,7 +286,8 @@ class CaptureEncoder {
     void forget_oldest_session();
     void add_comment(std::uint32_t session, std::string text, bool is_about_session);
     /// Removes and returns the comments for the next block. `entry`: the session of the block's
-    /// datagram, whose own comments are then included; null: unknown session, or no datagram.
+    /// datagram; its deferred comments are included. Null if there is no datagram or its session is
+    /// unknown.
     [[nodiscard]] std::vector<std::string> take_comments(DescribedSession* entry);
     [[nodiscard]] bool is_state_due(const DescribedSession& entry) const;
 

@@ -65,7 +65,7 @@ struct PageRecordOutput final : CollectedRecordOutput {
 
     void on_collected(const std::vector<bus::CollectedRecord>& records) override {
         for (const bus::CollectedRecord& record : records) {
-            // Publishers may use any name; only valid ones become record keys and addresses.
+            // Publishers may use any name. Invalid names must not get into keys and addresses.
             const std::string_view server =
                 bus::is_subject_token(record.server) ? std::string_view{record.server} : "other";
             if (page) {

@@ -62,8 +62,8 @@ constexpr const char* kSettingsHelp = "Every flag of a command can also be set b
 
 constexpr const char* kUnmetCheck = "an --expect or --fail-on was not met";
 
-/// A command, with the meanings of the exit codes that only some commands have. Null: the command
-/// never exits with that code.
+/// A command, with the meanings of the exit codes that only some commands have. A meaning is null
+/// if the command never exits with that code.
 struct CommandInfo {
     std::string_view name;
     void (*add)(Command& command); ///< adds the flags and the action
@@ -175,7 +175,7 @@ void rename_output(std::string& argument, std::string_view new_name) {
     }
 }
 
-/// Wireshark starts twscope without the name of a command. Its first argument begins with this.
+/// Wireshark starts twscope without the name of a command. Some arguments then begin with this.
 constexpr std::string_view kExtcapPrefix = "--extcap-";
 
 /// Opens closed standard streams. Otherwise the files opened next would become standard output and
@@ -207,9 +207,9 @@ Invocation make_invocation(int argc, char** argv) {
     return invocation;
 }
 
-/// Returns an error for the first variable that looks like one of twscope's but is no flag of any
-/// command; empty if there is none. A misspelt TWSCOPE_PSEUDONYM must not record addresses in
-/// clear.
+/// Returns an error for the first environment variable that begins with kVariablePrefix but belongs
+/// to no flag; empty if there is none. Without the error, a misspelt name such as
+/// TWSCOPE_PSEUDONYM would let addresses be recorded in clear.
 std::string unknown_variable_error() {
     std::set<std::string, std::less<>> known;
     for (char** each = environ; *each != nullptr; ++each) {
@@ -243,8 +243,8 @@ std::string unknown_variable_error() {
     return {};
 }
 
-/// Returns a message for a flag that the command does not have, which names another command that
-/// has it.
+/// Returns the error for a flag that the command does not have. Names another command that has the
+/// flag, if there is one.
 std::string describe_unknown_flag(const Command& command, const UnknownFlagError& error) {
     if (command.name == "records" && error.flag == "--demo") {
         return "a recording cannot become a demo; 'twscope decode CAPTURE --view world --demo DIR' "

@@ -29,7 +29,7 @@ namespace {
 
 constexpr const char* kJsonHelp = "Print one JSON object instead of text";
 
-/// Prints the meaning of findings; their causes, too, if `has_causes` or as JSON.
+/// Prints the meaning of findings, and their causes if `has_causes` or `as_json` is true.
 int print_findings(const std::vector<const record::FindingInfo*>& infos, bool has_causes,
                    bool as_json) {
     namespace json = boost::json;
@@ -84,8 +84,8 @@ void inspect_captures(const ExplainFlags& flags, const wire::ModDescription& mod
     captures.read_captures(inspector);
 }
 
-/// Reads captures into an explanation. Returns the exit code: not 0 if some of the data could not be
-/// read, or if there is none, which is printed.
+/// Reads captures into an explanation, and prints what could not be read. Returns the exit code,
+/// which is not 0 if the captures are damaged or empty.
 int read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader) {
     const auto mod = flags.maps_and_objects.read_mod_description();
     capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
@@ -126,8 +126,8 @@ void reject_misspelt_finding(const std::string& path) {
     }
 }
 
-/// Returns the findings that are explained in general: the named ones, or all if none is named.
-/// Errors: UsageError if files are named, too.
+/// Returns the findings that the arguments name, or all findings if there are no arguments. Returns
+/// an empty list if the arguments are files. Errors: UsageError if findings and files are named.
 std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags) {
     std::vector<const record::FindingInfo*> named;
     const auto& paths = flags.captures.paths;
@@ -189,8 +189,8 @@ class ExplainedSessionSizes final : public record::RecordSink {
         sizes_.on_record(record);
     }
 
-    /// Adds the sizes that are not the agreed ones. Adds none if the explained snapshot is wrong
-    /// even with the inferred sizes: its cause is another one.
+    /// Adds the sizes that differ from the agreed ones. Adds no size if the explained snapshot is
+    /// wrong even with the inferred sizes, because the sizes are then not the cause.
     void add_sizes_to(analyze::Explanation& explanation) const {
         if (!is_verified_) {
             return;
@@ -210,7 +210,7 @@ class ExplainedSessionSizes final : public record::RecordSink {
     const analyze::Explanation* explanation_;
     analyze::TypeSizes sizes_;
     bool is_verified_ = false;
-    /// The other sessions in which a type has another size than agreed, by type.
+    /// For each type, the other sessions in which its size differs from the agreed size.
     std::map<std::uint16_t, std::set<std::uint32_t>> resized_sessions_;
 };
 
@@ -265,7 +265,7 @@ int run_explain(const ExplainFlags& flags) {
     analyze::ExplanationReader reader{{.session = flags.session, .tick = flags.tick}};
     int code = 0;
     const std::string& first = flags.captures.paths.front();
-    const store::FileStartReader start = read_file_start(first); // a pipe stays open
+    const store::FileStartReader start = read_file_start(first); // keeps a pipe open
     const bool are_records = is_recording(first, start);
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {
@@ -311,7 +311,7 @@ struct CompareFlags {
     std::array<std::string, 2> files;
     CaptureFlags captures; ///< --server and --memory
     std::string objects_file;
-    /// Nullopt for all sessions; 0 for the merged snapshots.
+    /// The session to read from each file; nullopt: all sessions; 0: the merged snapshots.
     std::array<std::optional<std::int64_t>, 2> sessions;
     bool json = false;
 };
@@ -436,7 +436,7 @@ int run_compare(const CompareFlags& flags) {
     for (std::size_t view = 0; view < inputs.size(); ++view) {
         const std::string& path = flags.files[view];
         const std::string hint = file_type_hint(path, FileType::records);
-        if (!hint.empty() && is_recording(path, read_file_start(path))) { // thus no capture or demo
+        if (!hint.empty() && is_recording(path, read_file_start(path))) { // not a capture or demo
             throw usage_error("{}: is no capture, demo or recording{}", path, hint);
         }
         inputs[view].emplace(RecordSource{.path = flags.files[view],

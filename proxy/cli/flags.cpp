@@ -234,7 +234,7 @@ std::string Command::suggest_flag(std::string_view name_like, std::string_view d
         }
     }
     std::string_view similar = filter::most_similar_word(name_like, names);
-    if (similar.empty()) { // "heatmap" for "heat"
+    if (similar.empty()) { // suggests "heat" for "heatmap"
         for (const std::string_view name : names) {
             if (name.size() >= std::max(kMinPrefix, similar.size()) &&
                 name_like.starts_with(name)) {
@@ -269,7 +269,8 @@ UnknownFlagError Command::make_unknown_flag_error(const std::string& argument) {
                                  : "")};
 }
 
-/// Takes the value of `flag`: `rest`, the rest of the argument at `at`, or else the next argument.
+/// Takes the value of `flag` from `rest`, the text after the flag in the argument at `at`. If
+/// `rest` is empty, takes the next argument.
 void Command::take_flag_value(Flag& flag, const std::string& rest, Texts::const_iterator& at,
                               Texts::const_iterator end) {
     if (!rest.empty()) {
@@ -300,7 +301,7 @@ void Command::parse_flag(Texts::const_iterator& at, Texts::const_iterator end) {
             throw make_unknown_flag_error(text);
         }
         const std::string rest = text.substr(flag_name.size());
-        if (flag->is_switch() && !is_long && !rest.empty()) { // letters of further flags
+        if (flag->is_switch() && !is_long && !rest.empty()) { // `rest`: letters of other flags
             flag->values = {"true"};
             text = '-' + rest;
             continue;

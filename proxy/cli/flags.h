@@ -32,7 +32,7 @@ template <typename... Args>
     return UsageError{fmt::format(text, std::forward<Args>(args)...)};
 }
 
-/// Follows a flag's name in the error for a flag that ends the command line without its value.
+/// The text after a flag's name in the error for a flag without its value.
 inline constexpr std::string_view kNeedsValue = ": needs a value";
 
 using Texts = std::vector<std::string>;
@@ -177,7 +177,7 @@ struct Command {
 
     /// Parses the arguments after the command's name, until one requests help. If --check-config is
     /// one of them, adds all errors to `problems`.
-    /// Errors: otherwise, UsageError for the first error.
+    /// Errors: without --check-config, UsageError for the first error.
     void parse_arguments(const Texts& arguments);
 
     /// Returns "; did you mean --keep?" with the flag whose name is most similar; empty if none is

@@ -13,7 +13,8 @@ namespace tw::cli {
 
 namespace {
 
-/// A heading in the help of a live run, and its flags. Flags in no row are under kAdvancedHeading.
+/// A heading in the help of a live run, and its flags. Flags that no heading lists are under
+/// kAdvancedHeading.
 struct Heading {
     std::string_view title; ///< empty for the heading about the source of traffic
     std::array<std::string_view, 20> flags;

@@ -19,7 +19,7 @@ inline constexpr std::string_view kSuggestedHttpPort = "9303";
 /// indented to the text after the line's first gap of two spaces, or else like the line.
 [[nodiscard]] std::string wrap_lines(std::string_view text, std::size_t columns);
 
-/// Returns the names of a flag: "-o, --output".
+/// Returns the names of a flag, such as "-o" and "--output".
 [[nodiscard]] std::vector<std::string> names_with_dashes(const Flag& flag);
 
 /// Returns a line of help: `name` in the first column, and `text` in the second.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* kRaw = "raw";
 
-/// Sets what --items chooses.
+/// Sets the options that the words of --items choose.
 /// Errors: UsageError for words that exclude each other.
 void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json) {
     using Items = sink::ItemChoice;

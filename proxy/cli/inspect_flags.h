@@ -51,11 +51,11 @@ void add_memory_flag(Command& command, std::size_t& memory_mib);
 void add_learn_sizes_flag(Command& command, bool& learn_sizes);
 
 /// Returns the finding whose name is most similar to a misspelt one; empty if none is similar.
-/// `names`: other names to choose from.
+/// `names`: further names that may be returned.
 [[nodiscard]] std::string_view most_similar_finding(std::string_view word,
                                                     std::vector<std::string_view> names = {});
 
-/// Parses ids of findings and severities, the words of a flag.
+/// Parses the words of a flag, each of which is a finding or a severity.
 [[nodiscard]] analyze::FindingsToFailOn parse_findings(const char* flag,
                                                        const std::vector<std::string>& words);
 
@@ -113,9 +113,9 @@ struct RecordFlags {
     /// Returns the options for demos; nullopt if no demos are written. Errors: UsageError for a
     /// folder that cannot be written to.
     [[nodiscard]] std::optional<demo::DemoOptions> demo_options() const;
-    /// Checks --write, which needs --show-secrets.
+    /// Errors: UsageError for --write without --show-secrets.
     void check_capture_flags() const;
-    /// Returns the configuration that all these flags make. `mod` must outlive it.
+    /// Returns the configuration that these flags request. `mod` must outlive it.
     /// `has_other_output`: whether an output other than -o needs messages.
     [[nodiscard]] pipeline::Config make_config(const wire::ModDescription& mod,
                                                bool has_other_output) const;

@@ -83,7 +83,7 @@ std::string combined_filter(const ExtcapFlags& flags) {
     return fmt::format("({}) and ({})", flags.filter, flags.capture_filter);
 }
 
-/// Continues as `twscope proxy`. Wireshark ends the process with SIGTERM.
+/// Replaces this process by `twscope proxy`, which Wireshark ends with SIGTERM.
 int capture_with_proxy(const ExtcapFlags& flags) {
     if (flags.fifo.empty() || flags.server.empty()) {
         throw UsageError{"extcap: a capture needs --fifo and --server HOST:PORT (the interface "
@@ -129,8 +129,8 @@ int run_extcap(const ExtcapFlags& flags) {
     return 0;
 }
 
-/// Returns what a shell completes the value of a flag with: its words, or what it calls the names
-/// of folders or files.
+/// Returns the shell text that completes the value of a flag: `words` if only certain words are
+/// valid, `folders` for a folder, `files` for a file, or else `nothing`.
 std::string value_completion(const Flag& flag, const std::string& words, std::string_view folders,
                              std::string_view files, std::string_view nothing) {
     return std::string{!flag.allowed_words.empty() ? words
@@ -152,7 +152,7 @@ constexpr std::array<ShellCompletion, 3> kShellCompletions{
 void add_health_command(Command& command) {
     command.about = "Request server info through a running proxy; exit with 0 if an answer arrives";
     auto flags = std::make_shared<HealthFlags>();
-    // The proxy's own variable: in a container, both commands use the same address.
+    // In a container, this variable also sets the address on which the proxy listens.
     // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has started yet
     if (const char* const listen = std::getenv("TWSCOPE_LISTEN")) {
         flags->address = listen;

@@ -131,7 +131,8 @@ process::ReloadedSettings ConfigReloader::reread_configuration() {
         reload.token = flags.http.read_token(flags.state_folder());
     }
     reload.servers = reloaded_servers(flags);
-    std::array<std::vector<std::string>, 2> waiting; // [0]: need a takeover; [1]: a restart
+    // [0]: flags that a takeover or a restart changes; [1]: flags that only a restart changes.
+    std::array<std::vector<std::string>, 2> waiting;
     const auto flags_now = settings.flags();
     for (std::size_t i = 0; i < flags_now.size(); ++i) {
         const std::string& name = flags_now[i].name;
@@ -162,8 +163,8 @@ process::ReloadedSettings ConfigReloader::reread_configuration() {
     return reload;
 }
 
-/// Returns the new servers; nullopt if there was a single server without a name at the start, or is
-/// one now: only a restart changes such a server.
+/// Returns the new servers. Returns nullopt if there was a server without a name at the start or
+/// there is one now, because only a restart changes such a server.
 std::optional<std::vector<process::ConfiguredServer>>
 ConfigReloader::reloaded_servers(const RunFlags& flags) const {
     auto servers = flags.servers();
@@ -236,7 +237,7 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     }
 }
 
-/// Returns the exit code of `run`, which is kExitFailed after an exception.
+/// Returns the exit code of `run`. If `run` throws an exception, logs it and returns kExitFailed.
 template <typename Run>
 int failed_after_exception(const Run& run) {
     try {
@@ -395,7 +396,7 @@ int exit_code_of_failed_start(const process::ProcessExit& ending) {
     return kExitUsage;
 }
 
-/// The end of the reason why a takeover failed.
+/// The end of the error about a failed takeover.
 constexpr const char* kTakeoverFailureEnd = "; the running twscope carries on as before";
 
 /// A function that forwards or taps traffic until the end of the run, and calls `started` when it

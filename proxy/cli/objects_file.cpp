@@ -32,7 +32,7 @@ using wire::MessageField;
 using wire::MessageSet;
 using wire::MessageSpec;
 
-/// The most ints of an item. Snapshots could contain larger items, but no game does.
+/// The most ints of an item. Snapshots could contain larger items, but no game uses them.
 constexpr std::int64_t kMaxItemInts = 255;
 
 /// The largest file. A thousand objects with all their fields take a few hundred KiB.
@@ -117,7 +117,7 @@ class JsonReader {
         return name;
     }
 
-    /// Returns the value of one of `words`; that of the first one if the key is missing.
+    /// Returns the value for the key's word in `words`; the first value if the key is missing.
     template <typename Value>
     [[nodiscard]] Value
     choice(std::string_view key,
@@ -217,8 +217,8 @@ TypeIdentifier parse_uuid(const JsonReader& in) {
     }
 }
 
-/// Reads an identifier: the key that `number` names and the key `protocol`, or the key `uuid`,
-/// which contains a UUID or a name from which a UUID is made.
+/// Reads an identifier from the keys `number` and "protocol", or from the key "uuid". `number`: the
+/// name of the key with the number. `max`: the largest valid number.
 TypeIdentifier parse_identifier(const JsonReader& in, std::string_view number, std::uint16_t max) {
     if (in.has(number) == in.has("uuid")) {
         in.fail("give either '{}' or 'uuid' (a UUID, or the name it is made of)", number);
@@ -288,9 +288,9 @@ bool has_same_identifier(const MessageSpec& a, const MessageSpec& b) {
            (a.number == 0 || (a.system == b.system && a.dialect == b.dialect));
 }
 
-/// Fails if the file has described the identifier of `spec` before, or if another spec of the file
-/// or of the game (`known`) has the same name in the same protocol. `number`: the member with a
-/// spec's number in its protocol, which is 0 for a spec with a UUID.
+/// Fails if the file has already described the identifier of `spec`. Also fails if another spec of
+/// the file or of the game has the same name in the same protocol. `known`: the game's specs.
+/// `number`: the member with a spec's number in its protocol, which is 0 for a spec with a UUID.
 template <typename Spec, typename Set>
 void check_is_new(const JsonReader& in, std::string_view what, const Spec& spec,
                   std::uint16_t Spec::*number, const Set& added, std::span<const Spec> known) {
@@ -393,8 +393,8 @@ void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& o
         if (field.names_when != 0 &&
             (object.read_fields.empty() ||
              !is_next_field(*known, object.read_fields.back().name, field.name))) {
-            // The meaning of this field's values depends on another field, which must directly
-            // precede it.
+            // The known object explains this field's values by the field directly before it. That
+            // field is not there, so the values remain plain integers.
             field.kind = FieldKind::integer;
             field.names = nullptr;
             field.names_when = 0;
@@ -432,7 +432,7 @@ std::optional<std::uint8_t> new_offset_of(const ObjectSpec& known, std::uint8_t 
                                                                   : std::optional{found->offset};
 }
 
-/// Copies from the known object which fields are its position and its client, if the new object has
+/// Makes the same fields the position and the client as in the known object, if the new object has
 /// these fields.
 void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     if (known.position) {
@@ -450,8 +450,8 @@ void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     }
 }
 
-/// Reads the key `per_viewer`: whether the values of the object, or of which fields, depend on the
-/// viewer.
+/// Reads the key `per_viewer`. It is true if all values of the object depend on the viewer.
+/// Otherwise it lists the fields whose values depend on the viewer.
 void parse_per_viewer(const JsonReader& in, CustomObject& object) {
     const json::value* const value = in.value("per_viewer");
     if (value == nullptr || value->is_bool()) {
@@ -512,8 +512,8 @@ const ObjectSpec* parse_object_identifier(const JsonReader& in, CustomObject& ob
                           : snapshot::find_object(object.type, object.dialect);
 }
 
-/// True if deltas leave out the object's size. If the entry does not say so, the table of sizes
-/// that servers and clients know (snapshot::AgreedSizes) decides.
+/// True if deltas leave out the object's size. If the entry does not say, the table of sizes that
+/// servers and clients know (snapshot::AgreedSizes) decides.
 bool parse_has_agreed_size(const JsonReader& in, const CustomObject& object) {
     const bool can_be = object.type != 0 && object.type < snapshot::AgreedSizes{}.size();
     const bool has_agreed_size =

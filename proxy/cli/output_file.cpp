@@ -119,7 +119,7 @@ constexpr std::array<FileMark, 14> kFileMarks{{
     {"FAILED after ", FileType::summary, kSummary},
 }};
 
-/// Returns the row for a file with these first bytes; null if its type is unknown.
+/// Returns the entry of kFileMarks for a file with these first bytes; null if its type is unknown.
 const FileMark* find_file_mark(std::string_view begin) {
     const auto* const kind = std::ranges::find_if(
         kFileMarks, [&](const FileMark& each) { return begin.starts_with(each.mark); });
@@ -137,7 +137,7 @@ bool is_of_type(std::string_view begin, FileType type) {
             begin.find(capture::kClientInterfaceDescription) != std::string_view::npos);
 }
 
-/// True for a file of compressed data of which nothing can be decompressed.
+/// True for a compressed file of which nothing can be decompressed.
 bool is_undecodable(const std::string& path) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(path, ignored) || ::access(path.c_str(), R_OK) != 0) {

@@ -25,7 +25,7 @@ namespace {
 
 using relay::ClientAddressMode;
 
-/// Number of the routing table and priority of the rule, by which `ip rule` identifies it as ours.
+/// The number of twscope's routing table, and the priority of the `ip rule` that selects the table.
 constexpr int kRoutingTable = 8303;
 /// The largest seed. Records contain numbers of 63 bits.
 constexpr std::int64_t kMaxSeed = std::int64_t{1} << 62U;
@@ -71,8 +71,8 @@ asio::ip::address unmapped_address(const asio::ip::address& address) {
                : address;
 }
 
-/// True if both addresses cannot be bound because they overlap. `both_families`: [::] includes
-/// IPv4.
+/// True if the addresses overlap, so that only one of them can be bound. `both_families`: whether
+/// [::] includes IPv4.
 bool addresses_overlap(const asio::ip::udp::endpoint& left, const asio::ip::udp::endpoint& right,
                        bool both_families) {
     const asio::ip::address a = unmapped_address(left.address());
@@ -134,7 +134,7 @@ void check_client_address(const relay::ServerOptions& server, ClientAddressMode 
     }
 }
 
-/// Checks a server against another one, which was configured before it.
+/// Checks that two servers do not conflict. `other` was configured first.
 void check_two_servers(const process::ConfiguredServer& other,
                        const process::ConfiguredServer& server) {
     const auto& own_listen = server.options.listen.front();
@@ -157,7 +157,7 @@ void check_two_servers(const process::ConfiguredServer& other,
     check_no_loop(server.options, other.options.listen);
 }
 
-/// Returns whether a run can create files in this folder, or the folder if it is missing.
+/// Returns whether a run can create files in this folder or, if it is missing, create the folder.
 bool can_create_files(std::filesystem::path folder) {
     std::error_code ignored;
     if (std::filesystem::exists(folder, ignored)) {

@@ -60,7 +60,7 @@ void check_readable(const char* flag, const std::string& path) {
     }
 }
 
-/// Folders of the system, and of all users' files, which the observer must not read.
+/// Folders with files of the system or of all users. The observer must not get access to them.
 constexpr std::array<std::string_view, 14> kProtectedFolders{
     "/",     "/boot", "/dev", "/etc", "/home", "/opt", "/proc",
     "/root", "/run",  "/srv", "/sys", "/tmp",  "/usr", "/var"};
@@ -70,8 +70,8 @@ bool is_protected_folder(const std::filesystem::path& folder) {
            std::ranges::find(kProtectedFolders, folder.string()) != kProtectedFolders.end();
 }
 
-/// Adds a file and its folder. A file that is renewed by renaming or by a symbolic link becomes
-/// another file, so its folder has to be readable.
+/// Adds a file and its folder. The folder must be readable, because another file may replace this
+/// file when it is renewed.
 void add_file_and_folder(const std::filesystem::path& file,
                          std::vector<std::filesystem::path>& readable) {
     readable.push_back(file);

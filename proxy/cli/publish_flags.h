@@ -24,7 +24,8 @@ void check_bus_name(std::string_view flag, const std::string& name);
 /// The flags about access to a message bus, for publishing and collecting.
 struct BusAccessFlags {
     std::string url{}; ///< nats://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...][/STREAM]
-    /// Without its URLs. All but `secrets` are values of flags of earlier versions.
+    /// The values of the other flags; has no URLs. Flags of earlier versions set all members except
+    /// `secrets`.
     bus::BusAccess given{};
     // Values of the flags of earlier versions, which `url` replaces.
     std::vector<std::string> old_urls{};

@@ -25,7 +25,8 @@ struct TimeAndSize {
     std::uint64_t bytes = 0;
 };
 
-/// Parses the value of a flag. `expected`: the end of the error. Errors: UsageError.
+/// Parses the time and size in a flag's value. `expected`: the end of the error.
+/// Errors: UsageError.
 [[nodiscard]] TimeAndSize
 parse_time_and_size(const std::string& flag, const std::string& text,
                     std::string_view expected = "a time (s, min, h, d), a size (KiB, MiB, GiB, "

@@ -158,9 +158,9 @@ class LineSelection {
         return wanted_sessions_.empty() && flags_->from.empty() && flags_->to.empty() && !filter_;
     }
 
-    /// Calls `write` with the line if it is selected. Before a session's first line of the selected
-    /// time, calls it with the earlier records of the session's start and map that match the
-    /// filter, marked as repeated.
+    /// Passes the line to `write` if it is selected. Before a session's first line in the selected
+    /// time, passes the earlier records of its start and its map, marked as repeated, if they match
+    /// the filter.
     void select(std::string_view line, const std::function<void(std::string_view)>& write) {
         const auto head = filter::read_line_head(line);
         if (!head) {
@@ -406,7 +406,7 @@ class SelectionWriter {
   private:
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 18U;
 
-    /// Notes whether rows of items are of worlds or of sessions.
+    /// Remembers whether the table's rows of items come from worlds or from sessions.
     void note_view(std::string_view line, bool has_rows) {
         if (has_rows && table_->has_item_rows() && !(has_world_rows_ && has_session_rows_)) {
             const auto head = filter::read_line_head(line);
@@ -452,7 +452,7 @@ class SelectionWriter {
     std::string block_;
 };
 
-/// Returns whether the file is empty, but not as a segment of a folder, of which the newest may be.
+/// Returns true if the user named this file and it is empty. A segment in a folder may be empty.
 bool is_named_and_empty(const FileReadResult& file, const RecordsCommandFlags& flags) {
     return file.is_empty() && std::ranges::find(flags.paths, file.path) != flags.paths.end();
 }
@@ -465,7 +465,7 @@ int check_records(const RecordsCommandFlags& flags, RecordsFiles& files) {
         .on_line =
             [&](std::string_view line) {
                 check.on_line(line, filter::read_line_head(line));
-                return true; // the check counts other lines itself
+                return true; // `check` counts the invalid lines itself
             },
         .on_file_end =
             [&](const FileReadResult& file) {

@@ -27,8 +27,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kFollowPollInterval{100};
 
-/// Returns the start of a segment, in the format of records, plus kToleranceSeconds seconds:
-/// records of the previous segment are older.
+/// Returns a time as in records: the start of a segment plus kToleranceSeconds. All records of the
+/// previous segment are older.
 std::string earliest_record_time(const store::Segment& segment) {
     constexpr std::int64_t kToleranceSeconds = 2; // segment names contain whole seconds
     return base::format_utc(segment.begun + kToleranceSeconds, base::kRecordTimeFormat);
@@ -44,7 +44,7 @@ std::vector<std::string> segments_in_folder(const std::string& folder, std::stri
         const auto begins_behind = [&](std::size_t segment) {
             return earliest_record_time(segments[segment]) > from;
         };
-        // Also checks the segment's own start, because the clock may have been set back after it.
+        // The clock may have been set back since the segment's start, so its start is checked, too.
         if (!followed || from.empty() || begins_behind(i) || begins_behind(i + 1)) {
             files.push_back((std::filesystem::path{folder} / segments[i].file).string());
         }
@@ -52,8 +52,8 @@ std::vector<std::string> segments_in_folder(const std::string& folder, std::stri
     return files;
 }
 
-/// Returns a collector's hourly files, 2026-11-22T18Z.jsonl.zst. Of the files before `from` at most
-/// the last is included.
+/// Returns a collector's hourly files, such as 2026-11-22T18Z.jsonl.zst. Omits the files before
+/// `from`, but never the last file.
 std::vector<std::string> hourly_files_in(const std::string& folder, std::string_view from = {}) {
     constexpr std::string_view kHour = "dddd-dd-ddTddZ.jsonl.zst";
     constexpr std::size_t kTime = 13;
@@ -137,8 +137,8 @@ bool read_recording(const std::string& path, bool quiet,
     return is_whole;
 }
 
-/// Passes on all records but messages. Of the messages, only the one with which a 0.7 server tells
-/// a session its player's name is passed on.
+/// Passes on all records except messages. The only message that is passed on is the one with which
+/// a 0.7 server tells a session its player's name.
 class MessageSkippingSink final : public record::RecordSink {
   public:
     explicit MessageSkippingSink(record::RecordSink& next) : next_{&next} {}
@@ -330,8 +330,8 @@ void RecordsFiles::follow_files(const ReadCallbacks& callbacks,
         }
     }
     while (!stopped() && !callbacks.should_stop()) {
-        // Looks for the next file first: when it exists, the current file is complete, and the
-        // following read gets all of its data.
+        // Looks for the next file before reading. If the next file exists, the current file is
+        // complete, so its last data is read below.
         std::string next = next_file(list_segments());
         if (next.empty() && is_file_replaced()) {
             next = current_file_;
@@ -411,7 +411,7 @@ bool read_record_lines(const RecordSource& source, bool quiet,
                        const std::function<void(std::string_view line)>& on_line) {
     const auto use_line = [&on_line](std::string_view line) {
         on_line(line);
-        return true; // the caller checks the lines
+        return true; // no line counts as invalid, because the caller checks the lines
     };
     return is_recording(source.path, read_file_start(source.path))
                ? read_recording(source.path, quiet, use_line)

@@ -33,12 +33,12 @@ struct FileReadResult {
     const store::LineReader& reader;
     std::uint64_t invalid_lines = 0; ///< lines that are not records
 
-    /// Returns whether the file holds no text. False for a pipe, from which nothing may be a result.
+    /// Returns true if the file contains no text. Returns false for a pipe, which may be empty.
     [[nodiscard]] bool is_empty() const;
 
     /// Prints on standard error which part of the file could not be read, how many lines were read,
-    /// and how many of them are not records. Returns false if the file is damaged or such lines
-    /// exist. A file that a crash truncated does not count as damaged.
+    /// and how many of them are not records. Returns false if the file is damaged or contains lines
+    /// that are not records. A file that a crash truncated does not count as damaged.
     [[nodiscard]] bool report_problems() const;
 };
 
@@ -70,8 +70,8 @@ class RecordsFiles {
     /// Reads all files to their ends.
     /// Errors: UsageError for a file that cannot be opened.
     void read_files(const ReadCallbacks& callbacks);
-    /// Reads all files, and until `stopped` returns true also data that is added to the last file,
-    /// a new file of the same name, and further segments of the recording in its folder.
+    /// Reads all files. Then reads what is added until `stopped` returns true: data in the last
+    /// file, a new file of the same name, and further segments of the recording in its folder.
     void follow_files(const ReadCallbacks& callbacks, const std::function<bool()>& stopped);
 
   private:
@@ -105,7 +105,7 @@ class LineCallbackOutput final : public sink::Output {
 
 /// Reads all lines of a recording, or of a folder with segments, and prints on standard error which
 /// part could not be read. Returns true if everything could be read.
-/// Errors: UsageError, as RecordsFiles, for an empty file, and for one whose lines are no records.
+/// Errors: UsageError as for RecordsFiles, for an empty file, and for a file without records.
 [[nodiscard]] bool read_records(const std::string& path,
                                 const std::function<void(std::string_view line)>& on_record);
 
@@ -124,7 +124,7 @@ struct RecordSource {
 /// nor like a demo, such as an empty or damaged recording.
 [[nodiscard]] bool is_recording(const std::string& path, const store::FileStartReader& start);
 
-/// Reads all record lines. A capture gives the lines that `decode --items raw` writes, without most
+/// Reads all record lines. For a capture, these are the lines of `decode --items raw` without most
 /// messages. Returns true if the source could be read to its end. `quiet`: do not print what could
 /// not be read. Errors: UsageError; CaptureError for a file of an unknown type.
 [[nodiscard]] bool read_record_lines(const RecordSource& source, bool quiet,

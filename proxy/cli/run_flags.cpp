@@ -178,7 +178,7 @@ std::string RunFlags::describe_recording() const {
 
 namespace {
 
-/// Returns whether a run creates the missing `folder` because it needs the state folder.
+/// Returns whether `folder` is missing and a run creates it together with the state folder.
 bool is_created_with_state(const std::filesystem::path& folder, const RunFlags& flags) {
     std::error_code ignored;
     if (folder.empty() || std::filesystem::exists(folder, ignored)) {
@@ -265,7 +265,7 @@ int check_config(const RunFlags& flags, Settings& settings) {
 }
 
 void RunFlags::check_files(const Settings& settings) const {
-    const std::string none; // for --output and --write if they only name segments, not a file
+    const std::string none; // replaces the path of --output or --write if it names segments
     const bool whole = recording.rotate.empty();
     std::vector<std::string> read = bus.access.named_files();
     read.insert(read.end(),

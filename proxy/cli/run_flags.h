@@ -84,7 +84,7 @@ struct RunFlags {
     [[nodiscard]] std::vector<std::filesystem::path> recording_folders() const;
     /// The folders in which files are created during the run.
     [[nodiscard]] std::vector<std::filesystem::path> written_folders() const;
-    /// The folders of outputs whose files are opened again by their paths, after they were moved.
+    /// The folders of outputs that are opened again by their paths after the files were moved.
     [[nodiscard]] std::vector<std::filesystem::path> folders_of_reopened_files() const;
     /// The name under which records are published if the user named no server.
     [[nodiscard]] virtual std::string server_name() const = 0;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMaxConfigFileBytes = std::size_t{64} << 10U;
 
-/// The sources of flags, besides files.
+/// The values of Flag::source for flags that do not come from a file.
 constexpr const char* kCommandLine = "command line";
 constexpr const char* kEnvironment = "environment";
 
@@ -43,7 +43,7 @@ std::string read_config_file(const std::string& path) {
     return *std::move(text);
 }
 
-/// A key of a configuration file, with its values, which may take several lines.
+/// A key of a configuration file and its values. A list of values may span several lines.
 struct ConfigLine {
     std::string key;
     std::size_t number = 0; ///< number of the first line, from 1
@@ -51,9 +51,9 @@ struct ConfigLine {
     Texts values{};
 };
 
-/// Reads the lines of a configuration file: "key = value", "key = [value, value]" over several
-/// lines, and "[section]". A value may have quotes. A # outside of quotes begins a comment, and so
-/// does a ; at the start of a line.
+/// Reads a configuration file with lines such as "key = value", "key = [value, value]" and
+/// "[section]". A list may span several lines. Values may be quoted. Comments begin with a #
+/// outside of quotes, or with a ; at the start of a line.
 class ConfigReader {
   public:
     /// `is_repeatable`: whether a key may have several values, with or without brackets.
@@ -95,7 +95,8 @@ class ConfigReader {
         rest_.remove_prefix(1);
     }
 
-    /// Takes text up to one of these characters, and returns it without blanks around it.
+    /// Takes the text before the first of the characters in `ends`. Returns the text without
+    /// surrounding blanks.
     std::string take_until(std::string_view ends) {
         const std::size_t end = std::min(rest_.find_first_of(ends), rest_.size());
         std::string text = boost::algorithm::trim_copy(std::string{rest_.substr(0, end)});
@@ -148,7 +149,7 @@ class ConfigReader {
         std::string value;
         for (take_character(); !begins_with(quote); take_character()) {
             if (rest_.size() > 1 && rest_[0] == '\\' && rest_[1] == quote) {
-                take_character(); // the backslash of a quote within the value
+                take_character(); // skips the backslash of an escaped quote
             }
             if (rest_.empty() || begins_with('\n')) {
                 throw usage_error("--config {}, line {}: the quotes are not closed", path_,
@@ -197,7 +198,7 @@ void add_dependent_flag_problems(Command& command) {
     }
 }
 
-/// Returns what is wrong with a line that sets none of the command's flags.
+/// Returns the error text for a line that sets no flag of the command.
 std::string invalid_line_text(const ConfigLine& line, const Command& command) {
     if (!line.has_equals) {
         return fmt::format("expected 'flag-name = value', not '{}'", line.key);
@@ -317,7 +318,7 @@ bool Settings::is_given(const std::string& flag) const {
 
 std::string Settings::add_source_to_message(std::string message) const {
     const Flag* const flag = command_->find_flag(message.substr(0, message.find_first_of(" :")));
-    // Only the command line can lack a value like this, whatever gives the flag a value besides.
+    // Only the command line causes this error, even if another source has set the flag.
     const bool is_value_missing = message.find(kNeedsValue) != std::string::npos;
     return flag == nullptr || is_value_missing || flag->source.empty() ||
                    flag->source == kCommandLine
@@ -351,7 +352,7 @@ void Settings::fill_flags_from_environment() {
 }
 
 void Settings::fill_flags_from_file() {
-    // The mark with which some editors start UTF-8 files.
+    // Some editors write this mark at the start of UTF-8 files.
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
     const std::string content = read_config_file(file_);
     std::string_view text{content};
@@ -380,7 +381,7 @@ void Settings::fill_flags_from_file() {
         } else if (flag->values.empty() || line->values.empty()) {
             found.emplace_back(flag, *line);
         } else if (std::ranges::find(overridden_, flag->name) == overridden_.end()) {
-            overridden_.push_back(flag->name); // flags and variables win
+            overridden_.push_back(flag->name); // the command line or a variable set the flag
         }
     }
     for (const auto& [flag, line] : found) {
@@ -452,7 +453,8 @@ boost::asio::ip::udp::endpoint parse_endpoint(const std::string& text, const std
 }
 
 std::filesystem::path full_path(const std::filesystem::path& path) {
-    std::error_code ignored; // weakly_canonical() alone leaves the path of a new file relative
+    std::error_code ignored;
+    // weakly_canonical() alone returns a relative path for a file that does not exist.
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
 }
 

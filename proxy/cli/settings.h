@@ -21,66 +21,72 @@ namespace tw::cli {
 
 void add_color_flag(Command& command);
 
-/// The start of the names of variables that set a flag.
+/// The prefix of environment variables that set flags.
 inline constexpr std::string_view kVariablePrefix = "TWSCOPE_";
 
-/// Returns the variable of a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
+/// Returns the environment variable that sets a flag: TWSCOPE_MAX_SESSIONS for --max-sessions.
 [[nodiscard]] std::string environment_variable_name(const Flag& flag);
 
-/// Completes the command line from the variables TWSCOPE_NAME and then from the file given with
-/// --config. Flags win, then variables, then the file. An unknown key is an error.
+/// Sets the flags that the command line leaves out, from environment variables TWSCOPE_NAME and
+/// from the file given with --config. Variables override the file. An unknown key in the file is an
+/// error.
 class Settings {
   public:
     /// Adds --color and --config to the command.
     explicit Settings(Command& command);
 
-    /// Fills in what the command line left out, after it was parsed.
+    /// Sets the flags that the command line leaves out. Precondition: the command line was parsed.
     /// Errors: UsageError.
     void fill_missing_flags();
 
     /// Like fill_missing_flags(), but returns the messages of all errors instead of throwing.
     [[nodiscard]] std::vector<std::string> try_fill_missing_flags();
 
-    /// True if the file given with --config could be read, or no file was given. Otherwise the
-    /// flags are not those that the user meant, so checking them would give false errors.
+    /// Whether the file given with --config could be read, or no file was given. If false, flags of
+    /// the file are missing, so checking the flags would give false errors.
     [[nodiscard]] bool is_config_file_read() const { return is_file_read_; }
 
-    /// Describes which flags each source has set, one line for each source, and which flags of the
-    /// file another source overrides. The lines contain no values, which may be secret.
+    /// Returns a line for each source, with the flags that the source has set. A further line lists
+    /// the flags of the file that other sources override. The lines contain no values, because
+    /// values may be secret.
     [[nodiscard]] std::vector<std::string> describe_sources() const;
 
-    /// Like fill_missing_flags(), and also sets the colours of the log according to --color.
+    /// Like fill_missing_flags(), but also prints replaced flags, and sets the colours of the log
+    /// according to --color.
     /// Precondition: this process has one thread.
     void fill_flags_and_set_color();
 
-    /// Prints what replaces each given flag that has a new name.
+    /// Prints the replacement of each given flag that is outdated.
     void print_replaced_flags() const;
 
-    /// Sets the flags to those of another process, and the colours of the log.
+    /// Sets the flags to the values that another process has. Sets the colours of the log according
+    /// to --color.
     void set_flags_of_process(const std::vector<process::GivenFlag>& flags);
 
-    /// Whether the flag was given, also if its value is not valid.
+    /// Whether a source gives the flag, even with an invalid value.
     [[nodiscard]] bool is_given(const std::string& flag) const;
 
-    /// Returns an error message. If the message begins with a flag, adds the variable or file that
-    /// has set the flag.
+    /// Returns the error message. If it begins with a flag that a variable or the file has set,
+    /// appends the name of that variable or file.
     [[nodiscard]] std::string add_source_to_message(std::string message) const;
 
-    /// Runs a command. A UsageError of the command gets its message from add_source_to_message().
+    /// Runs a command. Passes the message of its UsageError through add_source_to_message().
     [[nodiscard]] int run_command(const std::function<int()>& command) const;
 
-    /// The file given with --config, after fill_missing_flags(); empty if there is none.
+    /// Returns the path of the file given with --config; empty if no file was given.
+    /// Precondition: fill_missing_flags() was called.
     [[nodiscard]] const std::string& config_file() const { return file_; }
 
-    /// All flags that have a value, in the order in which the command declares them. The values
-    /// come from the command line, a variable or a file.
+    /// Returns the flags with their values, in the order in which the command declares them. Leaves
+    /// out --help and --check-config.
     [[nodiscard]] std::vector<process::GivenFlag> flags() const;
 
   private:
     void fill_flags_from_environment();
     void fill_flags_from_file();
-    /// Sets a flag, or adds an error to the command's problems. `source`: where the values come
-    /// from; the error text begins with it. `if_empty`: the error text for a missing value.
+    /// Sets a flag. On an error, adds an error text to Command::problems. `source`: the start of
+    /// the error text, which says where the values come from. `if_empty`: the error text for a
+    /// missing value.
     void set_flag(Flag& flag, const Texts& values, const std::string& source,
                   const std::string& if_empty);
     void apply_color() const;
@@ -91,9 +97,9 @@ class Settings {
     bool is_file_read_ = true;
 };
 
-/// Gives a command its flags, and an action that fills in flags which the command line leaves out,
-/// from variables and the configuration file, and then calls `run`. The returned flags exist as
-/// long as the action.
+/// Sets the action of a command: it fills in missing flags from variables and the configuration
+/// file, and then calls `run`. Returns the object that receives the values of the flags. The object
+/// exists as long as the action.
 template <typename Flags>
 Flags& add_settings_and_action(Command& command, int (*run)(const Flags& flags)) {
     const auto flags = std::make_shared<Flags>();
@@ -105,15 +111,16 @@ Flags& add_settings_and_action(Command& command, int (*run)(const Flags& flags))
     return *flags;
 }
 
-/// Returns the absolute path of a file that may not exist, without symbolic links.
+/// Returns the absolute path without symbolic links. The file need not exist.
 [[nodiscard]] std::filesystem::path full_path(const std::filesystem::path& path);
 
-/// Returns the folder that a flag names.
-/// Errors: UsageError if the path is no folder.
+/// Returns the path of the folder `name`, which is the value of `flag`.
+/// Errors: UsageError if the folder does not exist.
 [[nodiscard]] std::filesystem::path existing_folder(const std::string& flag,
                                                     const std::string& name);
 
-/// As existing_folder(). Errors: UsageError also if no file can be created in the folder.
+/// Like existing_folder(), but also checks that files can be created in the folder.
+/// Errors: UsageError.
 [[nodiscard]] std::filesystem::path writable_folder(const std::string& flag,
                                                     const std::string& name);
 
@@ -123,13 +130,15 @@ struct HostPort {
     std::uint16_t port = 0;
 };
 
-// The following functions parse the text of a flag. Errors: UsageError that names the flag.
+// The following functions parse the value of a flag.
+// Errors: UsageError that names the flag.
 
 [[nodiscard]] HostPort parse_host_port(const std::string& text, const std::string& flag,
                                        const char* suggested_host = "127.0.0.1");
-/// Parses HOST:PORT of --server, without omissions.
+/// Parses the HOST:PORT of --server. Neither part may be missing.
 [[nodiscard]] HostPort parse_server(const std::string& text);
-/// Parses an address, not a name, and a port. `default_address`: used if only a port is given.
+/// Parses an IP address and a port. A host name is an error. `default_address`: the address if only
+/// a port is given.
 [[nodiscard]] boost::asio::ip::udp::endpoint
 parse_endpoint(const std::string& text, const std::string& flag, const char* default_address);
 

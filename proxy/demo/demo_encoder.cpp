@@ -24,7 +24,7 @@ void put_raw(std::span<const std::uint8_t> bytes, Bytes& out) {
     out.insert(out.end(), raw.begin(), raw.end());
 }
 
-/// Writes a text, a NUL, and zeros up to the end of the field.
+/// Writes a text, a NUL, and zeros up to the end of the field. `field`: the size of the field.
 void put_text(std::string_view text, std::size_t field, Bytes& out) {
     const auto raw = std::as_bytes(std::span{text}).first(std::min(text.size(), field - 1));
     out.insert(out.end(), raw.begin(), raw.end());

@@ -27,7 +27,8 @@ inline constexpr int kSevenDemoVersion = 4;
 
 inline constexpr int kOldestVersion = 3;
 inline constexpr int kFirstVersionWithMarkers = 4;
-/// First version with kStepBit, which marks a tick stored as the difference from the one before.
+/// The first version with kStepBit. The bit marks a tick that is stored as a difference from the
+/// previous tick.
 inline constexpr int kFirstVersionWithSteps = 5;
 inline constexpr int kFirstVersionWithSha256 = 6;
 
@@ -75,7 +76,7 @@ inline constexpr std::uint8_t kDeltaChunk = 3;
 
 inline constexpr std::int32_t kMaxTick = 0x6ffffffe; ///< DDNet's demo player rejects later ticks
 inline constexpr std::size_t kIntBytes = 4;
-inline constexpr std::size_t kMaxPayloadBytes = 65536; ///< of a chunk, decompressed
+inline constexpr std::size_t kMaxPayloadBytes = 65536; ///< decompressed size of a chunk
 inline constexpr std::size_t kMaxCompressedBytes = 65535;
 inline constexpr std::int32_t kTicksPerSecond = 50;
 
@@ -92,7 +93,7 @@ struct DemoHeader {
     std::optional<std::array<std::uint8_t, 32>> sha256{};
 };
 
-/// Bytes that overwrite a part of a demo's header when the demo ends: its length or its markers.
+/// Bytes that overwrite the length or the markers in a demo's header when the demo ends.
 struct DemoPatch {
     std::size_t at = 0;
     std::vector<std::byte> bytes;

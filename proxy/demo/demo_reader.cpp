@@ -140,8 +140,8 @@ class DemoInspection {
         return true;
     }
 
-    /// Inspects the previous snapshot again for a tick without a usable snapshot. Demo players do
-    /// so when another chunk follows the tick.
+    /// If the current tick has no usable snapshot, inspects the previous snapshot again. Demo
+    /// players also repeat it when another chunk follows such a tick.
     void repeat_snapshot() {
         if (waiting_) {
             session_->on_unchanged_snapshot(tick_);
@@ -149,8 +149,8 @@ class DemoInspection {
         }
     }
 
-    /// Reports ticks out of order. Demo players accept any tick and play it at once if it is not
-    /// later than the previous one.
+    /// Reports a tick that is not later than the previous tick. Demo players accept such a tick,
+    /// and play it at once.
     void check_tick_order(const DemoChunk& chunk) {
         if (first_tick_ && chunk.tick <= tick_) {
             session_->report_finding_once({.id = FindingId::demo_tick_order,
@@ -224,8 +224,8 @@ class DemoInspection {
         return true;
     }
 
-    /// Decompresses a chunk of an unused type, and discards the result. Returns false on an error:
-    /// the demo ends there, because it also does in the games' demo players.
+    /// Decompresses a chunk of an unused type, and discards the result. Returns false on an error,
+    /// because demo players end the demo there.
     bool inspect_unused_chunk(const DemoChunk& chunk) {
         const auto ints = chunk_decoder_.decode_ints(chunk);
         if (!ints) {

@@ -19,7 +19,7 @@
 
 namespace tw::demo {
 
-/// All errors as X(name, a text that is written after the file's name).
+/// All errors, as X(name, sentence). The sentence is written after the file's name.
 #define TW_DEMO_ERRORS(X)                                                                          \
     X(none, "nothing is wrong")                                                                    \
     X(no_demo, "is not a demo")                                                                    \
@@ -120,8 +120,7 @@ class DemoChunkReader {
         : chunks_{chunks}, version_{version}, at_{at} {}
 
     /// Returns the next chunk; nullopt at the end or after an error (see error()).
-    /// Errors: chunk_cut, tick_before_first, tick_out_of_range. After an error, there is no further
-    ///   chunk.
+    /// Errors: chunk_cut, tick_before_first, tick_out_of_range.
     [[nodiscard]] std::optional<DemoChunk> next_chunk();
 
     [[nodiscard]] DemoError error() const { return error_; }
@@ -151,8 +150,8 @@ class DemoChunkDecoder {
   public:
     DemoChunkDecoder();
 
-    /// Returns the varints of a chunk; empty if the chunk is empty. The varints of a delta are the
-    /// delta's body, in the format of the network.
+    /// Returns the varints of a chunk; empty if the chunk is empty. The varints of a delta have the
+    /// same format as a delta's body on the network.
     /// Errors: payload_undecodable, payload_too_long.
     [[nodiscard]] DemoResult<std::span<const std::byte>> decompress_varints(const DemoChunk& chunk);
     /// Returns the decoded ints of a chunk.
@@ -176,9 +175,9 @@ struct DemoSnapshotResult {
     std::size_t duplicates = 0;
 };
 
-/// Reads a full snapshot in the layout of demos: bytes of items, number of items, offsets of the
-/// items, items. The items in `out` are sorted by key. If several items have the same key, the
-/// first one is kept. After an error, `out` is empty.
+/// Reads a full snapshot in the layout of demos: size of the items in bytes, number of items,
+/// offsets of the items, items. The items in `out` are sorted by key. If several items have the
+/// same key, the first one is kept. After an error, `out` is empty.
 /// Source: DEMO.md.
 [[nodiscard]] DemoSnapshotResult decode_demo_snapshot(std::span<const std::int32_t> ints,
                                                       snapshot::Snapshot& out);
@@ -186,13 +185,14 @@ struct DemoSnapshotResult {
 /// A demo file in memory. Data that is appended to the file later is not read.
 class DemoFile {
   public:
-    /// Returns true if the file starts with a demo header. Returns false for standard input ("-")
-    /// and for unreadable files, whose error is reported when they are opened as captures.
+    /// Returns whether the file starts with a demo header. Returns false for standard input ("-"),
+    /// pipes and unreadable files. Opening an unreadable file as a capture will report its error.
     [[nodiscard]] static bool is_demo(const std::string& path);
 
-    /// The largest demo that is read. It suffices for more than a day of a full server.
+    /// The size of the largest demo that is read: more than a day of a full server.
     static constexpr std::size_t kMaxBytes = std::size_t{1} << 30U;
 
+    /// Reads the file.
     /// Errors: std::runtime_error.
     explicit DemoFile(const std::string& path);
 
@@ -211,8 +211,9 @@ struct DemoReadResult {
     DemoError error{};
 };
 
-/// Inspects a demo as one session: its map, snapshots and messages by tick. Times count from the
-/// demo's timestamp. An error is reported as a finding, after the readable part was inspected.
+/// Inspects the map, snapshots and messages of a demo as one session. Times count from the demo's
+/// timestamp. If the demo is damaged, inspects the readable part, then reports the error as a
+/// finding.
 [[nodiscard]] DemoReadResult inspect_demo(const DemoParts& demo, const std::string& name,
                                           inspect::Inspector& inspector);
 

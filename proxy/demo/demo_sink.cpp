@@ -14,7 +14,8 @@ namespace tw::demo {
 
 namespace {
 
-/// Returns whether vanilla Teeworlds uses ids of this item type as unchecked array indices.
+/// Returns whether the ids of items of this type are client ids, which vanilla Teeworlds uses as
+/// array indices without checking them.
 bool has_client_id(std::uint16_t type) {
     return type == snapshot::kCharacterType || type == snapshot::kPlayerInfoType ||
            type == snapshot::kClientInfoType;
@@ -68,7 +69,7 @@ void put_value(const FieldValue& value, Ints ints) {
     }
 }
 
-/// Copies the values of a message to the fields of the same names in an item.
+/// Copies the values of a message to the fields of an item that have the same names.
 void put_values(Values values, std::span<const FieldSpec> fields, Ints ints) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         const auto field = std::ranges::find(fields, values[i].name, &FieldSpec::name);
@@ -127,7 +128,8 @@ constexpr std::array kLossKinds{
              "{} session[s] [has|have] no demo: [it has|they have] only one snapshot of a map"},
 };
 
-/// Returns the part of a demo's file name for its session ("s3") or server ("world", "world2").
+/// Returns the part of a demo's file name that stands for the session ("s3") or the server
+/// ("world", "world2").
 std::string owner_name(std::uint32_t session, bool of_server) {
     if (!of_server) {
         return fmt::format("s{}", session);
@@ -136,7 +138,7 @@ std::string owner_name(std::uint32_t session, bool of_server) {
 }
 
 /// Returns whether a client that records a demo would store the message. Clients do not store
-/// system messages, nor messages that are not vital.
+/// system messages. Except for sv_pre_input, they store only vital messages.
 bool is_recorded_by_clients(const record::MessageRecord& record) {
     return record.head.direction == wire::Direction::s2c && !record.system &&
            record.layer == record::MessageLayer::chunk && !record.payload.empty() &&
@@ -183,7 +185,7 @@ SevenDemoItems::ClientInfo SevenDemoItems::make_unknown_client() {
     ClientInfo info{};
     const Ints ints{info};
     for (const FieldSpec& field : fields_of(kDeClientInfoType)) {
-        if (field.kind == snapshot::FieldKind::int_string) { // an empty text is not all zeros
+        if (field.kind == snapshot::FieldKind::int_string) { // empty texts do not consist of zeros
             snapshot::encode_int_string({}, ints.subspan(field.offset, field.count));
         }
     }

@@ -18,26 +18,27 @@
 #include <unordered_map>
 #include <vector>
 
-/// Writes demos, also for vanilla Teeworlds 0.6. Vanilla checks little: it uses a client id from a
-/// demo as an array index without comparing it with the size of its array.
+/// Writes demos, on request for vanilla Teeworlds 0.6, too. Vanilla uses the client ids of a demo
+/// as array indices without checking them.
 namespace tw::demo {
 
 inline constexpr std::int32_t kMaxVanillaClients = 16;
 
-/// Copies the items that vanilla Teeworlds can play to `out`: no items of UUID types, and no items
-/// of clients from kMaxVanillaClients on. A field that refers to such a client (hooked, watched,
-/// flag carrier) becomes -1.
+/// Copies the items that vanilla Teeworlds can play to `out`. Leaves out items of UUID types, and
+/// items of clients with an id of kMaxVanillaClients or more. A field that refers to such a client
+/// (hooked, watched, flag carrier) becomes -1.
 void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out);
 
 /// Returns whether vanilla Teeworlds knows the message and all clients in it.
 [[nodiscard]] bool is_vanilla_message(const record::MessageRecord& message);
 
 /// Makes the items that 0.7 clients add to each snapshot of a demo: players, game info and tuning.
-/// Servers send these data as messages, which a viewer who seeks in the demo would not get.
+/// Servers send this data as messages, which demo players skip when the viewer seeks.
 class SevenDemoItems {
   public:
-    /// The type of the item de_client_info, and the item's size without its key and offset.
+    /// The type of the item de_client_info.
     static constexpr std::uint16_t kDeClientInfoType = 13;
+    /// The size of a de_client_info without its key and offset.
     static constexpr std::size_t kClientInfoBytes =
         snapshot::kSevenAgreedSizes[kDeClientInfoType] * sizeof(std::int32_t);
 
@@ -47,13 +48,13 @@ class SevenDemoItems {
     void on_message(const record::MessageRecord& record);
 
     /// Copies the items of a snapshot to `out`, and adds the items about players, game info and
-    /// tuning, in place of such items in the snapshot. `roster`: the source of players that no
-    /// message described; may be null.
+    /// tuning. These replace items of the same types in the snapshot. `roster`: the source of
+    /// players that no message described; may be null.
     void copy_with_demo_items(const snapshot::SnapshotView& items, const record::Roster* roster,
                               snapshot::Snapshot& out) const;
 
-    /// Returns whether a snapshot already contains such items. Snapshots of demos do; servers do
-    /// not send such items.
+    /// Returns whether a snapshot already contains items about players, game info or tuning. Only
+    /// snapshots of demos contain them; servers do not send them.
     [[nodiscard]] static bool has_demo_items(const snapshot::SnapshotView& items);
 
     /// Returns how many de_client_info items copy_with_demo_items() adds if no message described a
@@ -64,7 +65,7 @@ class SevenDemoItems {
     /// The types of the items de_game_info and de_tune_params.
     static constexpr std::uint16_t kDeGameInfoType = 14;
     static constexpr std::uint16_t kDeTuneParamsType = 15;
-    static constexpr std::size_t kTeamIndex = 1; ///< index of the int in de_client_info
+    static constexpr std::size_t kTeamIndex = 1; ///< index of the team in de_client_info
     static constexpr std::size_t kNameIndex = 2;
     static constexpr std::size_t kCountryIndex = 9;
     static constexpr std::size_t kSkinPartNamesIndex = 10;
@@ -75,7 +76,7 @@ class SevenDemoItems {
     using GameInfo = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kDeGameInfoType]>;
     using TuneParams = std::array<std::int32_t, snapshot::kSevenAgreedSizes[kDeTuneParamsType]>;
 
-    /// Returns the item of a client about which nothing is known.
+    /// Returns a de_client_info for a client about which nothing is known.
     [[nodiscard]] static ClientInfo make_unknown_client();
     void append_demo_items(const record::Roster* roster, snapshot::Snapshot& out) const;
 
@@ -91,15 +92,15 @@ struct DemoLosses {
     /// Snapshots that were dropped because the write queue was full.
     std::uint64_t unwritten_snapshots = 0;
     std::uint64_t large_messages = 0; ///< messages that were too large
-    /// Messages before the first snapshot that exceeded the limit of stored messages.
+    /// Messages that were dropped, because too many came before the first snapshot.
     std::uint64_t early_messages = 0;
     std::uint64_t sessions_without_map =
         0; ///< sessions without a demo, because their map is unknown
     /// Demos that were not written, because clients cannot play a demo with a single snapshot.
     std::uint64_t single_snapshot_demos = 0;
-    // Only in the demos of worlds:
+    // The following losses occur only in demos of worlds.
     std::uint64_t items_over_limit = 0; ///< items beyond the limits of a snapshot
-    std::uint64_t ticks_over_limit = 0; ///< ticks in which such items are missing
+    std::uint64_t ticks_over_limit = 0; ///< ticks with items beyond these limits
     std::uint64_t items_without_id = 0; ///< items of players for whom no id was free
     std::uint64_t ticks_without_id = 0;
     /// Worlds of servers without a demo, because too many other servers had a demo at that time.
@@ -128,9 +129,9 @@ struct DemoOptions {
 };
 
 /// Writes the snapshots that each session's client received as playable demos: one demo for each
-/// session and map. The file is created at the second snapshot, so that no demo is empty, and is
+/// session and map. The file is created at the second snapshot, so that no demo is empty. It is
 /// valid at any time. A session whose map is unknown gets no demo, because no client would play it.
-/// Demos of 0.7 connections always have the format version that 0.7 clients play.
+/// Demos of 0.7 connections always have the version kSevenDemoVersion.
 class DemoSink final : public record::RecordSink {
   public:
     /// `files` must outlive the sink; several sinks may share it.
@@ -176,7 +177,7 @@ class DemoSink final : public record::RecordSink {
         bool has_tuning = false;
     };
 
-    /// The demo of a session, and the data that its next demo starts with.
+    /// The demo of a session, and the data with which its next demo starts.
     struct SessionDemo {
         std::optional<OpenDemo> demo{};
         std::optional<snapshot::Tick> given_up_at{}; ///< tick at which the disk or queue was full
@@ -218,8 +219,8 @@ class DemoSink final : public record::RecordSink {
     DemoLosses losses_;
 };
 
-/// Returns a text that can be a part of a file name: replaces all characters of `text` except
-/// letters, digits, dots, dashes and underscores.
+/// Returns a text that can be a part of a file name. Replaces all characters of `text` by
+/// underscores, except letters, digits, dots and dashes.
 [[nodiscard]] std::string safe_file_name(std::string_view text);
 
 } // namespace tw::demo

@@ -80,14 +80,15 @@ void DemoClientIds::assign_slot(std::uint16_t client) {
     if (id_of(client)) {
         return;
     }
-    // Searches from the highest id: servers assign the lowest first, so high ids stay free longest.
+    // Searches from the highest id. Servers assign the lowest ids first, so high ids stay free
+    // longest.
     std::optional<std::uint16_t> best;
     for (std::uint16_t slot = limits_.slots; slot-- > 0;) {
         const auto& holder = slots_[slot];
         if (present_clients_.contains(slot) || (holder && present_clients_.contains(*holder))) {
             continue;
         }
-        if (!holder) { // a free slot is better than the slot of a player who may return soon
+        if (!holder) { // prefers a free slot, because an absent player may return
             best = slot;
             break;
         }
@@ -154,7 +155,7 @@ DemoItems DemoClientIds::assign_ids(const record::SnapshotRecord& world) {
     }
     for (std::uint16_t slot = 0; slot < kMaxSlots; ++slot) {
         if (present_clients_.contains(slot) || slot >= limits_.slots) {
-            slots_[slot].reset(); // the server now uses this id for another player
+            slots_[slot].reset(); // the server uses this id, or no client draws it
         }
     }
     for (auto client = present_clients_.lower_bound(limits_.kept); client != present_clients_.end();
@@ -190,7 +191,7 @@ snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& w
     }
     std::ranges::stable_sort(
         order_, {}, [&](std::size_t item) { return rank_of(*world.types, items[item].key.type); });
-    constexpr std::size_t kHead = 8; // size of a snapshot's head, and of each item's head
+    constexpr std::size_t kHead = 8; // bytes in the head of a snapshot, and of each item
     std::size_t count = record::dialect_of(world) == snapshot::Dialect::seven
                             ? SevenDemoItems::count_added_items(world.roster)
                             : 0;
@@ -214,7 +215,7 @@ snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& w
 }
 
 bool WorldDemo::end_longest_idle_demo(const record::RecordHeader& now) {
-    // The time can also be before the last world, if a second capture is older than the first.
+    // `now` may be earlier than the last world, if a later capture was recorded earlier.
     const auto silence = [&](const auto& each) {
         return std::abs(now.time - each.second.last_world);
     };
@@ -246,7 +247,7 @@ WorldDemo::ServerDemo* WorldDemo::demo_of_server(const record::WorldRecord& worl
 
 void WorldDemo::begin_map(ServerDemo& server_demo, const record::WorldRecord& world) {
     if (!server_demo.is_map_named && server_demo.run == world.run) {
-        --num_runs_without_map_; // only the dialect changed, and this run is counted already
+        --num_runs_without_map_; // this run is counted already; only the dialect changed
     }
     server_demo.run = world.run;
     server_demo.dialect = record::dialect_of(world.merged);
@@ -257,8 +258,8 @@ void WorldDemo::begin_map(ServerDemo& server_demo, const record::WorldRecord& wo
 }
 
 void WorldDemo::handle_world(const record::WorldRecord& world) {
-    // Only clients that requested a higher rate get snapshots of odd ticks, so a world of an odd
-    // tick may lack the players that only other clients see.
+    // Only clients that requested a higher rate get snapshots of odd ticks. A world of an odd tick
+    // may therefore lack players that none of these clients sees.
     const bool partial = world.tick % 2 != 0 && !world.complete;
     if (partial || world.map == nullptr) {
         return;
@@ -277,7 +278,7 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
         if (world.map->name.empty()) {
             return;
         }
-        server_demo.is_map_named = true; // a client that joined later received the map's name
+        server_demo.is_map_named = true; // perhaps from a client that joined later
         --num_runs_without_map_;
     }
     if (server_demo.ordinal == 0) {

@@ -26,8 +26,7 @@ struct DemoItems {
 };
 
 /// Assigns client ids to the players of a world for a demo. Clients draw only players with ids
-/// below a limit, but a world may contain made-up ids above the limit, which no server has
-/// (docs/world.md).
+/// below a limit. A world may contain higher ids, which twscope has made up (docs/world.md).
 class DemoClientIds {
   public:
     /// `vanilla`: true if vanilla Teeworlds must be able to play the demo, too.
@@ -35,7 +34,7 @@ class DemoClientIds {
 
     /// Returns the items and players of a world with ids that clients draw. A player whose id is
     /// too high gets a free id, and keeps it while present. The result is valid until the next call
-    /// of assign_ids() and while `world` exists.
+    /// of assign_ids(), and not longer than `world`.
     [[nodiscard]] DemoItems assign_ids(const record::SnapshotRecord& world);
 
     /// Returns the id in the demo of a client of the world that was most recently passed to
@@ -74,9 +73,9 @@ class DemoClientIds {
 /// without a player's view. After each start and map change of a server, a demo begins when the new
 /// map is known. If a world has more than kMaxItems items or kMaxSnapshotBytes bytes, its items are
 /// chosen in this order: descriptors, game items, player items, characters, flags, other items,
-/// events; in each group, by key. Players get ids that clients draw (DemoClientIds). A world of 0.6
-/// is written without items that only 0.7 knows. Each message to all players is written once, after
-/// the tick of its world.
+/// events. Within a group, they are chosen by key. Players get ids that clients draw
+/// (DemoClientIds). Items that only 0.7 knows are left out of a 0.6 world. Each message to all
+/// players is written once, after the tick of its world.
 class WorldDemo final : public record::RecordSink, public record::WorldMessageSink {
   public:
     WorldDemo(DemoOptions options, store::FileQueue& files);
@@ -100,8 +99,9 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
         DemoClientIds client_ids{false};
     };
 
-    /// The most servers with demos at the same time. A further server replaces a server without
-    /// worlds for kIdleTimeout nanoseconds. A server with connected players never has such a pause.
+    /// The most servers with demos at the same time. A further server replaces a server that has
+    /// had no world for kIdleTimeout nanoseconds. Servers with connected players have worlds more
+    /// often.
     static constexpr std::size_t kMaxServers = 64;
     static constexpr record::Timestamp kIdleTimeout = 10'000'000'000;
 
@@ -112,8 +112,8 @@ class WorldDemo final : public record::RecordSink, public record::WorldMessageSi
     [[nodiscard]] bool end_longest_idle_demo(const record::RecordHeader& now);
     void handle_world(const record::WorldRecord& world);
     void begin_map(ServerDemo& server_demo, const record::WorldRecord& world);
-    /// Returns the items that a demo player of this dialect knows and a snapshot has room for,
-    /// valid until the next call.
+    /// Returns the items that demo players of the world's dialect know and a snapshot has room for.
+    /// The result is valid until the next call.
     [[nodiscard]] snapshot::SnapshotView playable_items(const record::SnapshotRecord& world);
 
     bool vanilla_; ///< true if vanilla Teeworlds must be able to play the demos, too

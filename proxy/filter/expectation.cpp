@@ -108,7 +108,7 @@ tl::expected<Expectation, FilterError> Expectation::parse(std::string_view text,
     const Mode mode = word == "never" ? Mode::never : word == "always" ? Mode::always : Mode::once;
     std::string condition{text};
     if (mode != Mode::once) {
-        // The word is replaced by spaces, so that the offsets of errors stay right.
+        // The word is replaced by spaces, so that the offsets of errors remain correct.
         condition.replace(static_cast<std::size_t>(word.data() - text.data()), word.size(),
                           word.size(), ' ');
     }
@@ -193,8 +193,8 @@ std::string Expectation::describe_values() const {
         if (!described.insert(key).second) {
             continue;
         }
-        // A comparison that cannot change the result is not evaluated, so it misses values. The
-        // values of all comparisons of a key are therefore joined.
+        // Joins the values of all comparisons of the key. A single comparison may lack values,
+        // because it is not evaluated for records whose result it cannot change.
         ObservedValues all;
         for (std::size_t j = i; j < observed_.size(); ++j) {
             if (filter_.comparisons()[j].text == key) {

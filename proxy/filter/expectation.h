@@ -22,7 +22,7 @@ class ObservedValues {
   public:
     /// The most texts that are stored. If there were more, describe() adds "and more".
     static constexpr std::size_t kMaxTexts = 8;
-    /// The longest stored text. Longer ones are cut, because players choose names and chat lines.
+    /// The longest stored text, in bytes. Longer texts, such as chat lines, are truncated.
     static constexpr std::size_t kMaxTextBytes = 40;
 
     void add_value(const Value& value);
@@ -49,7 +49,7 @@ class Expectation {
   public:
     enum class Mode : std::uint8_t { once, never, always };
 
-    /// Parses an expectation. Has the errors of Filter::parse, with offsets in `text`.
+    /// Parses an expectation. Returns the errors of Filter::parse(), with offsets in `text`.
     [[nodiscard]] static tl::expected<Expectation, FilterError>
     parse(std::string_view text, const FilterOptions& options = {});
 
@@ -62,15 +62,15 @@ class Expectation {
 
     [[nodiscard]] std::string_view text() const { return text_; }
 
-    /// Returns in one line why the expectation is not met, with the values that occurred instead.
-    /// Empty if the expectation is met.
+    /// Returns a line that says why the expectation is not met and which values occurred instead;
+    /// empty if the expectation is met.
     [[nodiscard]] std::string unmet_reason() const;
 
   private:
     explicit Expectation(Filter filter) : filter_{std::move(filter)} {}
 
-    /// Adds the result for a record or line. `matches`: evaluates the filter; its argument is an
-    /// observer or null. `describe`: describes the record.
+    /// Adds the result for a record or line. `matches`: evaluates the filter with an observer or
+    /// null. `describe`: describes the record.
     template <typename Matches, typename Describe>
     void add_result(const Matches& matches, const Describe& describe);
     [[nodiscard]] std::string describe_values() const;
@@ -80,7 +80,7 @@ class Expectation {
     Filter filter_;
     std::uint64_t num_evaluated_ = 0; ///< number of records that were evaluated
     std::uint64_t num_matched_ = 0;   ///< number of records that matched
-    /// For each comparison, the values that were compared. In the modes never and always, only the
+    /// The compared values of each comparison. In the modes never and always, these are only the
     /// values of the record that `violating_record_` describes.
     std::vector<ObservedValues> observed_;
     std::string
@@ -88,8 +88,8 @@ class Expectation {
     record::Timestamp violation_time_ = 0;
 };
 
-/// Adds the results of `others` to `expectations`. `others`: copies that another thread evaluated,
-/// in the same order.
+/// Adds the results of `others` to `expectations`. `others`: copies of `expectations`, in the same
+/// order, that another thread evaluated.
 void add_results(std::span<Expectation> expectations, std::span<const Expectation> others);
 
 class Expectations final : public record::RecordSink {

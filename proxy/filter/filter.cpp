@@ -21,7 +21,7 @@ char to_lower(char character) {
 bool contains(std::string_view text, std::string_view part) {
     return std::search(text.begin(), text.end(), part.begin(), part.end(),
                        [](char a, char b) { return to_lower(a) == to_lower(b); }) != text.end() ||
-           part.empty(); // an empty part is also in an empty text
+           part.empty(); // even an empty text contains an empty part
 }
 
 double to_real(const Number& number) {

@@ -16,8 +16,8 @@
 
 #include <tl/expected.hpp>
 
-/// Filters on records. Only the parser and the evaluation of filters use the types from Comparison
-/// to ParsedFilter: a filter's parsed form.
+/// Filters on records. The types from Comparison to ParsedFilter are a filter's parsed form. Only
+/// the code that parses or evaluates filters needs them.
 namespace tw::filter {
 
 struct Comparison {
@@ -33,13 +33,13 @@ enum class NodeKind : std::uint8_t {
     negation,   ///< one child
     comparison, ///< no child; compares the values of a key with a literal
     some_item,  ///< one child; true if at least one item matches the child
-    /// At most one child. Compares the number of items that match the child, or without a child the
-    /// number of all items, with a literal.
+    /// At most one child. Compares the number of items that match the child with a literal. Without
+    /// a child, all items count.
     count_items,
 };
 
-/// A node of the expression tree. A long chain of conditions makes the tree wide and not deep, so
-/// calls nest no deeper than the brackets of the text.
+/// A node of the expression tree. All conditions of a chain are children of one node, so the tree
+/// is no deeper than the brackets of the text.
 struct FilterNode {
     NodeKind kind = NodeKind::all_of;
     std::size_t index = 0; ///< index in ParsedFilter::comparisons, if the node has a comparison
@@ -73,7 +73,8 @@ class Filter {
   public:
     /// The longest text of a filter; a longer one is an error.
     static constexpr std::size_t kMaxLength = 4096;
-    /// The deepest nesting of brackets and "not", because each level is a nested call.
+    /// The deepest nesting of brackets and "not". It is limited, because each level is a nested
+    /// call.
     static constexpr std::size_t kMaxDepth = 32;
 
     /// Parses a filter's text. The error has a message of one line. For an unknown word, the
@@ -230,7 +231,8 @@ class Evaluation {
         return comparer.is_satisfied();
     }
 
-    /// Returns the number of items that match the node's child, at most `enough`.
+    /// Counts the items that match the node's child, or all items if the node has no child. Stops
+    /// counting at `enough`.
     // NOLINTNEXTLINE(misc-no-recursion): as evaluate_node
     std::size_t count_items(const FilterNode& node, std::size_t enough) {
         std::size_t count = 0;
@@ -258,8 +260,8 @@ class Evaluation {
     const ValueObserver* observer_;
 };
 
-/// Returns whether the filter requires a message record: by its type, or a key of messages only. A
-/// negated condition counts as not requiring a message.
+/// Returns whether the filter requires a message record, because of a condition on the type or on a
+/// key that only messages have. Negated conditions are ignored.
 [[nodiscard]] bool matches_only_messages(const ParsedFilter& parsed);
 
 /// Returns the first word of a filter's text; empty if the text does not begin with a word.

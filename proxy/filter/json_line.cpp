@@ -11,7 +11,7 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-/// The deepest nesting of lists and objects that is read. Records are not nested that deep.
+/// The deepest nesting of lists and objects that is read. Records have fewer levels.
 constexpr int kMaxDepth = 16;
 
 /// The number of readable bytes that must follow each line. simdjson compares a searched key with
@@ -58,7 +58,7 @@ struct JsonReading {
             return true;
         }
         auto error = parse();
-        if (error == simdjson::UTF8_ERROR) { // invalid UTF-8: reads non-ASCII bytes as '?'
+        if (error == simdjson::UTF8_ERROR) { // reads the non-ASCII bytes as '?'
             const auto end = text->begin() + static_cast<std::ptrdiff_t>(line.size());
             std::replace_if(
                 text->begin(), end, [](char each) { return (each & 0x80) != 0; }, '?');
@@ -146,8 +146,8 @@ class PathValues {
     }
 
   private:
-    /// Passes the elements of a list. The elements of a pair have the keys .x and .y. In other
-    /// lists, all elements have the list's key.
+    /// Passes the elements of a list to the visitor. The elements of a pair have the keys .x and
+    /// .y. The elements of other lists have the list's key.
     // NOLINTNEXTLINE(misc-no-recursion): as visit
     bool visit_elements(ondemand::value& list, std::string_view path, int depth) {
         const bool in_pair = path == "x" || path == "y";
@@ -178,8 +178,8 @@ class PathValues {
         return real && visitor_->receive_value(Value::of(*real)); // null is not passed
     }
 
-    /// Returns the contents of a quoted string. Replaces escapes by the characters that they mean;
-    /// if an escape is invalid, replaces none.
+    /// Returns the contents of a quoted string. Replaces escapes by the characters that they mean.
+    /// If an escape is invalid, replaces no escape.
     std::string_view string_of(std::string_view text) {
         const std::string_view inside = text.substr(1, text.size() - 2);
         if (inside.find('\\') == std::string_view::npos) {

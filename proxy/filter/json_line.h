@@ -12,8 +12,8 @@ namespace tw::filter {
 
 struct JsonReading;
 
-/// A JSON object in a line: that of the whole line, or an element of its list `items`. Keys are
-/// dotted, such as `at.tile`. If several members have the same key, the first one is used.
+/// The JSON object of a whole line, or an object in the line's list `items`. Keys are dotted paths,
+/// such as `at.tile`. If several members have the same key, the first one is used.
 class JsonObject {
   public:
     explicit JsonObject(JsonReading& reading) : reading_{&reading} {}
@@ -27,21 +27,22 @@ class JsonObject {
     /// Returns the integer with this key; 0 if it is missing or negative.
     [[nodiscard]] std::uint64_t find_count(std::string_view key);
 
-    /// Passes the values of a key to the visitor. A list has several values. In a list of two
-    /// numbers, the keys .x and .y name the elements. Returns true if the visitor wants no more
+    /// Passes the values of a key to the visitor. Each element of a list is a value. The keys .x
+    /// and .y name the elements of a list of two numbers. Returns true if the visitor wants no more
     /// values.
     bool visit_values(std::string_view key, ValueVisitor& visitor);
     /// Passes the count of a finding in a summary to the visitor; zero if the summary does not list
-    /// the finding. Needed because visit_values() cannot find names with dots.
+    /// the finding. visit_values() cannot find it, because the finding's name contains dots.
     bool visit_finding_count(std::string_view finding, ValueVisitor& visitor);
 
   private:
     JsonReading* reading_;
 };
 
-/// Reads values of a JSON object on one line, in any order, without building a document. A line that
-/// is truncated or has a string without an end has no values. Other damage is noticed only where
-/// reading reaches it, so values before it may be found. Its memory is reused for the next line.
+/// Reads values of a JSON object on one line, in any order, without building a document. A line
+/// that is truncated or has a string without an end has no values. Other damage is noticed only
+/// where reading reaches it, so values before it may be found. Use one JsonLine for many lines, to
+/// reuse its memory.
 class JsonLine {
   public:
     JsonLine();

@@ -31,7 +31,7 @@ constexpr std::string_view kAtPrefix = "at.";
 struct Field {
     std::string_view name;
     KeyKind kind = KeyKind::any;
-    const snapshot::NameTable* names = nullptr; ///< the names of its values; null if they have none
+    const snapshot::NameTable* names = nullptr; ///< the names of the values; null if none exist
 };
 
 void add_fields(std::span<const snapshot::ObjectSpec> objects, std::vector<Field>& fields) {
@@ -89,8 +89,8 @@ bool path_exists(std::string_view path, const std::vector<Field>& fields) {
     return true;
 }
 
-/// Returns whether a key below `fields` or `names` exists. Sets its kind, to `any` if the kind
-/// differs between the objects.
+/// Returns whether a key below `fields` or `names` exists. Sets the key's kind, which is `any` if
+/// the kind differs between the objects.
 bool find_field(Key& key, DescribedTypes described) {
     const std::vector<Field> fields = fields_of(key.scope, described);
     const bool named = key.location == Key::Location::names;
@@ -121,7 +121,8 @@ bool set_entry(Key& key, const SchemaKeys& table, std::string_view name) {
     return key.entry != nullptr;
 }
 
-/// Stores what reads the key `key.name` in each record type that has it. Returns false if none has.
+/// Sets the location, kind and entries of a record's key. Returns false if no record type has the
+/// key.
 bool find_record_key(Key& key) {
     if (set_entry(key, header_keys(), key.name)) {
         key.location = Key::Location::header;
@@ -171,7 +172,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
-/// Passes the names of an int's value to the visitor: of each set flag, or of the enum value.
+/// Passes the names of an int's value to the visitor: the names of all set flags, or the name of
+/// the enum value.
 bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisitor& visitor) {
     if (!names.flags) {
         const auto name = names.find(value);
@@ -187,7 +189,7 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
     return false;
 }
 
-/// Finds a key of the scope of records or of items.
+/// Finds a key of a record or of an item.
 std::optional<Key> find_own_key(KeyScope scope, std::string_view name, DescribedTypes described) {
     static constexpr std::array<std::pair<std::string_view, Key::Location>, 3> kPrefixes{
         {{kFieldsPrefix, Key::Location::fields},
@@ -210,8 +212,8 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
     return found ? std::optional{std::move(key)} : std::nullopt;
 }
 
-/// Finds a key of a row. If an item and its record have the same key, such as `type`, finds the
-/// item's.
+/// Finds a key of a row. If the item and its record have a key of the same name, such as `type`,
+/// returns the item's key.
 std::optional<Key> find_row_key(std::string_view name, DescribedTypes described) {
     const bool of_item = name.starts_with(kItemsPrefix);
     name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
@@ -259,7 +261,7 @@ KeyGuess guess_key(KeyScope scope, std::string_view name, DescribedTypes describ
                                    .rank = KeyGuess::kEndsWithName + edit_distance(name, near)};
 }
 
-/// Returns a partly redacted text, as in the JSON. The buffer is large enough for any message.
+/// Returns a secret value as the JSON writes it: the secret part of the text is redacted.
 Value redacted_value(const FieldValue& value, FormatBuffer& buffer) {
     const std::string_view shown =
         value.kind == FieldValue::Kind::string ? wire::unredacted_part(value) : std::string_view{};
@@ -324,8 +326,8 @@ bool visit_fields(std::span<const FieldValue>& values, std::optional<std::string
     return false;
 }
 
-/// Passes the values at a dotted path below a message's `names` to the visitor. Searches the fields
-/// of nested objects, too, but no arrays, whose names the JSON leaves out.
+/// Passes the values at a dotted path below a message's `names` to the visitor. Searches nested
+/// objects, but not arrays, because the JSON has no names for the values in arrays.
 bool visit_field_names(std::string_view path, const MessageRecord& record, ValueVisitor& visitor) {
     std::size_t depth = 0;
     std::optional<std::size_t> array;
@@ -438,12 +440,12 @@ std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
 }
 
 std::string_view most_similar_word(std::string_view word, std::span<const std::string_view> words) {
-    constexpr std::size_t kMaxLength = 64; // longer words cannot be misspelt existing words
-    constexpr std::size_t kMinPrefix = 3;  // fewer letters begin too many words
+    constexpr std::size_t kMaxLength = 64; // longer words resemble no existing word
+    constexpr std::size_t kMinPrefix = 3;  // shorter words are the start of too many words
     std::string_view best;
     std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
     for (const std::string_view each : words) {
-        // The difference in length is a lower bound of the edit distance.
+        // The edit distance is at least the difference in length.
         const std::size_t longer = std::max(word.size(), each.size());
         if (word.size() > kMaxLength || each.empty() ||
             longer - std::min(word.size(), each.size()) >= least) {
@@ -477,7 +479,7 @@ bool is_unnamed_int(std::string_view key) {
 
 std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes described) {
     if (is_unnamed_int(name)) {
-        return {}; // such as items.fields.int_8; no other key has its value
+        return {}; // no other key has the value of an unnamed int
     }
     const bool prefixed = name.starts_with(kItemsPrefix);
     name.remove_prefix(prefixed ? kItemsPrefix.size() : 0);
@@ -558,7 +560,7 @@ bool visit_record(const Key& key, const record::Record& record, ReadContext read
         }
     } else if (const auto* const* message = std::get_if<const MessageRecord*>(&record)) {
         if ((*message)->name.empty()) {
-            return false; // items of unknown objects have no fields
+            return false; // unknown messages have no fields
         }
         std::span<const FieldValue> values = (*message)->values;
         return key.location == Key::Location::names
@@ -643,7 +645,7 @@ bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVi
     case Key::Location::seen_by:
         return item.visit_sessions(visitor);
     case Key::Location::header:
-    case Key::Location::removed: // only lines of recordings have this key
+    case Key::Location::removed: // only lines of recordings have the key `removed`
         break;
     }
     return found && visitor.receive_value(*found);

@@ -22,36 +22,35 @@ namespace tw::filter {
 enum class KeyScope : std::uint8_t {
     record,
     item, ///< an element of a snapshot's `items`
-    /// A row in a table of items. Its keys are those of the item, with or without "items.",
-    /// `removed`, and those of the item's record. An argument of functions only: Key::scope is
-    /// never `item_row`.
+    /// A row in a table of items. It has the keys of the item, with or without "items.", the keys
+    /// of the item's record, and the key `removed`. Key::scope never has this value.
     item_row,
 };
 
 inline constexpr std::string_view kItemsPrefix = "items.";
-/// The key of a row that is true for items that the record lists as removed.
+/// The key of a row whose value is true if the record lists the item as removed.
 inline constexpr std::string_view kRemovedRowKey = "removed";
 
 using OptionalValue = std::optional<Value>;
 
-/// What is needed to read a value.
+/// The buffer and the option with which a value is read.
 struct ReadContext {
     FormatBuffer& buffer; ///< receives formatted texts
-    /// Whether passwords and codes are read as they are; if false, as "[redacted]".
+    /// Whether passwords and codes are read as they are. If false, they are read as "[redacted]".
     bool show_secrets;
 };
 
 /// A key of a record type, an item or a place on the map, and how to read its value.
 struct SchemaKey {
-    /// A step to a nested object: find_object() calls the schema's getter `get`, and returns the
+    /// A step to a nested object. find_object() calls the schema's getter `get`, and returns the
     /// nested object, or null.
     struct Step {
         const void* (*find_object)(const void* object, const void* get);
         const void* get;
     };
 
-    /// A function that reads a value of an object, with its arguments. `part`: which value, if the
-    /// getter returns several.
+    /// A function that reads a value of an object, and arguments for this function. `part`: the
+    /// index of the value, if the getter returns several values.
     struct Reader {
         OptionalValue (*read)(const void* object, const void* get, std::size_t part,
                               ReadContext reading);
@@ -61,7 +60,7 @@ struct SchemaKey {
 
     std::string name;
     KeyKind kind = KeyKind::any;
-    std::vector<std::string_view> words; ///< all possible values; empty if they are no closed set
+    std::vector<std::string_view> words; ///< all possible values; empty if other values may occur
     std::vector<Step> path;              ///< leads to the nested object that has the value
     Reader reader;
 
@@ -125,8 +124,8 @@ struct DescribedTypes {
 /// Returns the names of all keys of a scope, in alphabetical order.
 [[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described = {});
 
-/// Returns all words that a key can have as value, if these are a closed set, as for type, event,
-/// dir and severity; empty for other keys.
+/// Returns all words that a key such as type, event, dir or severity can have as value. Returns an
+/// empty list if the key can have other values, too.
 [[nodiscard]] std::vector<std::string_view> possible_words(const Key& key,
                                                            DescribedTypes described = {});
 [[nodiscard]] std::vector<std::string_view> item_type_names(DescribedTypes described = {});
@@ -163,7 +162,7 @@ class FilteredItem {
 /// wants no more. Does not allocate.
 bool visit_record(const Key& key, const record::Record& record, ReadContext reading,
                   ValueVisitor& visitor);
-/// Passes the values of an item's key to the visitor, as visit_record() does.
+/// Passes the values of an item's key to the visitor, like visit_record().
 bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVisitor& visitor);
 
 // The declarations below are for the code that builds the tables of keys.
@@ -177,14 +176,14 @@ bool visit_item(const Key& key, FilteredItem& item, ReadContext reading, ValueVi
 
 using KeysByType = std::array<SchemaKeys, kRecordTypeCount>;
 
-/// Returns the keys that all records have, with a record::TypedHeader as object.
+/// Returns the keys that all records have. Their values are read from a record::TypedHeader.
 [[nodiscard]] const SchemaKeys& header_keys();
-/// Returns the keys of each record type that not all records have, in the order of record::Record.
+/// Returns the further keys of each record type, in the order of the types in record::Record.
 [[nodiscard]] const KeysByType& record_keys();
-/// Returns the keys below `at`, with a map::Location as object.
+/// Returns the keys below `at`. Their values are read from a map::Location.
 [[nodiscard]] const SchemaKeys& tile_position_keys();
-/// Returns the JSON keys of an item; their getters take a record::RecordItem. The keys fields,
-/// names, at and data are not among them: FilteredItem reads them itself.
+/// Returns the JSON keys of an item. Their values are read from a record::RecordItem. The result
+/// does not contain the keys fields, names, at and data, which visit_item() reads itself.
 [[nodiscard]] const SchemaKeys& item_keys();
 /// Returns the tile names that a key below `at` can have as value; empty if the values are numbers.
 [[nodiscard]] std::vector<std::string_view> possible_tile_names(std::string_view key);

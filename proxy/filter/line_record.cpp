@@ -26,7 +26,7 @@ bool is_plain(std::string_view text) {
 
 constexpr std::string_view kFindings = "findings.";
 
-/// Adds texts that every line that matches the node contains, perhaps with escapes.
+/// Adds the texts that a line must contain to match the node. The line may write them with escapes.
 // NOLINTNEXTLINE(misc-no-recursion): the parser nests no deeper than kMaxDepth
 void add_required_texts(const ParsedFilter& parsed, const FilterNode& node,
                         std::vector<std::string>& texts) {
@@ -42,10 +42,10 @@ void add_required_texts(const ParsedFilter& parsed, const FilterNode& node,
     std::string_view path = key.name;
     if ((literal.is_null && op == Operator::equal) || key.location == Key::Location::removed ||
         path.starts_with(kFindings)) {
-        return; // also matches lines without the key
+        return; // lines without the key may match, too
     }
     if (path.ends_with(".x") || path.ends_with(".y")) {
-        path.remove_suffix(2); // perhaps an element of a list, which has no name
+        path.remove_suffix(2); // x and y may be elements of a list, which have no names
     }
     texts.push_back(in_quotes(path.substr(path.rfind('.') + 1)));
     const bool is_text = !literal.is_null && literal.number.index() == 0;
@@ -58,8 +58,9 @@ bool is_string(std::string_view json) {
     return json.size() >= 2 && json.front() == '"' && json.back() == '"';
 }
 
-/// Removes a text and `ending`, which begins with the closing quote, from the start of `rest`.
-/// Returns the text; nullopt if the text has escapes or other characters follow.
+/// Removes a text and `ending` from the start of `rest`, and returns the text. `ending` begins with
+/// the closing quote of the text. Returns nullopt if the text has escapes, or if it is not followed
+/// by `ending`.
 std::optional<std::string_view> take_text(std::string_view& rest, std::string_view ending) {
     const std::size_t end = rest.find('"');
     if (end == std::string_view::npos || !rest.substr(end).starts_with(ending)) {
@@ -89,7 +90,8 @@ std::optional<RecordLineHead> read_usual_line_head(std::string_view line) {
     return error == std::errc{} && ends ? std::optional{head} : std::nullopt;
 }
 
-/// Passes values on to `target`. Severities, which are names in lines, get their rank as a number.
+/// Passes values on to `target`. Adds the rank as a number to a severity, because lines contain
+/// only its name.
 class SeverityRankAdder final : public ValueVisitor {
   public:
     explicit SeverityRankAdder(ValueVisitor& target) : target_{&target} {}
@@ -153,7 +155,7 @@ LineFilter::LineFilter(ParsedFilter parsed) : parsed_{std::move(parsed)} {
 }
 
 bool LineFilter::may_match(std::string_view line) const {
-    // memmem is several times as fast as std::string_view::find.
+    // memmem is faster than std::string_view::find.
     return std::ranges::all_of(required_texts_, [line](const std::string& text) {
         return ::memmem(line.data(), line.size(), text.data(), text.size()) != nullptr ||
                line.find('\\') != std::string_view::npos;
@@ -192,7 +194,7 @@ std::int64_t parse_unix_ms(std::string_view time) {
 
 bool is_record_line(std::string_view line) {
     line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-    // A second kRecordStart shows a damaged line, because in a string its quotes would be escaped.
+    // A second kRecordStart shows a damaged line. In a string, its quotes would be escaped.
     return line.ends_with('}') && read_line_head(line) && !record::has_control_bytes(line) &&
            line.find(kRecordStart, 1) == std::string_view::npos;
 }

@@ -19,14 +19,14 @@ struct RecordLineHead {
 };
 
 /// Reads the values at the start of a line; nullopt if the line is not a record. Reads only a few
-/// dozen bytes if twscope wrote the line; a line with another order of keys takes longer.
+/// dozen bytes of a line that twscope wrote. A line with another order of keys takes longer.
 [[nodiscard]] std::optional<RecordLineHead> read_line_head(std::string_view line);
 
 /// Returns a record's time as Unix time in milliseconds; 0 if the text is not a time.
 [[nodiscard]] std::int64_t parse_unix_ms(std::string_view time);
 
-/// Checks quickly whether a line is a complete record. Recognises lines that are damaged by a
-/// crash, which may contain zeros or a part of another line.
+/// Checks quickly whether a line is a complete record. Returns false for a line that a crash has
+/// damaged, which may contain zeros or a part of another line.
 [[nodiscard]] bool is_record_line(std::string_view line);
 
 /// Checks completely whether a line of unknown origin is a record: one line of well-formed JSON,
@@ -39,29 +39,31 @@ struct RecordLineHead {
 [[nodiscard]] bool matches_line(const Filter& filter, std::string_view line,
                                 const ValueObserver* observer = nullptr);
 
-/// Matches many lines against one filter, faster than matches_line(). If parsed for rows, matches
-/// rows of a table of items; a row has the keys of the item and of the item's line.
+/// Matches many lines against one filter, faster than matches_line(). A LineFilter that was parsed
+/// for rows matches rows of a table of items. A row has the keys of the item and of the item's
+/// line.
 class LineFilter {
   public:
-    /// Parses a filter for lines, or with KeyScope::item_row for rows. Has the errors of
-    /// Filter::parse. A key that lines never contain is an error, too.
+    /// Parses a filter for lines; for rows if `scope` is KeyScope::item_row. Returns the errors of
+    /// Filter::parse(), and an error for the key size_bytes, which lines do not contain.
     [[nodiscard]] static tl::expected<LineFilter, FilterError>
     parse(std::string_view text, const FilterOptions& options = {},
           KeyScope scope = KeyScope::record);
 
     [[nodiscard]] bool uses_key(std::string_view key) const;
 
-    /// Returns the message that is most similar to an unknown one in the filter, such as
-    /// "sv_kill_msg" for `name == sv_kilmsg`; empty if there is none. Not an error, because other
-    /// records have names, too.
+    /// If the filter compares `name` with an unknown message, returns the most similar message,
+    /// such as "sv_kill_msg" for `name == sv_kilmsg`; otherwise empty. An unknown message is not an
+    /// error, because other records have names, too.
     [[nodiscard]] const std::string& similar_message() const { return similar_message_; }
 
-    /// Returns false if neither the line nor any of its items can match, because the line lacks a
-    /// key or text; otherwise true. Quickly rejects most lines that do not match.
+    /// Returns whether the line or one of its items may match. Quickly rejects most lines that do
+    /// not match, because they lack a key or text of the filter.
     [[nodiscard]] bool may_match(std::string_view line) const;
 
     [[nodiscard]] bool matches(std::string_view line);
-    /// Matches the row of an item of this line. Precondition: the filter was parsed for rows.
+    /// Returns whether the row of this item matches. `line`: the item's line. Precondition: the
+    /// filter was parsed for rows.
     [[nodiscard]] bool matches_row(JsonLine& line, JsonObject& item);
 
   private:

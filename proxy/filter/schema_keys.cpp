@@ -11,8 +11,8 @@
 /// Builds the filter keys of a record type, an item or a place on the map from its schema. Keys in
 /// nested objects and in record::Distribution (count, min, mean, max) get dotted names.
 ///
-/// Each row of a schema has its own type. The rows are converted to one type, UntypedSchemaRow, with
-/// few functions for each row, because more took half a minute to compile.
+/// Each row of a schema has its own type. To keep compile times short, the rows are converted to
+/// one type, UntypedSchemaRow, with few functions for each row.
 namespace tw::filter {
 
 namespace {
@@ -25,14 +25,15 @@ constexpr bool kIsOptional = false;
 template <typename Inner>
 constexpr bool kIsOptional<std::optional<Inner>> = true;
 
-/// True for an array of all counters or all distributions of an object, the value of a TotalsRow.
+/// True for the value type of a TotalsRow: an array of all counters, or of all distributions, of an
+/// object.
 template <typename Type>
 constexpr bool kIsCells = false;
 template <typename Cell, std::size_t kCount>
 constexpr bool kIsCells<std::array<Cell, kCount>> =
-    kIsOneOf<Cell, std::uint64_t, record::Distribution>; // a UUID is an array, too
+    kIsOneOf<Cell, std::uint64_t, record::Distribution>; // a UUID is an array of another type
 
-/// The kind of the values of a type in schemas; nullopt if filters cannot read them.
+/// The kind of a schema's values of this type; nullopt if filters cannot read them.
 template <typename Type>
 constexpr std::optional<KeyKind> kKindOf = []() -> std::optional<KeyKind> {
     if (std::is_same_v<Type, bool>) {
@@ -53,7 +54,7 @@ constexpr std::optional<KeyKind> kKindOf = []() -> std::optional<KeyKind> {
 template <typename Inner>
 constexpr std::optional<KeyKind> kKindOf<std::optional<Inner>> = kKindOf<Inner>;
 
-/// Returns all words that a value of the type can be; empty if these are not a closed set.
+/// Returns all words that a value of the type can be; empty if the type has other values, too.
 template <typename Type>
 std::vector<std::string_view> possible_words_of() {
     std::vector<std::string_view> words;
@@ -79,10 +80,11 @@ OptionalValue number_value(Integer value) {
     return Value::of(static_cast<std::int64_t>(value));
 }
 
-/// The keys of a record::Distribution, in the order of read_distribution().
+/// The keys of a record::Distribution. read_distribution() takes an index in this list.
 constexpr std::array<std::string_view, 4> kDistributionParts{".count", ".min", ".mean", ".max"};
 
-/// Returns the value of a key of the distribution. A distribution of no numbers has only its count.
+/// Returns the value of a key of the distribution; nullopt if the distribution is empty, except for
+/// the count. `part`: the index of the key in kDistributionParts.
 OptionalValue read_distribution(const record::Distribution& distribution, std::size_t part) {
     if (part == 0 || distribution.count == 0) {
         return part == 0 ? number_value(distribution.count) : std::nullopt;
@@ -91,8 +93,8 @@ OptionalValue read_distribution(const record::Distribution& distribution, std::s
                      : number_value(part == 1 ? distribution.min : distribution.max);
 }
 
-/// Returns a value of a schema as filters read it; nullopt if it is null. `part`: the index in
-/// the names of a value that has several keys.
+/// Converts a value of a schema to the value that filters compare; nullopt if it is null. `part`:
+/// the index of the key, if the value has several keys.
 template <typename Type>
 OptionalValue read_value(const Type& value, std::size_t part, ReadContext reading) {
     if constexpr (kIsOptional<Type>) {
@@ -140,12 +142,13 @@ OptionalValue read_value(const Type& value, std::size_t part, ReadContext readin
     }
 }
 
-// These functions return the names of a row's keys, in the order of the argument `part` of
-// read_value(), if the row has several. A name follows the row's own key.
+// These functions return the names of the keys of a row with several keys, in the order of the
+// argument `part` of read_value(). Each name is appended to the row's own key.
 
 std::vector<std::string> finding_names() {
     std::vector<std::string> names;
-    // All findings are keys: for one that did not occur, filters read 0, but the JSON has no key.
+    // A finding that did not occur is a key, too. Filters read its value as 0, although the JSON
+    // lacks the key.
     for (const record::FindingInfo& info : record::finding_table()) {
         names.push_back('.' + std::string{info.name});
     }
@@ -170,18 +173,17 @@ std::vector<std::string> cell_names() {
 /// A row of a schema of objects, without the types of row and object. The functions take pointers
 /// to the object and to the row's getter.
 struct UntypedSchemaRow {
-    std::string_view key{}; ///< empty if the row has several keys, or adds those of another object
+    std::string_view key{}; ///< empty if the row has several keys, or those of another object
     const void* get = nullptr;
 
-    // For a row with values. Null for a row with an object, and for values that filters do not
-    // read.
+    // These members are set if filters can read the row's values.
     OptionalValue (*read)(const void* object, const void* get, std::size_t part,
                           ReadContext reading) = nullptr;
     KeyKind kind = KeyKind::any;
     std::vector<std::string_view> (*words)() = nullptr;
     std::vector<std::string> (*part_names)() = nullptr; ///< null if the row has one key
 
-    // For a row with an object that has its own schema; otherwise null and empty.
+    // These members are set if the row has an object with its own schema.
     const void* (*find_object)(const void* object, const void* get) = nullptr;
     std::span<const UntypedSchemaRow> rows{};
 };
@@ -240,7 +242,7 @@ constexpr std::span<const UntypedSchemaRow> untyped_schema_rows() {
     return kUntypedRows<Object, kSchema, std::make_index_sequence<kCount>>;
 }
 
-/// Adds the keys of the object to which `path` leads. `prefix`: stands before the name of each key.
+/// Adds the keys of the object to which `path` leads. `prefix`: the start of the name of each key.
 // NOLINTNEXTLINE(misc-no-recursion): schemas have at most four levels
 void add_keys(std::span<const UntypedSchemaRow> rows, const std::string& prefix,
               std::vector<SchemaKey::Step>& path, SchemaKeys& keys) {

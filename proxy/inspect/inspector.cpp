@@ -23,8 +23,9 @@ bool exists_only_in_demos(const wire::MessageSpec& spec) {
 /// bytes.
 constexpr std::size_t kMaxPaddingBytes = 3;
 
-/// Whether a 0.7 tuning message was read as one with laser_damage. If its last byte is 0, this
-/// reading is wrong and the byte is padding: the last parameter is a delay, which is never 0.
+/// Whether a 0.7 tuning message was decoded with the field laser_damage. The last parameter is a
+/// delay, which is never 0. If the last byte is 0, it is padding, and the message has no
+/// laser_damage.
 bool is_read_with_laser_damage(const wire::MessageSpec& spec, const wire::DecodedFields& fields) {
     return spec.id == wire::MessageId::sv_tune_params && spec.dialect == snapshot::Dialect::seven &&
            std::ranges::find(fields.values, "laser_damage", &wire::FieldValue::name) !=
@@ -49,8 +50,8 @@ std::span<const std::byte> without_padding(std::span<const std::byte> payload,
     return padding ? payload.first(payload.size() - trailing.size()) : payload;
 }
 
-/// Decodes a demo's delta. An empty delta is an error, because demo players reject it; on the
-/// network, it would mean that nothing changed.
+/// Decodes a demo's delta. Demo players reject an empty delta, so it is an error here. On the
+/// network, an empty delta means that nothing changed.
 snapshot::Result<void> decode_demo_delta(std::span<const std::byte> body, snapshot::Delta& out,
                                          const snapshot::AgreedSizes& sizes) {
     if (body.empty()) {
@@ -239,7 +240,8 @@ void DemoSession::close_session(record::Timestamp time, std::string_view reason)
 
 namespace {
 
-/// A session's memory is measured after this many datagrams. A datagram adds at most one snapshot.
+/// A session's memory use is measured again after this many datagrams. Each of them adds at most
+/// one snapshot.
 constexpr std::uint32_t kDatagramsPerCharge = 16;
 
 } // namespace
@@ -354,7 +356,7 @@ std::vector<std::byte> Inspector::encode_current_checkpoint() const {
 void Inspector::restore_session(std::uint64_t key, SessionCheckpoint checkpoint) {
     if (const auto found = open_sessions_.find(key); found != open_sessions_.end()) {
         found->second.session->set_pending_checkpoint(std::move(checkpoint));
-        found->second.datagrams_until_charge = 1; // charge the checkpoint's memory soon
+        found->second.datagrams_until_charge = 1; // the next datagram updates the memory charge
     }
 }
 
@@ -368,8 +370,8 @@ void Inspector::on_missed_datagrams(std::uint64_t key, record::Timestamp time, s
         return;
     }
     for (auto& [unused, watched] : open_sessions_) {
-        // The session of the lost datagrams is unknown. Each session reports a gap with 0 lost
-        // datagrams, so that totals() counts the lost datagrams once.
+        // The session of the lost datagrams is unknown, so every session reports a gap. The gap
+        // does not count the datagrams, because they are added to the totals below.
         watched.session->on_missed_datagrams(time, 0, reason);
     }
     totals_of_closed_sessions_.gap_lost += lost;

@@ -40,10 +40,10 @@ class DemoSession {
     void on_full_snapshot(snapshot::Tick tick, std::size_t bytes,
                           const snapshot::SnapshotView& items);
     /// Applies a delta to the previous snapshot and inspects the result. Returns false if the delta
-    /// cannot be applied; the previous snapshot is then the base of the next delta, too.
+    /// cannot be applied. In this case, the next delta has the same base.
     bool on_delta(snapshot::Tick tick, std::span<const std::byte> body);
     void on_unchanged_snapshot(snapshot::Tick tick);
-    /// Reports a full snapshot that cannot be decoded; demo players skip it. `finding`: the error.
+    /// Reports a full snapshot that cannot be decoded. Demo players skip it. `finding`: the error.
     void on_invalid_snapshot(snapshot::Tick tick, std::size_t bytes, record::FindingRecord finding);
     /// Inspects a message of the server. `payload` may end with up to three bytes of padding.
     void on_message(std::span<const std::byte> payload, wire::DecodedFields& fields);
@@ -90,12 +90,12 @@ class DemoSession {
 };
 
 /// Inspects all sessions of one worker. Callers pass each datagram with its time, session and
-/// direction; equal calls give equal records. If the memory budget is exceeded, all sessions first
-/// free memory that they can do without. If that is not enough, sessions lose all their state,
+/// direction. The same calls always give the same records. If the memory budget is exceeded, all
+/// sessions first free spare memory. If that is not enough, sessions lose all their state,
 /// beginning with the session that has been silent the longest.
 class Inspector {
   public:
-    /// `numbers`: the number of the newest session, a counter that all workers share.
+    /// `numbers`: the counter of session numbers, which all workers share.
     Inspector(const Options& options, MapSource& maps, record::RecordSink& sink,
               std::atomic<std::uint32_t>& numbers)
         : options_{options}, map_source_{&maps}, sink_{&sink}, newest_session_number_{&numbers} {
@@ -115,11 +115,11 @@ class Inspector {
     /// datagrams of one direction may be missing.
     void expect_missing_datagrams() { options_.sees_all_datagrams = false; }
 
-    /// Opens a session. `key`: identifies the session in later calls; no other open session may
-    /// have this key. `checkpoint`: the previous observer's state of the session, for which
-    /// is_consistent() must hold. If its is_closed is true, the session opens with its next
-    /// datagram, and nothing is reported before. `server_name`: the configured name of the server,
-    /// or empty; the text must outlive all records.
+    /// Opens a session. `key`: identifies the session in later calls. No other open session may
+    /// have this key. `checkpoint`: the session's state from the previous observer process.
+    /// is_consistent() must hold for it. If its is_closed is true, the session opens at its next
+    /// datagram and reports nothing before. `server_name`: the configured name of the server, or
+    /// empty. The text must outlive all records.
     void on_open(std::uint64_t key, record::Timestamp time, std::string client, std::string server,
                  std::optional<SessionCheckpoint> checkpoint = std::nullopt,
                  std::string_view server_name = {});
@@ -127,19 +127,19 @@ class Inspector {
     /// no open session has this key.
     [[nodiscard]] std::optional<SessionCheckpoint> make_checkpoint(std::uint64_t key) const;
     /// Returns the encoded checkpoint of the session whose datagram is being read; empty if that
-    /// session has no running connection. For the session's observers (see Observer).
+    /// session has no running connection. Observers may call this function (see Observer).
     [[nodiscard]] std::vector<std::byte> encode_current_checkpoint() const;
     /// Updates the session from the checkpoint of the observer process that has inspected the
     /// session so far. Precondition: checkpoint.is_consistent().
     void restore_session(std::uint64_t key, SessionCheckpoint checkpoint);
-    /// Inspects a datagram of the session. `next`: the datagram of the next call, of any session;
-    /// empty if not known yet. Both datagrams are decompressed together, which is faster. The bytes
-    /// of both must not change until the next call.
+    /// Inspects a datagram of the session. `next`: the datagram of the next call, for any session;
+    /// empty if unknown. Decompressing both datagrams together is faster. The bytes of both must
+    /// not change until the next call.
     void on_datagram(std::uint64_t key, record::Timestamp time, wire::Direction direction,
                      std::span<const std::byte> bytes, std::span<const std::byte> next = {});
 
-    /// Must be called before the memory of `next` (see on_datagram()) is reused, if `next` will not
-    /// be inspected.
+    /// Must be called if the datagram `next` of on_datagram() will not be inspected, before its
+    /// memory is reused.
     void forget_next_datagram() { decode_buffers_.packet_scratch.begin_datagram({}, {}); }
 
     /// Called when `lost` copies of datagrams were lost before inspection. `key`: the session of
@@ -158,8 +158,8 @@ class Inspector {
                                                           snapshot::Dialect dialect);
     void end_demo(DemoSession& playback, record::Timestamp time, std::string_view reason);
 
-    /// Emits a summary of each open session, with the time of the session's last event. The current
-    /// time could be later than the times of datagrams that were not inspected yet.
+    /// Emits a summary of each open session. A summary has the time of the session's last event,
+    /// because datagrams that are not inspected yet may be older than the current time.
     void emit_summaries();
     /// Closes all open sessions, in the order in which they were opened.
     void close_all_sessions(record::Timestamp time, std::string_view reason);
@@ -167,7 +167,8 @@ class Inspector {
     /// Returns the sum of the statistics of all sessions of this worker, including open ones.
     [[nodiscard]] record::SessionStats totals() const;
 
-    /// Calls `see` with the number and totals of each open session, in the order of their opening.
+    /// Calls `see` with the number and totals of each open session, in the order in which the
+    /// sessions were opened.
     void for_each_session(
         const std::function<void(std::uint32_t number, const record::SessionStats&)>& see) const;
 
@@ -182,7 +183,8 @@ class Inspector {
         std::uint32_t datagrams_until_charge = 1;
     };
 
-    /// A session that another observer process reported as closed, without a datagram since then.
+    /// A session that is closed according to another observer process, and that has had no datagram
+    /// since then.
     struct ClosedSession {
         std::string client;
         std::string server;
@@ -202,8 +204,8 @@ class Inspector {
     DecodeBuffers decode_buffers_;
     snapshot::Arena snapshot_arena_;
     ServerActivities server_activities_;
-    /// The item sizes that sessions learned, if this inspector has a table of its own; null if it
-    /// shares one with other inspectors.
+    /// The item sizes that sessions learned; null if this inspector shares the sizes of other
+    /// inspectors.
     std::unique_ptr<LearnedSizes> own_learned_sizes_;
     std::unordered_map<std::uint64_t, OpenSession> open_sessions_;
     std::unordered_map<std::uint64_t, ClosedSession> sessions_closed_elsewhere_;

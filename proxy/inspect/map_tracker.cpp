@@ -17,7 +17,8 @@ bool MapSource::is_first_report(std::string_view server, const MapAnnouncement& 
         text.append(part) += '\0';
     }
     text += std::to_string(announcement.crc);
-    const std::uint64_t wanted = std::hash<std::string>{}(text) | 1U; // 0 means a free slot
+    // The value is never 0, because 0 marks a free slot.
+    const std::uint64_t wanted = std::hash<std::string>{}(text) | 1U;
     for (std::size_t i = 0; i < reported_findings_.size(); ++i) {
         std::atomic<std::uint64_t>& place =
             reported_findings_[(wanted / 2 + i) % reported_findings_.size()];
@@ -97,7 +98,7 @@ namespace {
 constexpr std::uint8_t kMapNameSanitizing = wire::kCleanAllControl | wire::kSkipBlanks;
 
 /// Whether a DDNet server has no 0.7 file of this map. Such a server announces size 0 with the
-/// previous map's checksum and hash, and 0.7 clients leave it.
+/// previous map's checksum and hash, and 0.7 clients disconnect.
 bool is_map_withheld(const MapAnnouncement& announced) {
     return announced.fits_any_version && announced.size == 0;
 }
@@ -137,8 +138,8 @@ void MapTracker::on_map_change(const wire::MapChangeBody& change, bool translate
 
 void MapTracker::set_announced_map(const MapAnnouncement& announced, Reporter& reporter) {
     announced_map_ = announced;
-    // The number is read before the search, so that a map that is stored during the search is not
-    // missed.
+    // The number is read before the search. If a map is stored during the search, the session
+    // therefore searches again.
     const std::uint32_t num_stored_maps = map_source_->num_stored_maps();
     set_current_map(announced,
                     is_map_withheld(announced) ? MapSearchResult{}

@@ -27,8 +27,8 @@ struct MapAnnouncement {
     std::uint32_t crc = 0;
     std::int64_t size = 0;
     std::optional<std::array<std::uint8_t, 32>> sha256{};
-    /// Any map file with this name fits, whatever its checksum. DDNet servers announce a converted
-    /// file with the same tiles to 0.7 clients.
+    /// True if any map file with this name fits, whatever its checksum. To 0.7 clients, DDNet
+    /// servers announce a converted file, which has the same tiles.
     bool fits_any_version = false;
 
     friend bool operator==(const MapAnnouncement&, const MapAnnouncement&) = default;
@@ -91,7 +91,8 @@ class MapSource : public record::InterfaceBase {
     static constexpr std::size_t kMaxReported = 1024;
 
     std::atomic<std::uint32_t> num_stored_{0};
-    /// Hash table: hashes of server, map and id of the reported findings; 0: free slot.
+    /// A hash table of the reported findings. An element is the hash of a server, a map and a
+    /// finding; 0 marks a free slot.
     std::array<std::atomic<std::uint64_t>, kMaxReported> reported_findings_{};
 };
 
@@ -159,8 +160,8 @@ class MapDownload {
     bool has_unnumbered_chunks_ = false; ///< chunks have no numbers, as in 0.7
 };
 
-/// Returns the map name as clients sanitise it: with spaces for control characters, and without
-/// leading blanks.
+/// Returns the map name as clients sanitise it: control characters become spaces, and leading
+/// blanks are removed.
 [[nodiscard]] std::string clean_map_name(std::string_view text);
 
 /// Tracks which map the server of a connection plays. Finds the map in the map source or in the
@@ -182,7 +183,7 @@ class MapTracker {
                       Reporter& reporter);
 
     /// Searches again for a missing map if another session's client has downloaded a map since the
-    /// last search. Fast enough for every snapshot.
+    /// last search. Cheap enough to be called for every snapshot.
     void search_missing_map_if_due(Reporter& reporter) {
         if (missing_map_ && missing_map_->num_stored_maps != map_source_->num_stored_maps()) {
             search_missing_map(reporter);
@@ -221,8 +222,8 @@ class MapTracker {
 
     void search_missing_map(Reporter& reporter);
     void check_download(const MapAnnouncement& announced, Reporter& reporter);
-    /// Reports a finding about a map once per server: the server's first session with the finding
-    /// emits it, other sessions only count it.
+    /// Reports a finding about a map once per server. The first session with the finding emits it.
+    /// Other sessions only count it.
     void report_map_finding_once(record::FindingId id, const MapAnnouncement& announced,
                                  std::string_view detail, Reporter& reporter);
     void set_current_map(const MapAnnouncement& announced, const MapSearchResult& found,

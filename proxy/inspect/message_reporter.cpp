@@ -13,9 +13,8 @@ namespace {
 constexpr std::string_view kCommandInfo = "sv_command_info";
 constexpr std::string_view kCommandInfoRemove = "sv_command_info_remove";
 
-/// Whether the message id, with the system bit, belongs to the remote console in the message's
-/// dialect or in 0.6. A sender that sets the system bit wrongly, or uses 0.6's ids in 0.7, still
-/// sends passwords.
+/// Whether a system message with this id belongs to the remote console, in the message's dialect or
+/// in 0.6. A sender that forgets the system bit, or uses 0.6's ids in 0.7, still sends passwords.
 bool has_console_id(const wire::MessageHeader& head) {
     const auto is_secret = [&](wire::Dialect dialect) {
         const wire::MessageSpec* const spec = wire::find_message(true, head.number, dialect);
@@ -40,8 +39,8 @@ wire::Secrecy secrecy_of(const wire::MessageHeader& head) {
     return secret ? wire::Secrecy::secret : wire::Secrecy::open;
 }
 
-/// Hides the texts of a remote console message without the system bit. Such a message is read as a
-/// game message, so it is recognised by invalid fields.
+/// Makes the fields secret if the message is a remote console message without the system bit. Such
+/// a message was decoded as a game message, so some of its fields are invalid.
 void hide_misread_console_texts(const wire::MessageHeader& head, wire::DecodedFields& fields) {
     if ((!fields.error && !std::ranges::any_of(fields.values, &wire::FieldValue::out_of_range)) ||
         !has_console_id(head)) {
@@ -62,7 +61,7 @@ void remove_bulk_data(const AcceptedMessage& message, const MapTracker& maps,
         fields.values.back().kind != wire::FieldValue::Kind::raw) {
         return;
     }
-    fields.values.pop_back(); // the data, whose contents are in a snapshot or map record
+    fields.values.pop_back(); // the snapshot or map record contains the data
     if (!map_data) {
         return;
     }
@@ -73,8 +72,8 @@ void remove_bulk_data(const AcceptedMessage& message, const MapTracker& maps,
     }
 }
 
-/// Returns a copy of the first value that is out of range. The copy is needed for the finding if
-/// the record leaves the value out.
+/// Returns a copy of the first value that is out of range. A finding needs the copy if the value is
+/// removed from the record.
 std::optional<wire::FieldValue> find_value_out_of_range(const wire::DecodedFields& fields) {
     const auto odd = std::ranges::find_if(fields.values, &wire::FieldValue::out_of_range);
     return odd == fields.values.end() ? std::nullopt : std::optional{*odd};
@@ -94,7 +93,7 @@ record::MessageRecord make_message_record(const AcceptedMessage& message,
             .payload = message.chunk.payload};
 }
 
-/// Whether no bytes follow the fields of a snapshot message. Such a message has no flaw to report,
+/// Whether no bytes follow the fields of a snapshot message. If so, the message causes no finding,
 /// because its fields are never out of range.
 bool has_no_trailing_bytes(const wire::SnapshotBody& snapshot, std::span<const std::byte> body) {
     return snapshot.data_offset + snapshot.data.size() == body.size();
@@ -150,7 +149,7 @@ void MessageReporter::report_unreadable_chunk(const wire::Chunk& chunk,
         {.id = record::FindingId::message_id_invalid,
          .offset = chunk.offset + error.offset,
          .bytes = chunk.payload.first(std::min<std::size_t>(chunk.payload.size(), 32)),
-         .secrecy = wire::Secrecy::secret}); // perhaps a login with one bit flipped
+         .secrecy = wire::Secrecy::secret}); // the chunk may be a damaged login
 }
 
 void MessageReporter::report_control(const wire::Packet& packet, const wire::Control& control,
@@ -195,7 +194,7 @@ void MessageReporter::report_connless(const wire::Packet& packet, wire::DecodedF
     const auto odd = find_value_out_of_range(fields);
     if (emits_records_) {
         std::erase_if(fields.values,
-                      wire::is_malformed_number); // records have no texts in place of numbers
+                      wire::is_malformed_number); // records leave out malformed numbers
         record.name = spec->name;
         record.values = fields.values;
         reporter.emit(record);
@@ -288,15 +287,15 @@ void MessageReporter::report_known_message(AcceptedMessage& message, const MapTr
                                            wire::DecodedFields& fields, Reporter& reporter) const {
     const wire::Chunk& chunk = message.chunk;
     const wire::MessageHeader& head = message.head;
-    const bool emits_record =
-        emits_records_ || head.spec->id == wire::MessageId::cl_start_info; // the player's name
+    // cl_start_info is always recorded, because it contains the player's name.
+    const bool emits_record = emits_records_ || head.spec->id == wire::MessageId::cl_start_info;
     if (!emits_record &&
         (message.snapshot_body ? has_no_trailing_bytes(*message.snapshot_body, head.body)
                                : wire::is_certainly_valid(*head.spec, head.body))) {
         if (!message.is_snapshot_message) {
             observers_->notify(&Observer::on_message_fields, head.body.size());
         }
-        return; // nothing to report: the message is normal, and records are switched off
+        return; // the message causes neither a finding nor a record
     }
     wire::decode_fields(
         *head.spec, head.body, fields,

@@ -23,7 +23,7 @@ struct AcceptedMessage {
     bool is_expected = false;
     /// The message is a snapshot message, which SnapshotTracker reads.
     bool is_snapshot_message = false;
-    /// The body of a tracked message; nullopt if it cannot be decoded.
+    /// The body of a snapshot message; nullopt if it cannot be decoded.
     std::optional<wire::SnapshotBody> snapshot_body{};
     /// The message id has other meanings in other server versions, and the version is unknown.
     bool is_meaning_uncertain = false;
@@ -54,7 +54,7 @@ class MessageReporter {
     /// chat command of an sv_command_info_remove message. Ignores other messages.
     void update_announced_commands(const wire::MessageHeader& head);
 
-    /// Forgets which unknown messages were reported, and the announced commands. Called when a new
+    /// Forgets the announced commands, and which unknown messages were reported. Called when a new
     /// connection begins.
     void begin_connection() {
         reported_unknown_messages_.reset();
@@ -65,7 +65,7 @@ class MessageReporter {
 
   private:
     void report_undecoded_message(const AcceptedMessage& message, Reporter& reporter) const;
-    /// Reports an unknown message, or a message that never comes from the side that sent it.
+    /// Reports an unknown message, or a known message that its receiver does not process.
     void report_unexpected_message(const AcceptedMessage& message, Reporter& reporter);
     void report_known_message(AcceptedMessage& message, const MapTracker& maps,
                               wire::DecodedFields& fields, Reporter& reporter) const;

@@ -21,7 +21,7 @@
 
 namespace tw::inspect {
 
-/// How the payload of an accepted packet ends.
+/// Describes the end of an accepted packet's payload.
 struct AcceptedPayload {
     bool ends_with_token = false; ///< the payload ends with DDNet's token
     bool is_last_chunk_truncated = false;
@@ -71,7 +71,8 @@ class Observer : public record::InterfaceBase {
     virtual void on_datagram(const record::RecordHeader& /*head*/,
                              std::span<const std::byte> /*datagram*/) {}
 
-    /// Called if the datagram is a valid packet. The calls until on_datagram_end() describe it.
+    /// Called if the datagram is a valid packet. The calls until on_datagram_end() concern this
+    /// packet.
     virtual void on_packet(const wire::Packet& /*packet*/) {}
 
     virtual void on_control(const wire::Control& /*control*/) {}
@@ -104,7 +105,7 @@ class Observers {
         return nobody;
     }
 
-    /// Adds an observer, which is called only while `*is_on` is true; null: always.
+    /// Adds an observer. It is called only while `*is_on` is true; always if `is_on` is null.
     void add_observer(Observer& observer, const bool* is_on = nullptr) {
         entries_.push_back({&observer, is_on});
     }

@@ -101,9 +101,9 @@ void ServerSilenceDetector::on_datagram(Reporter& reporter) {
     }
 }
 
-/// Counts a datagram of the client without an answer, if the server answers other sessions (at
-/// least once a second). A session that never got an answer is ignored, because its sender may not
-/// be a game client.
+/// Counts an unanswered datagram of the client, if the server sends to other sessions at least once
+/// a second. Ignores a session that never got an answer, because its sender may not be a game
+/// client.
 void ServerSilenceDetector::count_unanswered_datagram(Reporter& reporter) {
     const Timestamp now = reporter.head().time;
     if (is_session_silence_reported_) {
@@ -153,7 +153,7 @@ void ServerSilenceDetector::report_silence(FindingId id, const Silence& silence,
                                         .name = reporter.server(),
                                         .detail = event};
     if (record::severity_of(finding) == record::Severity::info) {
-        reporter.emit(finding); // not counted again: the begin of the silence was counted
+        reporter.emit(finding); // this finding was counted when the silence began
     } else {
         reporter.report_finding(finding);
     }

@@ -80,23 +80,24 @@ class ServerActivity {
     std::size_t num_pauses_ = 0;
 };
 
-/// The servers of one worker, by address. A server lives as long as it has sessions.
+/// The activities of a worker's servers, by the server's address. An activity is destroyed with the
+/// last session of its server.
 class ServerActivities {
   public:
     [[nodiscard]] std::shared_ptr<ServerActivity> find_or_add_server(const std::string& address);
 
   private:
-    /// If there are more servers than this, servers without sessions are removed before another one
-    /// is added.
+    /// Once there are this many entries, entries of servers without sessions are removed before
+    /// another server is added.
     static constexpr std::size_t kCleanupServerCount = 64;
 
     std::unordered_map<std::string, std::weak_ptr<ServerActivity>> servers_;
 };
 
-/// Reports when the server of a session is silent. If the server answers none of its sessions, only
-/// one session reports the begin of the silence and only one its end. If the server answers other
-/// sessions but not this session, this session reports that. The contents of datagrams are not
-/// read.
+/// Reports when the server of a session is silent. If the server answers none of its sessions, one
+/// session reports the beginning of the silence, and one session reports its end. If the server
+/// answers other sessions, the session without answers reports the silence. The contents of
+/// datagrams are not read.
 class ServerSilenceDetector {
   public:
     /// A silence is reported if it has lasted for kMinSilence and for this many datagrams of the
@@ -104,7 +105,7 @@ class ServerSilenceDetector {
     /// datagram or a short pause is not reported.
     static constexpr std::uint64_t kMinUnansweredDatagrams = 3;
     static constexpr record::Timestamp kMinSilence = 3'000'000'000; ///< ns
-    /// If the client sends nothing for longer than this (ns), the wait for an answer begins anew.
+    /// If the client sends nothing for longer than this (ns), the wait for an answer starts again.
     static constexpr record::Timestamp kMaxSendPause = 5'000'000'000;
 
     explicit ServerSilenceDetector(std::shared_ptr<ServerActivity> server);
@@ -131,14 +132,14 @@ class ServerSilenceDetector {
                                Reporter& reporter);
 
     std::shared_ptr<ServerActivity> server_activity_;
-    /// Set while the server answers other sessions but not this one.
+    /// The silence to this session while the server answers other sessions; else nullopt.
     std::optional<Silence> silence_to_session_;
     bool is_session_silence_reported_ = false;
     std::uint64_t num_unanswered_ = 0;
     record::Timestamp first_unanswered_time_ = 0;
     record::Timestamp last_unanswered_time_ = 0;
     record::Timestamp last_answer_time_ = 0;
-    /// This session waits for an answer, and the server's silence to all sessions is reported.
+    /// True if this session waits for an answer during a silence to all sessions that was reported.
     bool waits_in_reported_silence_ = false;
 };
 

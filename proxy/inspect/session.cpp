@@ -126,10 +126,10 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
     }
 }
 
-/// Checks whether the server is silent. `is_held`: whether the connection's protocol is not known
-/// yet. If no datagram of the server was ever seen, its answers may be missing in the recording,
-/// and the server counts as silent only if the client still tries to connect. After the connection
-/// was closed, servers answer only handshakes.
+/// Checks whether the server is silent, unless a missing answer proves nothing. After a connection
+/// was closed, servers answer only handshakes. In a running connection without any datagram of the
+/// server, the recording may lack the server's side. `is_held`: whether the connection's protocol
+/// is not known yet.
 void Session::check_server_silence(std::span<const std::byte> bytes, bool is_held) {
     if (is_close_reported_ && reporter_.direction() == wire::Direction::c2s &&
         !may_begin_connection(bytes)) {
@@ -158,7 +158,8 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
         const auto packet = wire::decode_packet(
             bytes, acceptance_.connection().expected_protocol(), workspace.packet_scratch,
             acceptance_.meaning_of_token_bit(bytes, reporter_.direction()));
-        // Datagrams after held ones are held, too, so that records are in the order of time.
+        // If earlier datagrams are held, this one is held, too, so that records stay in the order
+        // of time.
         if (!packet || packet->kind == wire::PacketKind::connless) {
             return !held_datagrams_.empty();
         }
@@ -355,8 +356,7 @@ void Session::read_accepted_chunks(const wire::Packet& packet, const PacketChunk
                                     .is_in_prelude = prelude,
                                     .is_meaning_uncertain = likely};
             on_message(message, packet.compressed, workspace);
-        } else if (
-            !prelude) { // for a damaged prelude of DDNet 14.0 to 16.7, another finding exists
+        } else if (!prelude) { // a damaged prelude is reported as session_antispoof
             MessageReporter::report_unreadable_chunk(chunk, head.error(), reporter_);
         }
     }
@@ -544,7 +544,7 @@ void Session::end_connection(std::string_view reason) {
     snapshot_tracker_.end_snapshot_sequence(reporter_);
     reporter_.emit_session_event(record::SessionEvent::close, acceptance_.protocol_name(), reason);
     reporter_.emit_summary();
-    // The summary of this connection is written, so later datagrams count for the next one.
+    // This connection's summary is written. Later datagrams count for the next connection.
     totals_of_ended_connections_.merge(std::exchange(reporter_.stats, {}));
     is_connected_ = false;
     is_close_reported_ = true;

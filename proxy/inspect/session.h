@@ -27,11 +27,11 @@
 
 namespace tw::inspect {
 
-/// Stores the datagrams of a connection until the connection's protocol is known, so that they can
-/// be read then. Needed only for captures and taps: the relay sees sessions from their start.
+/// Stores the datagrams of a connection whose protocol is not known yet, so that they can be read
+/// later. Only captures and taps need this, because the relay sees sessions from their start.
 class DatagramsOfUnknownProtocol {
   public:
-    /// The most stored datagrams: two seconds of inputs. A running server answers earlier.
+    /// The most stored datagrams: the inputs of two seconds. A running server answers sooner.
     static constexpr std::size_t kMaxDatagrams = 100;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 10U;
 
@@ -73,7 +73,7 @@ class DatagramsOfUnknownProtocol {
 /// Thread-safe.
 class MemoryBudget {
   public:
-    /// Enough for three games with 64 players on a large map, which need 160 MiB each.
+    /// Three games with 64 players on a large map fit into this limit. Each of them needs 160 MiB.
     static constexpr std::size_t kDefaultBytes = std::size_t{512} << 20U;
 
     explicit MemoryBudget(std::size_t limit = kDefaultBytes) : max_bytes_{limit} {}
@@ -121,8 +121,8 @@ struct Options {
     const snapshot::ObjectSet* objects = &snapshot::ObjectSet::standard();
     /// Messages that a mod's description adds; must outlive the sessions.
     const wire::MessageSet* described_messages = &wire::MessageSet::standard();
-    /// Whether to emit a record for each message. cl_start_info, which has the player's name, always
-    /// gets one.
+    /// Whether to emit a record for each message. cl_start_info is always recorded, because it
+    /// contains the player's name.
     bool messages = true;
     /// Whether to learn the item sizes of a server that does not use the sizes agreed in the
     /// protocol, and to decode with the learned sizes.
@@ -148,8 +148,8 @@ struct Options {
     const Observers* observers = &Observers::none();
 };
 
-/// Tells whether the differences between the times of a session's datagrams are how long they took.
-/// A clock that steps back often jumps forward again soon, which looks like a pause.
+/// Tells whether the times of a session's datagrams are reliable enough to measure durations. If a
+/// clock is set back, it is often set forward again soon, which looks like a pause.
 class TimeReliability {
   public:
     /// Called for each datagram. Returns whether the time stepped back.
@@ -163,10 +163,11 @@ class TimeReliability {
     [[nodiscard]] bool is_reliable() const { return num_unreliable_ == 0; }
 
   private:
-    /// Recorders may store datagrams of several network queues this much out of order (ns).
+    /// Datagrams may be recorded out of order by up to this time (ns), because recorders read
+    /// several network queues.
     static constexpr record::Timestamp kMaxDisorder = 100'000'000;
-    /// The number of datagrams after a step back whose times are not reliable: a game's in about 13
-    /// seconds.
+    /// The number of datagrams after a step back whose times are not reliable. A game sends this
+    /// many in about 13 seconds.
     static constexpr int kUnreliableDatagrams = 1000;
 
     record::Timestamp newest_time_ = 0; ///< newest time since the last step back

@@ -79,7 +79,7 @@ struct Outputs {
     PageRecordings* page_recordings = nullptr; ///< recordings that viewers of the page switch on
     sink::Console* console = nullptr;
     record::RecordSink* findings = nullptr; ///< receives all findings, to print them as text
-    /// Receives the records of all sessions, for each value of Config::views.
+    /// Receives the records of all sessions, whatever Config::views is.
     record::RecordSink* sessions = nullptr;
     web::PageFeed* feed = nullptr; ///< receives the data of the live page
     WorldThread* worlds = nullptr; ///< merges the sessions' snapshots

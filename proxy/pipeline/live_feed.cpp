@@ -23,7 +23,7 @@ snapshot::SnapshotView PageItemConverter::convert_items(const record::SnapshotRe
         ints_.assign(item.data.begin(), item.data.end());
         if (own && item.key == snapshot::ItemKey{snapshot::kPlayerInfoType, *own} &&
             !ints_.empty()) {
-            ints_.front() = 1; // the int that marks the viewer's own player in 0.6
+            ints_.front() = 1; // in 0.6, this int marks the viewer's own player
         }
         items_.append(item.key, ints_);
     }
@@ -79,9 +79,9 @@ void LiveFeed::add_byte_ledger(Clock::time_point now) {
     ledger_sent_at_ = now;
     for (const auto direction : {wire::Direction::c2s, wire::Direction::s2c}) {
         for (record::ByteLedgerRow& row : traffic_counter_.byte_ledger().rows(direction)) {
-            // Leaves out counts below zero, which wrapped around. When a delta is decoded, its bits
-            // move from the row of its message to those of its items; the message was not counted
-            // if no viewer was connected yet.
+            // Leaves out counts that have fallen below zero. When a delta is complete, the bits of
+            // its earlier parts are subtracted from the row of incomplete snapshots. If no viewer
+            // was connected when these parts arrived, they were never added.
             if (row.total.bits <= kMaxPlausibleBits) {
                 batch_.ledger.push_back(std::move(row));
             }
@@ -114,7 +114,7 @@ constexpr record::Timestamp kServerSilenceTime = 1000 * kWorldMillisecond;
 /// Another server is shown only if it has this many more sessions than the shown server. Otherwise,
 /// the shown server would change with every player who joins or leaves.
 constexpr std::uint32_t kMinSessionLead = 2;
-/// The least time between two JSON lines, which are expensive.
+/// The least time between two JSON lines. Making them is expensive.
 constexpr record::Timestamp kLineInterval = 200 * kWorldMillisecond;
 
 } // namespace

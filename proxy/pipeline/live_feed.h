@@ -24,7 +24,8 @@
 
 namespace tw::pipeline {
 
-/// Converts the items of 0.7 snapshots to objects of 0.6, because the live page knows only these.
+/// Converts the items of 0.7 snapshots to objects of 0.6, because the live page knows only objects
+/// of 0.6.
 class PageItemConverter {
   public:
     /// `objects` must outlive this object.
@@ -133,8 +134,9 @@ class PageWorldFeed final : public record::RecordSink {
 };
 
 /// Stores the records around the latest findings about snapshots, so that the page can explain the
-/// findings: the records from the last valid snapshot before a finding to the first valid snapshot
-/// after it. Between findings, only the header of each session's latest valid snapshot is stored.
+/// findings. A finding's context contains the records from the last valid snapshot before the
+/// finding to the first valid snapshot after it. Between findings, only the header of each
+/// session's latest valid snapshot is stored.
 class FindingContextCollector final : public record::RecordSink {
   public:
     /// The limit of stored contexts. If it is exceeded, the oldest context is dropped.
@@ -152,7 +154,7 @@ class FindingContextCollector final : public record::RecordSink {
         std::visit([this](const auto* each) { collect_record(*each); }, record);
     }
 
-    /// Copies all contexts, also incomplete ones, to the view.
+    /// Copies all contexts to the view, including incomplete ones.
     void copy_contexts_to(web::StatusView& view) const;
 
   private:
@@ -189,7 +191,7 @@ class FindingContextCollector final : public record::RecordSink {
     /// before the finding, and `record`, which follows the finding.
     void add_valid_snapshot(const record::SnapshotRecord& record, SessionState& state);
     void finish_context(std::uint32_t session, SessionState& state);
-    /// Appends a line to `to`, a text of the open context, if the context has room for it.
+    /// Appends a line to `to`, if the context has room for it. `to`: open.before or open.since.
     static void append_line(OpenContext& open, std::string& to, const std::string& line);
     [[nodiscard]] std::string to_json_line(const record::Record& record) const;
     [[nodiscard]] static web::FindingContext make_finding_context(std::uint32_t session,

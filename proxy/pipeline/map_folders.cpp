@@ -85,7 +85,8 @@ inspect::MapSearchResult MapFolders::store_map(const inspect::MapAnnouncement& a
     if (found.status == inspect::MapStatus::found) {
         found.detail = store_in_cache(announcement, identity, map->datafile().bytes());
         store_result(announcement, found);
-        count_stored_map(); // before the unlock, because readers of the new count look up the map
+        // The lock is still held, so a session that sees the new count finds the map.
+        count_stored_map();
     }
     return found;
 }

@@ -45,7 +45,8 @@ class MapFolders final : public inspect::MapSource {
     void free_unused_maps() override;
 
     /// Returns the loaded map whose file or announcement has this checksum; an empty result if no
-    /// such map is loaded. The two checksums may differ if MapAnnouncement::fits_any_version is set.
+    /// such map is loaded. The checksums of file and announcement may differ if
+    /// MapAnnouncement::fits_any_version is set.
     [[nodiscard]] inspect::MapSearchResult find_loaded_map(const map::Sha256& sha256);
 
   private:
@@ -57,12 +58,12 @@ class MapFolders final : public inspect::MapSource {
     [[nodiscard]] std::string store_in_cache(const inspect::MapAnnouncement& announcement,
                                              const map::Identity& identity,
                                              std::span<const std::byte> bytes) const;
-    /// Returns the map in the file, or its copy that is already loaded. `what`: the map's name in
-    /// error messages. Precondition: mutex_ is held.
+    /// Loads the map in the file. If the same map is already loaded, returns the loaded copy.
+    /// `what`: the map's name in error messages. Precondition: mutex_ is held.
     [[nodiscard]] inspect::MapSearchResult load_map(const map::Result<map::Map>& file,
                                                     const std::string& what);
-    /// Returns the first result whose entry in found_maps_ matches; null if there is none.
-    /// Precondition: mutex_ is held.
+    /// Returns the result of the first entry in found_maps_ for which `matches` is true; null if
+    /// there is none. Precondition: mutex_ is held.
     template <typename Matches>
     [[nodiscard]] const inspect::MapSearchResult* find_known(const Matches& matches) const;
     /// Returns the earlier result for this announcement; null if there is none. Precondition:

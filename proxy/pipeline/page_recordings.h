@@ -143,7 +143,7 @@ class PageRecorder final : public record::RecordSink, public inspect::Observer {
 
     void on_record(const record::Record& record) override;
 
-    /// Sets the source of session states, which captures that begin during a game contain.
+    /// Sets the source of session states. Captures that begin during a game contain these states.
     void set_session_state_source(capture::SessionStateSource states) {
         block_buffer_.encoder().set_session_state_source(std::move(states));
     }
@@ -157,8 +157,8 @@ class PageRecorder final : public record::RecordSink, public inspect::Observer {
 
     void on_datagram_end() override;
 
-    /// Starts or stops recording as viewers want, and passes collected data to the files. Call this
-    /// function several times a second.
+    /// Starts or stops recording as viewers requested, and passes collected data to the files. Call
+    /// this function several times a second.
     void update_recordings(record::Timestamp now);
     void end_recordings(record::Timestamp now);
 
@@ -168,7 +168,7 @@ class PageRecorder final : public record::RecordSink, public inspect::Observer {
     PageRecordings* recordings_;
     demo::DemoSink demos_;
     bool is_recording_demos_ = false;
-    /// Number of lost chunks of demos that were already added to the PageRecordings.
+    /// Number of lost demo chunks that `recordings_` has already counted.
     std::uint64_t counted_demo_losses_ = 0;
     std::shared_ptr<const PageRecordings::Capture> capture_; ///< null while no capture runs
     capture::CaptureBlockBuffer block_buffer_;

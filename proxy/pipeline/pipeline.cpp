@@ -45,7 +45,7 @@ void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& chec
         ++num_written;
     }
     const std::size_t all = checkpoints.size();
-    if (base::write_all(file.get(), bytes)) { // returns an error
+    if (base::write_all(file.get(), bytes)) { // true if writing failed
         num_written = 0;
     }
     if (num_written != all) {

@@ -63,8 +63,8 @@ class RecordFanout final : public record::RecordSink {
 /// The states of sessions that an observer process saves when it ends, by the session's number.
 using SessionCheckpoints = std::unordered_map<std::uint32_t, inspect::SessionCheckpoint>;
 
-/// The size limit of a file with checkpoints. For sessions that do not fit, the next observer lacks
-/// the earlier traffic.
+/// The size limit of a file with checkpoints. The next observer does not know the earlier traffic
+/// of sessions that do not fit.
 inline constexpr std::size_t kMaxCheckpointBytes = std::size_t{256} << 20U;
 
 /// Creates a file in memory for checkpoints. Returns an invalid descriptor and sets errno on
@@ -80,7 +80,7 @@ void save_checkpoints(const base::UniqueFd& file, const SessionCheckpoints& chec
 [[nodiscard]] SessionCheckpoints read_checkpoints(int file);
 
 /// The result of one worker, or the sum of all workers' results. New members must also be added to
-/// merge() and Worker::take_result().
+/// merge() and Pipeline::take_result().
 struct WorkerResult {
     record::SessionStats totals{};
     std::uint32_t sessions = 0;
@@ -107,8 +107,8 @@ struct WorkerResult {
     }
 };
 
-/// Passes records to `to`, except snapshots and the messages that contain snapshots, which it passes
-/// to `removed` (may be null). Used if merged snapshots are written instead.
+/// Passes snapshots, and the messages that contain snapshots, to `removed`, which may be null.
+/// Passes all other records to `to`. Used if merged snapshots are written instead.
 class SnapshotRemover final : public record::RecordSink {
   public:
     SnapshotRemover(record::RecordSink& to, record::RecordSink* removed)
@@ -147,8 +147,8 @@ class RecordWriter final : public record::RecordSink {
     /// Tells the FindingRateLimiter that a session has ended.
     void end_session(const record::RecordHeader& head);
     void flush();
-    /// Writes records with the numbers of records that the limits left out, and flushes.
-    /// Afterwards, only write_summary() may be called.
+    /// Writes records that tell how many records the limits left out, and flushes. Afterwards, only
+    /// write_summary() may be called.
     void write_omitted_counts();
     /// Writes the summary of the run, even if the filter does not select it.
     void write_summary(const record::SummaryRecord& summary);

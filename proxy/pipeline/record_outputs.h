@@ -10,7 +10,7 @@
 
 namespace tw::pipeline {
 
-/// Logs an error if the output could not open its path again since the last call.
+/// Logs an error if reopening the file has failed since the last call.
 void log_reopening_error(store::OutputFile& file);
 
 /// An output file for records or a capture, with its queue. Logs the state of both.
@@ -28,7 +28,8 @@ class QueuedOutputFile {
 
     [[nodiscard]] const store::QueuedOutput& queue() const { return queue_; }
 
-    /// Logs when writing fails or works again, and clock jumps. Call this function once a second.
+    /// Logs when writing fails or works again, and when the clock jumps. Call this function once a
+    /// second.
     void log_output_changes();
 
     /// Writes all queued data. Returns the number of lost records or packets.

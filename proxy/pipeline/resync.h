@@ -24,9 +24,9 @@ class ResyncRequester {
     explicit ResyncRequester(std::function<bool(std::uint32_t session)> request)
         : request_{std::move(request)} {}
 
-    /// Requests a full snapshot if `undecodable` is true, unless the previous request of the
-    /// session was sent a moment ago. Call this function for each datagram from the server.
-    /// `undecodable`: the session's snapshots cannot be decoded.
+    /// Must be called for each datagram from the server. If `undecodable` is true, requests a full
+    /// snapshot, unless the session's previous request is recent. `undecodable`: whether the
+    /// session's snapshots cannot be decoded.
     void on_server_datagram(std::uint32_t session, record::Timestamp time, bool undecodable);
 
     void forget_session(std::uint32_t session) { requested_at_.erase(session); }

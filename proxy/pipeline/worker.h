@@ -38,20 +38,20 @@ class Worker {
 
     void start();
 
-    /// Sets the checkpoints that the observer process before this one left. They must outlive the
-    /// worker. Call this function before start().
+    /// Sets the checkpoints that the previous observer process saved. They must outlive the worker.
+    /// Call this function before start().
     void set_previous_checkpoints(const SessionCheckpoints& checkpoints) {
         previous_checkpoints_ = &checkpoints;
     }
 
-    /// Makes the worker log the totals of the sessions so far. Callable from any thread and from
+    /// Makes the worker emit a summary of each open session. Callable from any thread and from
     /// signal handlers.
     void request_totals_log() {
         is_totals_log_requested_.store(true);
         ring_.wake_consumer();
     }
 
-    /// Makes the flight recorder write the data of a session; of all sessions if `session` is 0.
+    /// Makes the flight recorder write a session's data, or all sessions' data if `session` is 0.
     /// Has no effect without a flight recorder. Callable from any thread.
     void request_flight_recording(std::uint32_t session) {
         if (flight_ != nullptr) {

@@ -61,8 +61,8 @@ constexpr std::chrono::milliseconds kMergePause{20};
 /// The pause between two merges if only the page shows merged snapshots. It is short, so that a
 /// tick is merged soon after its last snapshot has arrived.
 constexpr std::chrono::milliseconds kPageMergePause{5};
-/// How many ticks merging waits for late snapshots if only the page shows merged snapshots. The
-/// wait is short, because a tee may be missing on the page for a moment.
+/// How many ticks merging waits for late snapshots if only the page shows merged snapshots. A short
+/// wait is enough, because the page may lack a tee for a moment.
 constexpr world::MergeDelay kPageMergeDelay{.min_ticks = 0, .max_ticks = 2};
 constexpr std::chrono::milliseconds kWorldFlushInterval{100};
 /// The interval at which queues are emptied while the page has no viewers.

@@ -28,8 +28,8 @@ class WorldQueue final : public world::WorldInputSink {
 
     using Batch = std::deque<world::MergerInput>;
 
-    /// If `interest` is not null, snapshots are wanted only while a viewer of the page looks at merged
-    /// snapshots. It must outlive this object.
+    /// If `interest` is not null, snapshots are wanted only while a viewer of the page looks at
+    /// merged snapshots. `interest` must outlive this object.
     explicit WorldQueue(const web::ViewerInterest* interest = nullptr) : interest_{interest} {}
 
     void on_input(world::MergerInput input) override;
@@ -63,7 +63,7 @@ class WorldQueue final : public world::WorldInputSink {
 /// traffic gives the same results.
 class WorldThread {
   public:
-    /// Without Config::writes_worlds(), merges snapshots only while the page has viewers.
+    /// If config.writes_worlds() is false, merges snapshots only while the page has viewers.
     WorldThread(const Config& config, const Outputs& outputs);
     ~WorldThread();
     WorldThread(const WorldThread&) = delete;
@@ -101,7 +101,7 @@ class WorldThread {
     RecordWriter writer_; ///< unused if only the page shows merged snapshots
     std::optional<demo::WorldDemo> demos_;
     std::optional<PageWorldFeed> page_;
-    /// Wakes the thread when a viewer appears. Null if merged snapshots are also written.
+    /// Tells whether a viewer looks at merged snapshots. Null if merged snapshots are also written.
     web::ViewerInterest* page_interest_ = nullptr;
     RecordFanout sinks_;
     world::WorldMerger merger_;

@@ -34,7 +34,8 @@ constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(th
 constexpr bool kSanitized = false;
 #endif
 
-/// The system calls that an observer makes, also in libc, Asio, OpenSSL, zlib and spdlog.
+/// The system calls that an observer makes, including those of libc, Asio, OpenSSL, zlib and
+/// spdlog.
 constexpr std::array kAllowedSystemCalls{
     // memory and threads
     SCMP_SYS(brk), SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mremap), SCMP_SYS(mprotect),
@@ -102,11 +103,12 @@ bool add_system_call_rules(scmp_filter_ctx filter) {
           static_cast<unsigned long>(FIONREAD), static_cast<unsigned long>(TIOCGWINSZ)}) {
         allow_if(SCMP_SYS(ioctl), equals_int(1, request));
     }
-    // Allows new threads, no processes. Without clone3, libc uses clone, whose flags a rule can
-    // check.
+    // Allows new threads but no new processes. Rules can check the flags of clone, but not those of
+    // clone3. Without clone3, libc uses clone.
     allow_if(SCMP_SYS(clone), has_bits(0, CLONE_THREAD));
     added = added && seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0) == 0;
-    // tgkill: abort() sends a signal to its process. prlimit64: limits may only be read.
+    // abort() sends a signal to its own process with tgkill. prlimit64 may read limits, but not set
+    // them.
     allow_if(SCMP_SYS(tgkill), equals_int(0, static_cast<unsigned>(::getpid())));
     allow_if(SCMP_SYS(prlimit64), scmp_arg_cmp{2, SCMP_CMP_EQ, 0, 0});
     allow_if(SCMP_SYS(prctl), equals_int(0, PR_SET_NAME));

@@ -38,8 +38,8 @@ std::optional<Number> number_in(const Object& object, std::string_view key) {
                                                     : std::nullopt;
 }
 
-/// Returns whether the overview shows data of a record line. Of messages, it shows only players'
-/// names, which are in the first kFront bytes of the line.
+/// Returns whether the overview uses a record line. It uses only those messages that contain a
+/// player's name. The message's name is in the first kFront bytes of the line.
 bool affects_overview(const filter::RecordLineHead& head, std::string_view line) {
     constexpr std::size_t kFront = 220;
     const std::string_view front = line.substr(0, kFront);
@@ -134,9 +134,10 @@ void FleetOverview::add_record_line(const RecordSender& from, std::string_view l
     if (const std::int64_t time = filter::parse_unix_ms(head->time); time != 0) {
         server->last_record_ms = std::min(time, now_ms);
     }
-    // The first record of a run ends the sessions of earlier runs, whose ends may not have been
-    // recorded. A record without a session does not, because it may come from a run that failed to
-    // take over; nor does a known run: several runs may write at the same time.
+    // The first record of a run ends the sessions of earlier runs, because the records of their
+    // ends may be missing. A record without a session ends none, because its run may have failed to
+    // take over. A record of a known run ends none, because several runs may write at the same
+    // time.
     if (session_number_of(*head) != 0 && !from.run.empty() &&
         std::ranges::find(server->runs, from.run) == server->runs.end()) {
         server->sessions.clear();
@@ -221,7 +222,7 @@ void FleetOverview::add_finding(const RecordOrigin& origin, const Object& record
     };
     const record::FindingRecord finding = read_finding(*id, session_number_of(origin.head), record);
     const record::Severity severity = record::severity_of(finding);
-    if (severity == record::finding_info(*id).severity) { // "answers again" has another severity
+    if (severity == record::finding_info(*id).severity) { // not the end of a silence
         findings_[static_cast<std::size_t>(*id)] += count;
     }
     if (*id == record::FindingId::snapshot_explained) {
@@ -302,7 +303,7 @@ std::string to_log_line(std::string_view server, std::string_view line) {
         const auto behind = std::min(text.find_first_of(",}", session), text.size());
         text.insert(behind, std::string{kName}.append(server).append("\""));
     }
-    // The changes damage some lines of other programs. These lines stay unchanged.
+    // Some lines of other programs are not valid JSON after these changes. They stay unchanged.
     return record::is_json_object(text) ? text : std::string{line};
 }
 

@@ -28,7 +28,7 @@ namespace tw::process {
 
 /// The URLs of the live pages of single servers.
 struct ServerPageUrls {
-    /// URL of all servers' pages; {server} stands for a server's name. Empty: no pages.
+    /// The URL of a server's page, in which {server} stands for the server's name. Empty: no pages.
     std::string pattern{};
     /// URLs by server name, for servers whose page has another URL than `pattern`.
     std::map<std::string, std::string, std::less<>> own{};
@@ -47,7 +47,7 @@ class FleetOverview {
   public:
     /// The most servers. Records of further servers are only counted.
     static constexpr std::size_t kMaxServers = 4096;
-    /// The most open sessions of a server that are stored. Further sessions are only counted.
+    /// The most open sessions of a server that are stored. Further sessions are ignored.
     static constexpr std::size_t kMaxSessions = 1024;
     /// The most twscope runs that are remembered for each server. Records of an earlier run may
     /// arrive after records of a later run.
@@ -71,8 +71,8 @@ class FleetOverview {
         std::map<SessionKey, web::SessionView> sessions{}; ///< open sessions
         std::deque<std::string> runs{}; ///< the ids of the server's latest twscope runs
         std::uint64_t records = 0;
-        /// The Unix time of the server's latest record, but not later than the time at which it
-        /// arrived, because the server's clock may be wrong.
+        /// The Unix time of the server's latest record. It is never later than the record's
+        /// arrival, because the server's clock may be wrong.
         std::int64_t last_record_ms = 0;
         std::uint64_t findings = 0;
         bool is_silent = false; ///< true if the server does not answer its clients
@@ -104,8 +104,8 @@ class FleetOverview {
     std::uint64_t records_left_out_ = 0;
 };
 
-/// Returns the form of a record line in the page's log: with the server's name, and without items,
-/// which can be a thousand times longer than the other fields.
+/// Returns a record line for the page's log. Adds the server's name and removes the items, which
+/// can be a thousand times longer than the other fields.
 [[nodiscard]] std::string to_log_line(std::string_view server, std::string_view line);
 
 /// The live page for all servers of a stream: it shows findings, a table of servers, and links to

@@ -33,7 +33,7 @@ namespace tw::process {
 /// Changes the impairment of the running relay, and writes a record for each change. Thread-safe.
 class ImpairmentControl {
   public:
-    /// A function that requests the relay to set an impairment, as text for
+    /// A function that requests an impairment from the relay. `settings`: text for
     /// relay::parse_impairment(). Returns false if the relay cannot be reached.
     using SendRequest = std::function<bool(const std::string& settings)>;
 
@@ -47,7 +47,7 @@ class ImpairmentControl {
     /// relay cannot be reached, or reject_further_changes() was called.
     [[nodiscard]] tl::expected<std::string, std::string> set_impairment(std::string_view text);
 
-    /// The current settings, as text for relay::parse_impairment().
+    /// Returns the current settings as text for relay::parse_impairment().
     [[nodiscard]] std::string settings_text() const;
 
     /// Must be called when the output begins a new segment. Writes the active impairment into the
@@ -104,7 +104,7 @@ struct PageOptions {
     std::vector<web::ListeningSocket> listening{};
     web::AccessOptions access{};
     PageToken token{};
-    /// True if only people read the log, so that it may contain the token.
+    /// True if the log goes to a terminal, so that it may contain the token.
     bool log_is_private = false;
     /// Folders whose recordings can be downloaded from the page.
     std::vector<std::filesystem::path> recording_folders{};
@@ -135,8 +135,8 @@ class LivePage final : public pipeline::RecordPageData {
         const pipeline::RecordOutputs* outputs;
         /// Null if viewers cannot start recordings from the page.
         pipeline::PageRecordings* recordings = nullptr;
-        /// Writes the flight recorder's data of a session to a file; of all sessions if `session`
-        /// is 0. Empty without a flight recorder.
+        /// A function that writes a session's flight recording, or those of all sessions if
+        /// `session` is 0. Empty without a flight recorder.
         std::function<void(std::uint32_t session)> write_flight_recording{};
         bool inspecting = true;
     };
@@ -198,16 +198,16 @@ class LivePage final : public pipeline::RecordPageData {
     Dependencies parts_;
     PageOptions options_;
     pipeline::RecordingFolders folders_; ///< used only on the web server's thread
-    /// The highest number of written bytes so far. It is shown as a counter, which must not fall,
-    /// although a recording gets shorter if a full disk makes it cut off an unfinished part.
+    /// The highest number of written bytes so far. The page shows it as a counter, which must not
+    /// fall. The real number falls if a full disk makes a recording cut off an unfinished part.
     mutable std::uint64_t written_bytes_ = 0;
     mutable std::mutex mutex_; ///< guards silence_, hang_detector_ and written_bytes_
     std::map<relay::ServerIndex, web::ServerSilence> silence_;
     RelayHangDetector hang_detector_;
     web::AdminServer admin_;
 
-    // The members below are used only on the web server's thread. They must be destroyed before
-    // `admin_`, but after that thread has ended.
+    // Only the web server's thread uses the members below. They must be destroyed before `admin_`,
+    // but only after ~LivePage() has ended that thread.
     web::Health probe_result_; ///< the result of the latest probe
     std::chrono::steady_clock::time_point probed_at_;
     /// Callbacks that wait for the result of the current probe.

@@ -22,8 +22,8 @@ namespace tw::process {
 
 namespace {
 
-/// Descriptors for the child are first copied to numbers from this number on, so that dup2() to
-/// their final numbers overwrites none of them.
+/// The child's descriptors are first copied to numbers from this one on. Otherwise, dup2() to the
+/// final number of one could overwrite the other.
 constexpr int kFirstFreeDescriptor = 10;
 
 base::UniqueFd duplicate_with_high_number(int descriptor) {

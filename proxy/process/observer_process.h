@@ -55,7 +55,8 @@ class ObserverProcess {
     std::optional<ProcessExit> ending_;
 };
 
-/// A flag that the user gave, from the command line, a variable or the configuration file.
+/// A flag that the user gave on the command line, in an environment variable or in the
+/// configuration file.
 struct GivenFlag {
     std::string name{}; ///< without dashes
     std::vector<std::string> values{};

@@ -17,18 +17,18 @@ namespace tw::process {
 
 namespace {
 
-/// Returns the item sizes that the observers of this run learned. These are in shared memory, so
-/// that a restarted observer can use them.
+/// Returns the item sizes that the observers of this run have learned. They are in shared memory,
+/// so that a restarted observer can use them.
 inspect::LearnedSizes& learned_sizes(channel::SharedProcessData& process_data) {
     using inspect::LearnedSizes;
     static_assert(sizeof(LearnedSizes) <= sizeof(process_data.learned_sizes) &&
                   alignof(LearnedSizes) <= 64 && std::is_trivially_destructible_v<LearnedSizes>);
-    // Zeroed memory is a valid empty table. All observers are the same program with the same
-    // layout.
+    // Zeroed memory is a valid empty table. All observers run the same program, so the layout is
+    // the same.
     return *std::launder(reinterpret_cast<LearnedSizes*>(process_data.learned_sizes.data()));
 }
 
-/// Prints lines, wrapped at this many columns.
+/// Prints lines to `out`, wrapped at `columns` columns.
 void print_lines(std::FILE* out, const std::vector<std::string>& lines,
                  std::size_t columns = std::string::npos) {
     for (const std::string& line : lines) {
@@ -165,7 +165,8 @@ void ObserverRun::on_messages() {
         handle_message(*message);
     }
     if (link_.is_closed()) {
-        if (!waits_for_previous_) { // a waiting observer has no traffic: the takeover was rejected
+        // If this observer still waits, the takeover was rejected, and there is no recording.
+        if (!waits_for_previous_) {
             log::warn("forwarding has stopped; finishing the recording");
         }
         stop();
@@ -180,7 +181,8 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
                 file->request_reopening();
             }
         }
-        if (options_.summary != nullptr) { // this thread reopens the summary: no other writes it
+        // Only this thread writes the summary, so it can reopen the file here.
+        if (options_.summary != nullptr) {
             options_.summary->do_due_work(store::OutputFile::Clock::now());
             pipeline::log_reopening_error(*options_.summary);
         }
@@ -229,7 +231,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
         follow_previous_observer(message.descriptor);
         break;
     default:
-        break; // messages that only the observer sends
+        break; // only the observer sends the other messages
     }
 }
 
@@ -262,8 +264,8 @@ void ObserverRun::on_second() {
     server_reports_.report_changes(io_, shared_.data(), page_ ? &*page_ : nullptr);
 }
 
-/// Returns the problems of servers and recording, and the name and size of the file of records, or
-/// of the capture file if the run writes no records.
+/// Returns which servers are silent, whether recording failed, and the name and size of the output
+/// file. This is the file of records, or the capture file if the run writes no records.
 sink::StatusNotes ObserverRun::status_notes() const {
     sink::StatusNotes notes{.problem = server_reports_.describe_silent_servers(
                                 options_.console->log_lines_need_dates())};
@@ -283,7 +285,7 @@ sink::StatusNotes ObserverRun::status_notes() const {
     }
     constexpr std::size_t kLongPath = 24;
     std::string_view path = file->path();
-    if (path.size() > kLongPath) { // only the name is shown; the full path was logged at the start
+    if (path.size() > kLongPath) { // show only the name; the full path was logged at the start
         path.remove_prefix(path.find_last_of('/', path.size() - 2) + 1);
     }
     const std::uint64_t bytes = file->state.written_bytes;
@@ -293,13 +295,13 @@ sink::StatusNotes ObserverRun::status_notes() const {
     return notes;
 }
 
-/// Prints new findings and the status. On a terminal, the status replaces the previous status every
-/// second. Otherwise it is printed after ten seconds and then every minute.
+/// Prints new findings and the status. On a terminal, the status is updated every second. In other
+/// outputs, a status line is written after ten seconds and then every minute.
 void ObserverRun::show_status() {
     if (!console_) {
         return;
     }
-    constexpr double kFirstStatus = 9.5; // ten seconds; the timer may be early
+    constexpr double kFirstStatus = 9.5; // less than 10, because the timer may be early
     constexpr double kStatusPause = 59.5;
     std::FILE* const out = options_.console->file();
     const bool can_redraw = options_.console->can_redraw();
@@ -356,7 +358,7 @@ void ObserverRun::write_summary(const ObserverResult& result) {
 }
 
 ObserverResult ObserverRun::finish_outputs() {
-    page_.reset(); // destroyed before the objects that it shows
+    page_.reset(); // must be destroyed before the objects that it shows
     if (impairment_) {
         impairment_->reject_further_changes();
     }
@@ -407,7 +409,7 @@ ObserverResult ObserverRun::finish_outputs() {
         return result;
     }
     const relay::Counters counters = relay::totals(shared_.data().observer_memory);
-    // The relay also counts sessions that their peers had closed before a takeover.
+    // `sessions_opened` includes sessions that a peer closed before the takeover.
     const auto closed = static_cast<std::uint64_t>(std::ranges::count_if(
         checkpoints_, [](const auto& each) { return each.second.is_closed; }));
     log::info("{}, {} to the server, {} to clients, {}, {} verified",
@@ -439,8 +441,8 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
             }
             continue;
         }
-        SilenceReporter::SendRequest
-            send_request; // goes through the relay, which counts the answer
+        // The request goes through the relay, so that the relay's counters include the answer.
+        SilenceReporter::SendRequest send_request;
         if (!shared.facts.is_tap()) {
             send_request = [&, i] {
                 const auto where =

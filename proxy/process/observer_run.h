@@ -34,8 +34,7 @@
 
 namespace tw::process {
 
-/// Reports for all servers when they stop answering and when they answer again. It has a
-/// SilenceReporter for each server.
+/// Reports when any server stops answering or answers again. Has a SilenceReporter for each server.
 class SilenceReporters {
   public:
     /// Must be called once a second. `page` may be null.
@@ -43,7 +42,7 @@ class SilenceReporters {
                         LivePage* page);
 
     /// Returns a text such as "1 server silent since 12:00:03"; empty if all servers answer.
-    /// `has_date`: whether the text has the date, too.
+    /// `has_date`: the text includes the date.
     [[nodiscard]] std::string describe_silent_servers(bool has_date) const;
 
     void stop();
@@ -68,13 +67,14 @@ struct ObserverOptions {
     pipeline::BusTarget bus{};            ///< bus that gets the records, too
     store::OutputFile* capture = nullptr; ///< capture file; null: no such file
     store::OutputFile* summary = nullptr; ///< output of the summary; null: no such output
-    /// Stream for status and findings as text for people; null: no such stream.
+    /// Output of human-readable status and findings; null: no such output.
     sink::BoundedWaitStream* console = nullptr;
-    /// The command that explains findings from the recording, shown with them; empty if no file
-    /// has all records.
+    /// Returns the command line that explains a finding from the recording. It is printed with the
+    /// table of findings. Empty if no file has all records.
     sink::FindingLines::ExplainCommand explain{};
     std::string_view flight_flag{}; ///< the flag that adds a flight recorder
-    /// The live page, which opens when its sockets have arrived from the relay; nullopt: no page.
+    /// The live page's settings; nullopt: no page. The page opens when its sockets have arrived
+    /// from the relay.
     std::optional<PageOptions> page{};
     std::vector<web::HttpAddress> page_addresses{};
 
@@ -84,33 +84,33 @@ struct ObserverOptions {
 /// The observer's connection to the relay's process.
 struct ObserverChannel {
     std::uint32_t number = 1; ///< the number of this observer process within the run, from 1
-    /// true: the observer must not inspect before ControlMessage::start_inspecting.
+    /// true: the observer must not inspect before it receives ControlMessage::start_inspecting.
     bool waits_for_previous = false;
     channel::ProcessLink link; ///< connection on which the start message was already received
     base::UniqueFd memory;     ///< descriptor of the shared memory; see SharedRunMemory
 };
 
 struct ObserverResult {
-    /// True if the observer has inspected traffic. False if the run ended before
-    /// ControlMessage::start_inspecting.
+    /// False if the run ended before the observer received ControlMessage::start_inspecting.
     bool inspected = true;
     /// The combined results of all workers, without session checkpoints.
     pipeline::WorkerResult worker_result{};
-    std::uint64_t lost_records = 0; ///< number of records that could not be written
-    /// Number of records that are missing in the file or segments of records.
+    std::uint64_t lost_records = 0; ///< number of records and packets missing in any output
+    /// Number of records that could not be written to the file of records.
     std::uint64_t missing_in_file = 0;
     std::chrono::nanoseconds duration{};
 };
 
-/// The main object of an observer process: the workers that inspect the rings' traffic, the outputs
-/// and the live page. Ends when the relay's process requests that or has ended.
+/// The main object of an observer process. It has the workers that inspect the rings' traffic, the
+/// outputs and the live page. The run ends when the relay's process requests this or has ended.
 class ObserverRun {
   public:
     /// Opens the outputs.
     /// Errors: std::system_error; std::runtime_error if `observer_channel` is invalid.
     ObserverRun(ObserverOptions options, ObserverChannel observer_channel);
 
-    /// Inspects until the relay has ended, then finishes the outputs. Must be called once.
+    /// Inspects until the relay's process requests the end or has ended, then finishes the outputs.
+    /// Must be called once.
     [[nodiscard]] ObserverResult inspect_until_stopped();
 
   private:
@@ -136,7 +136,7 @@ class ObserverRun {
     bool waits_for_previous_;
     channel::ProcessLink link_;
     channel::SharedRunMemory shared_;
-    /// Checkpoints of the previous observer, which the workers read.
+    /// The previous observer's checkpoints. The workers read them.
     pipeline::SessionCheckpoints checkpoints_;
     base::UniqueFd checkpoint_file_;
     inspect::MemoryBudget memory_;
@@ -153,7 +153,7 @@ class ObserverRun {
     std::optional<web::PageFeed> feed_;
     boost::asio::io_context io_{1};
     std::optional<LivePage> page_;
-    /// The page's latest token; nullopt if the token has not changed since the start.
+    /// The token of the latest ControlMessage::page_token; nullopt if none was received.
     std::optional<PageToken> token_;
     ReadableWatch messages_{io_};
     boost::asio::steady_timer second_timer_{io_};
@@ -161,8 +161,8 @@ class ObserverRun {
     base::Stopwatch shown_; ///< the time since the latest status line
     /// True if the first status was written to an output that is not a terminal.
     bool status_shown_ = false;
-    /// True if the run is ending. A timer's handler must then not set the timer again: it can run
-    /// without an error although the timer was cancelled.
+    /// True if the run is ending. The timer's handler must then not restart the timer. (A handler
+    /// can run without an error although its timer was cancelled.)
     bool stopping_ = false;
     SilenceReporters server_reports_;
 };

@@ -27,8 +27,8 @@ namespace {
 static_assert(std::is_trivially_copyable_v<wire::ClientTrustState>);
 static_assert(sizeof(wire::ClientTrustState) <= sizeof(relay::HandshakeMemory));
 
-/// Maps the values of wire::Trust and wire::ConnlessRequest to the relay's own types, because the
-/// relay knows no protocol.
+/// kStandings and kRequests map the values of wire::Trust and wire::ConnlessRequest to the relay's
+/// own types. The relay does not depend on the protocol.
 constexpr std::array kStandings{
     relay::ClientStanding::connless,          relay::ClientStanding::unrecognised,
     relay::ClientStanding::unverified,        relay::ClientStanding::verified,
@@ -62,7 +62,8 @@ std::size_t write_answer(std::span<const std::byte> part, const relay::ClientQue
     return wire::write_info_part(part, to_info_request(question), out);
 }
 
-/// How long this run, when it ends, waits for the end of the relay from which it took over.
+/// The longest time that this run, when it ends, waits for the end of the relay from which it took
+/// over.
 constexpr std::chrono::milliseconds kPreviousRelayTimeout{500};
 
 } // namespace
@@ -170,14 +171,14 @@ void RelayRun::take_over() {
     const auto paused =
         base::Clock::now().time_since_epoch() - base::Clock::duration{state.paused_at};
     if (options_.on_forwarding) {
-        // Called before the old relay ends, so that a service manager does not treat its end as
-        // the end of the service.
+        // This is called before the old relay ends. Otherwise, a service manager would treat the
+        // end of the old relay as the end of the service.
         options_.on_forwarding();
     }
     requester.confirm_forwarding();
     const relay::Counters counters = relay_->counters();
     failed_sessions_reported_ = counters.sessions_failed;
-    std::ignore = client_report_.next_log_line(counters); // the other relay has logged these counts
+    std::ignore = client_report_.next_log_line(counters); // the old relay has logged these counts
     shared_.data().facts.impairment = relay_->impairment();
     shared_.data().last_recorded_session = state.last_recorded_session;
     std::size_t sessions = 0;
@@ -199,8 +200,8 @@ LiveRunResult RelayRun::forward_until_stopped() {
     }
     open_takeover_socket();
     if (options_.requester != nullptr) {
-        // Only after the end of the old relay, this relay's observer starts to inspect, because
-        // both relays' observers write to the same files.
+        // This relay's observer starts to inspect only after the old relay has ended, because the
+        // observers of both relays write to the same files.
         previous_relay_.emplace(supervisor_->io()).start(options_.requester->descriptor(), [this] {
             start_observing();
         });

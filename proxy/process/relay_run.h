@@ -21,8 +21,8 @@
 
 namespace tw::process {
 
-/// The relay::JudgeDatagram function of twscope: tells from a datagram how far a client's handshake
-/// has got. Uses wire::judge_datagram().
+/// Determines from a datagram how far a client's handshake has progressed. Calls
+/// wire::judge_datagram(). Used as relay::JudgeDatagram.
 [[nodiscard]] relay::DatagramVerdict judge_relayed_datagram(relay::HandshakeMemory& memory,
                                                             relay::Direction direction,
                                                             std::span<const std::byte> datagram);
@@ -33,40 +33,40 @@ namespace tw::process {
 /// Makes the log lines about rejected datagrams and about requests that the relay answered itself.
 class NewClientReport {
   public:
-    /// `address_limit`: how the user sets the most sessions of an address.
+    /// `address_limit`: the flag with which the user limits the sessions of an address.
     explicit NewClientReport(std::string address_limit)
         : address_limit_{std::move(address_limit)} {}
 
-    /// A line covers at least this many seconds, except the first line after a quiet time.
     static constexpr int kMinSecondsBetweenLines = 10;
 
-    /// Call it once a second. Returns the line to log; nullopt if the counters have not changed, or
-    /// the last line was returned less than kMinSecondsBetweenLines seconds ago. `at_end`: there
-    /// are no later calls.
+    /// Must be called once a second. Returns the line to log; nullopt if the counters have not
+    /// changed, or the last line was returned less than kMinSecondsBetweenLines seconds ago.
+    /// `at_end`: this is the last call, which does not wait for kMinSecondsBetweenLines.
     [[nodiscard]] std::optional<std::string> next_log_line(const relay::Counters& counters,
                                                            bool at_end = false);
 
   private:
     std::string address_limit_;
     relay::Counters reported_;              ///< the counters when a line was last due
-    int seconds_ = kMinSecondsBetweenLines; ///< seconds since the last line, limited
+    int seconds_ = kMinSecondsBetweenLines; ///< seconds since the last line, capped
 };
 
 struct RelayRunOptions {
-    /// RelayRun sets `judge_datagram` and `answer_functions`, and `server` if `servers` is not
-    /// empty.
+    /// RelayRun sets `judge_datagram` and `answer_functions`. It also sets `server` if `servers` is
+    /// not empty.
     relay::Options relay;
-    /// Servers with different names. Empty: the run has the server in `relay`, without a name.
+    /// The servers; their names must differ. Empty: the run has one server, `relay.server`, without
+    /// a name.
     std::vector<ConfiguredServer> servers{};
     bool limit_new_clients = true; ///< false: only the number of sessions is limited
-    /// true: while many requests for server info come, the relay answers them itself.
+    /// true: while many requests for server info arrive, the relay answers them itself.
     bool repeats_info_answers = true;
     bool is_inspected = true;   ///< false: the run has no rings and no observer
     std::size_t ring_bytes = 0; ///< size of each thread's ring in bytes
     SupervisorOptions supervision{};
     /// The path of the socket that accepts takeover requests; empty: no socket.
     std::filesystem::path takeover_file{};
-    std::string address_limit{};  ///< how the user sets the most sessions of an address
+    std::string address_limit{};  ///< see NewClientReport
     std::string example_client{}; ///< kExampleClient as this run's records show it
     /// The relay from which this run takes over; null: no takeover. Must outlive the run.
     TakeoverRequester* requester = nullptr;
@@ -77,9 +77,9 @@ struct RelayRunOptions {
 /// The main object of a relay process: forwards traffic, and is controlled by a Supervisor.
 class RelayRun final : public SupervisedRun {
   public:
-    /// Opens all sockets, or takes them from the relay from which it takes over. Datagrams wait in
-    /// the sockets until forward_until_stopped(). Errors: relay::StartError, relay::TakeoverError,
-    /// std::system_error.
+    /// Opens all sockets; if the options have a `requester`, takes over the running relay's
+    /// sockets. Datagrams wait in the sockets until forward_until_stopped(). Errors:
+    /// relay::StartError, relay::TakeoverError, std::system_error.
     explicit RelayRun(RelayRunOptions options);
 
     [[nodiscard]] relay::ClientAddressMode client_address_mode() const {
@@ -92,7 +92,7 @@ class RelayRun final : public SupervisedRun {
         return supervisor_->start_observer();
     }
 
-    /// Logs where each server's clients connect, and the server's address, followed by `note`.
+    /// See RelayedServers::log_routes().
     void log_routes(const std::string& note) const { servers_->log_routes(note); }
 
     /// Takes over from the running relay and starts forwarding. If that fails, the running relay

@@ -50,8 +50,8 @@ TakeoverRequester::PreparedServer prepare_server(TakeoverRequester* requester,
         return requester->prepare_server(served, number);
     }
     TakeoverRequester::PreparedServer begun{.options = served.options};
-    if (!host_and_port(served.options)
-             .empty()) { // a host name: uses its first address that answers
+    // A host name is replaced by its first address that answers.
+    if (!host_and_port(served.options).empty()) {
         begun.options.host = resolve_answering_addresses(served.options.host, served.options.port,
                                                          AnswersWanted::one)
                                  .front()
@@ -109,14 +109,14 @@ std::vector<std::string> RelayedServers::route_lines(relay::ServerIndex index) c
     return routes;
 }
 
-/// Writes a server's name into the shared memory. Must be called before the server's first session,
-/// because the observer then reads the name.
+/// Writes a server's name into the shared memory. Must be called before the server's first session
+/// begins, because the observer reads the name then.
 void RelayedServers::set_name(relay::ServerIndex index, const std::string& name) const {
     channel::ServerFacts& server = process_data_->facts.servers.at(index);
     server.name.fill(0);
     std::copy_n(name.begin(), std::min(name.size(), channel::ServerFacts::kMaxNameBytes),
                 server.name.begin());
-    server.removed = true; // set to false when the server has been added
+    server.removed = true; // write_addresses() sets this to false
 }
 
 relay::ServerIndex RelayedServers::add_server(const ConfiguredServer& added) {
@@ -133,7 +133,7 @@ relay::ServerIndex RelayedServers::add_server(const ConfiguredServer& added) {
 void RelayedServers::write_addresses(relay::ServerIndex index) const {
     channel::RelayFacts& facts = process_data_->facts;
     channel::ServerFacts& server = facts.servers.at(index);
-    // not counted in shared memory, because a misbehaving observer could change that value
+    // A local counter is used, because a misbehaving observer could change one in shared memory.
     std::uint32_t num_listen_endpoints = 0;
     for (const auto& endpoint : relay_->listen_endpoints(index)) {
         server.listen.at(num_listen_endpoints++) = base::endpoint_from(endpoint.data());
@@ -176,7 +176,7 @@ void RelayedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>
     }
 }
 
-/// Adds a server while the relay forwards. `where`: the server with its resolved address.
+/// Adds a server while the relay forwards. `where`: the server's options with its resolved address.
 void RelayedServers::add_when_resolved(const ConfiguredServer& server,
                                        const relay::ServerOptions& where) {
     try {

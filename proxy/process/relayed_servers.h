@@ -9,12 +9,12 @@
 
 namespace tw::process {
 
-/// A text for the log after a listening address that other machines cannot reach.
+/// A note in the log about a listening address that other machines cannot reach.
 inline constexpr const char* kThisMachineOnly = " (this machine only)";
 
-/// Returns the data with which a server starts: with the listening sockets of the running relay if
-/// that has the server and is taken over. `requester`: null without a takeover. `number`: the
-/// server's number in this relay.
+/// Returns the options and listening sockets with which a server starts. In a takeover, the sockets
+/// come from the running relay if it has the server. `requester`: null without a takeover.
+/// `number`: the server's number in this relay.
 [[nodiscard]] TakeoverRequester::PreparedServer prepare_server(TakeoverRequester* requester,
                                                                const ConfiguredServer& served,
                                                                relay::ServerIndex number);
@@ -23,23 +23,23 @@ inline constexpr const char* kThisMachineOnly = " (this machine only)";
 /// Writes their names and addresses into the shared memory, where the observer reads them.
 class RelayedServers {
   public:
-    /// The arguments must outlive the object. `requester`: null without a takeover. The relay was
-    /// constructed with the first of `servers`. Errors: the errors of Relay::add_server and of
-    /// prepare_server().
+    /// The arguments must outlive the object. `requester`: null without a takeover. Precondition:
+    /// `relay` was constructed with the first of `servers`. Errors: the errors of Relay::add_server
+    /// and of prepare_server().
     RelayedServers(relay::Relay& relay, channel::SharedProcessData& process_data,
                    TakeoverRequester* requester, const std::vector<ConfiguredServer>& servers);
 
-    /// Logs the listening addresses and the server's address for each server, and which servers on
-    /// this machine do not listen yet. `note`: a further text to log; may be empty.
+    /// Logs each server's own address and its listening addresses. Warns about servers on this
+    /// machine that do not listen yet. `note`: a further text to log; may be empty.
     void log_routes(const std::string& note) const;
 
     /// Adds and removes servers so that the relay forwards to exactly the servers in `wanted`. Does
     /// not interrupt servers that stay. Logs changes that fail.
     void set_servers(const std::vector<ConfiguredServer>& wanted);
 
-    /// Takes over new addresses of the servers' names, and checks whether servers answer. Must be
-    /// called once a second. `report_silence`: log servers that do not answer. With an observer it
-    /// must be false, because the observer logs them.
+    /// Applies address changes of the servers' host names, and checks whether servers answer. Must
+    /// be called once a second. `report_silence`: servers that do not answer are logged; must be
+    /// false if there is an observer, which logs them.
     void on_second(bool report_silence);
 
     /// Returns the servers in the form that TakeoverResponder needs.

@@ -21,7 +21,8 @@ bool is_done(const std::future<ServerAddresses>& addresses) {
 }
 
 /// Calls `lookup` on a separate thread, because resolving may block for a long time. The thread may
-/// outlive the result. The result is empty if `lookup` throws or no thread can be started.
+/// outlive the returned future. The future's value is empty if `lookup` throws or no thread can be
+/// started.
 std::future<ServerAddresses> start_lookup(NameLookup lookup) {
     std::packaged_task<ServerAddresses()> task{[lookup = std::move(lookup)] {
         try {

@@ -26,8 +26,7 @@ class ServerNameResolver {
     using Time = std::chrono::steady_clock::time_point;
     using Endpoint = boost::asio::ip::udp::endpoint;
 
-    /// The time between lookups: short enough to notice a change soon, long enough not to burden
-    /// the name server. The system's resolver does not report a TTL.
+    /// The time between lookups. It is fixed, because the system's resolver does not report a TTL.
     static constexpr std::chrono::seconds kLookupInterval{60};
     /// The time between lookups while the server does not answer, because it may have moved.
     static constexpr std::chrono::seconds kSilentLookupInterval{5};
@@ -50,7 +49,7 @@ class ServerNameResolver {
     std::future<ServerAddresses> lookup_in_progress_;
 };
 
-/// A server to which the relay forwards, as configured.
+/// The configuration of a server to which the relay forwards.
 struct ConfiguredServer {
     std::string name{}; ///< empty for a single server without a name
     relay::ServerOptions options{};
@@ -73,8 +72,8 @@ class ServerAddressUpdater {
     [[nodiscard]] relay::ServerIndex index() const { return index_; }
 
     /// Must be called once a second. Returns the new address if the server has moved.
-    /// `log_silence`: log when the server stops answering and when it answers again. With an
-    /// observer it must be false, because the observer logs the same.
+    /// `log_silence`: it is logged when the server stops answering or answers again; must be false
+    /// if there is an observer, which logs this.
     [[nodiscard]] std::optional<base::Endpoint> on_second(const relay::Counters& counters,
                                                           bool log_silence);
 
@@ -95,8 +94,8 @@ class UnresolvedServers {
 
     explicit UnresolvedServers(LookupFactory make_lookup) : make_lookup_{std::move(make_lookup)} {}
 
-    /// Returns a function that resolves the server's name with the system's resolver. If some of
-    /// the addresses answer, the function returns only those.
+    /// Returns a function that resolves the server's name with the system's resolver. If any of the
+    /// addresses answer, the function returns only addresses that answered.
     [[nodiscard]] static NameLookup system_lookup(const relay::ServerOptions& where);
 
     /// Starts to resolve the server's name.

@@ -26,11 +26,11 @@ using Udp = asio::ip::udp;
 /// The interval at which the request is repeated, because datagrams can be lost.
 constexpr std::chrono::milliseconds kRepeatInterval{250};
 
-/// The offset of the token in a request: after four bytes ff and four bytes of magic. In an answer
-/// of 0.6, the token is written as a decimal number.
+/// The offset of the token in the payload of a request or answer, after four bytes 0xff and four
+/// bytes of magic. In 0.6 answers, the token is a decimal number.
 constexpr std::size_t kMagicEnd = 8;
 
-/// Returns an info request of 0.6: ff ff ff ff "gie3" and the token.
+/// Returns a 0.6 info request: ff ff ff ff "gie3" and the token.
 std::vector<std::byte> info_request(std::uint8_t token) {
     const std::array<std::byte, 9> payload{std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
                                            std::byte{0xff}, std::byte{'g'},  std::byte{'i'},
@@ -38,11 +38,11 @@ std::vector<std::byte> info_request(std::uint8_t token) {
     return wire::encode_connless(payload);
 }
 
-/// The client token for servers of 0.7. It need not be secret.
+/// The client token for 0.7 servers. It need not be secret.
 constexpr wire::Token kClientToken{'t', 'w', 's', 'c'};
 
-/// Returns a token request of 0.7. Servers answer only requests of this length, so that the answer
-/// is never longer than the request.
+/// Returns a padded 0.7 token request. Servers ignore shorter token requests, so that an answer is
+/// never longer than its request.
 std::vector<std::byte> token_request() {
     constexpr std::size_t kPadded = 520;
     auto request = wire::encode_control({.kind = wire::ControlKind::token,
@@ -52,7 +52,7 @@ std::vector<std::byte> token_request() {
     return request;
 }
 
-/// Returns an info request of 0.7. `server`: the token that the server requires.
+/// Returns a 0.7 info request. `server`: the server's token.
 std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_t token) {
     std::vector<std::byte> request{std::byte{0x21}};
     const auto append = [&](std::span<const std::byte> bytes) {
@@ -69,8 +69,8 @@ std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_
 /// The content of a datagram from a server.
 enum class Answer : std::uint8_t { none, token, info };
 
-/// Returns whether a datagram contains a server's info with the token `token`, or the token of a
-/// 0.7 server. Stores the token of a 0.7 server in `server`.
+/// Returns whether a datagram contains a server's info (with the token `token`), a 0.7 server's own
+/// token, or neither. Stores a 0.7 server's own token in `server`.
 Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire::Token& server) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch);
@@ -102,7 +102,7 @@ Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire
     return text.starts_with(std::to_string(token) + '\0') ? Answer::info : Answer::none;
 }
 
-/// The most addresses of a name to which a request is sent.
+/// The maximum number of addresses to which a request is sent.
 constexpr std::size_t kMaxAddresses = 16;
 
 } // namespace
@@ -152,7 +152,7 @@ void ServerProbe::send_request() {
     }
     boost::system::error_code ignored; // an error has the same effect as a lost datagram
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
-    // The form of 0.7 is sent only with repeated requests: most servers answer the first one.
+    // Most servers answer the first 0.6 request, so the 0.7 request is sent only with repetitions.
     if (repeated_) {
         socket_.send(asio::buffer(token_request()), 0, ignored);
     }
@@ -278,7 +278,8 @@ SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now
         return Change::none;
     }
     if (seconds_left_ == 0) {
-        // If all clients have given up, only the answer to a request shows that the server is back.
+        // If all clients have given up, only an answer to this request shows that the server is
+        // back.
         if (detector_.is_silent() && send_request &&
             ++seconds_silent_ % kRequestIntervalSeconds == 0) {
             send_request();

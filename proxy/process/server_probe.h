@@ -20,22 +20,24 @@
 namespace tw::process {
 
 /// Returns an address to which this machine can send in order to reach a socket bound to
-/// `listening`. For the unspecified address, that is the loopback address.
+/// `listening`. If `listening` has the unspecified address, this is the loopback address.
 [[nodiscard]] boost::asio::ip::udp::endpoint
 reachable_address(const boost::asio::ip::udp::endpoint& listening);
 
-/// Requests a game server's info as server browsers do, in the form of 0.6, and if no answer comes,
-/// also in the form of 0.7. An answer that comes through a relay shows that relay and server work.
+/// Requests a game server's info as server browsers do. Sends a 0.6 request and, if no answer
+/// comes, also a 0.7 request. An answer that comes through a relay shows that relay and server
+/// work.
 class ServerProbe {
   public:
-    /// The most callbacks that wait for an answer. Further callbacks are dropped.
+    /// The maximum number of callbacks that wait for an answer. Further callbacks are called at
+    /// once, with `answered` false.
     static constexpr std::size_t kMaxWaitingCallbacks = 64;
 
     ServerProbe(boost::asio::io_context& io, boost::asio::ip::udp::endpoint where,
                 std::chrono::milliseconds deadline);
 
-    /// Sends a request. Later calls `done` on the io_context's thread. `answered`: an answer came
-    /// within the deadline. If a request is already in progress, waits for its answer instead of
+    /// Sends a request. Calls `done` on the io_context's thread when an answer has arrived or the
+    /// deadline has passed. If a request is already in progress, waits for its answer instead of
     /// sending another request.
     void request(std::function<void(bool answered)> done);
 
@@ -62,19 +64,19 @@ class ServerProbe {
 /// Whether find_answering_addresses() waits for one answer or for the answers of all addresses.
 enum class AnswersWanted : std::uint8_t { one, all };
 
-/// The longest time for which an answer is awaited. The request is sent four times in this time.
+/// The longest wait for an answer. The request is sent up to four times in this time.
 inline constexpr std::chrono::milliseconds kAnswerDeadline{1000};
 
-/// Returns those of the addresses that answer an info request, in the given order; all if none
-/// answers. A single address gets no request. Blocks until the deadline at most.
+/// Returns the addresses that answer an info request, in the given order; all addresses if none
+/// answers. A single address is returned without a request. Blocks until the deadline at most.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
 find_answering_addresses(const std::vector<boost::asio::ip::udp::endpoint>& addresses,
                          AnswersWanted wanted,
                          std::chrono::milliseconds deadline = kAnswerDeadline);
 
-/// Resolves a host name and returns those addresses that answer (see find_answering_addresses()). A
-/// name may have IPv4 and IPv6 addresses, of several machines, but the server listens on one of
-/// them. Blocks. Errors: relay::StartError.
+/// Resolves a host name and returns the addresses that answer (see find_answering_addresses()). A
+/// name may have several addresses of which the server uses only one. Blocks. Errors:
+/// relay::StartError.
 [[nodiscard]] std::vector<boost::asio::ip::udp::endpoint>
 resolve_answering_addresses(const std::string& host, std::uint16_t port, AnswersWanted wanted);
 
@@ -84,11 +86,12 @@ class SilenceDetector {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    /// A server is silent if at least this many datagrams, sent over kSilenceTime, got no answer.
+    /// A server is silent if at least this many datagrams, sent over at least kSilenceTime, got no
+    /// answer.
     static constexpr std::uint64_t kMinUnansweredDatagrams = 3;
     static constexpr std::chrono::seconds kSilenceTime{3};
-    /// If the time between two datagrams to the server is longer, a silence does not begin, because
-    /// such datagrams may need no answer.
+    /// After a longer pause between datagrams to the server, the count of unanswered datagrams
+    /// restarts, because such rare datagrams may need no answer.
     static constexpr std::chrono::seconds kMaxSendPause{5};
 
     /// A period in which the server does not answer.
@@ -134,17 +137,19 @@ class SilenceReporter {
     using SendRequest = std::function<void()>;
 
     /// Must be called once a second. `counters`: the server's counters.
-    /// `send_request`: if not empty, a silence is reported only if the server does not answer this
-    /// request either, because the clients' datagrams may need no answer.
+    /// `send_request`: if not empty, it is called when a silence begins, and the silence is
+    /// reported only if this request is not answered either. (The clients' datagrams may need no
+    /// answer.)
     void report_changes(SilenceDetector::Time now, const relay::Counters& counters,
                         const std::string& server, const ShowSilence& show,
                         const SendRequest& send_request);
 
-    /// Returns when a silence began that was reported and has not ended; nullopt if there is none.
+    /// Returns when the current silence began; nullopt if the server is not silent or its silence
+    /// was not reported.
     [[nodiscard]] std::optional<base::Timestamp> silent_since() const;
 
   private:
-    /// How long the answer to an info request is awaited, in calls of report_changes().
+    /// The longest wait for the answer to an info request, in calls of report_changes().
     static constexpr int kAnswerTimeoutSeconds = 1;
 
     /// Time between requests to a silent server, in calls of report_changes().
@@ -156,8 +161,8 @@ class SilenceReporter {
 
     SilenceDetector detector_;
 
-    /// The number of calls of report_changes() until a silence is reported; 0: no silence is
-    /// pending.
+    /// The number of calls of report_changes() until a detected silence is reported; 0 if no
+    /// silence waits to be reported.
     int seconds_left_ = 0;
     unsigned seconds_silent_ = 0; ///< calls of report_changes() in which the server was silent
     base::Timestamp since_ = 0;   ///< when the latest reported silence began
@@ -167,7 +172,7 @@ void log_silence_change(SilenceDetector::Change change, const std::string& serve
                         const SilenceDetector::Silence& silence, SilenceDetector::Time now);
 
 /// Returns a text such as "the server 127.0.0.1:8303 does not answer: …", or "… answers again,
-/// after …". `change`: not `none`.
+/// after …". Precondition: `change` is not `none`.
 [[nodiscard]] std::string describe_silence(SilenceDetector::Change change,
                                            const std::string& server,
                                            const SilenceDetector::Silence& silence,

@@ -28,7 +28,7 @@ void ReadableWatch::await_readable() {
         if (!error && changes == changes_) {
             on_readable_();
         }
-        if (!error && changes == changes_) { // the function has not called stop()
+        if (!error && changes == changes_) { // on_readable_() has not called stop()
             await_readable();
         }
     });

@@ -21,7 +21,7 @@ class ReadableWatch {
     /// Starts to watch a duplicate of the descriptor. Errors: throws boost::system::system_error.
     void start(int descriptor, std::function<void()> on_readable);
 
-    /// Stops watching. The function may call this.
+    /// Stops watching. `on_readable` may call this function.
     void stop();
 
   private:
@@ -54,15 +54,16 @@ class BlockedSignals {
 /// and in threads that it starts, even after destruction, so that a late signal does not change the
 /// exit code of an ending process.
 ///
-/// Uses a signalfd, because boost::asio::signal_set does not report if it cannot be registered with
-/// the io_context, and would then never receive a signal.
+/// Uses a signalfd instead of a boost::asio::signal_set, which does not report that it could not be
+/// registered with the io_context.
 class SignalReceiver {
   public:
     /// Blocks the signals and starts to collect them. Errors: throws std::system_error or
     /// boost::system::system_error.
     SignalReceiver(boost::asio::io_context& io, std::initializer_list<int> signals);
 
-    /// Sets the function that gets the signals received since the constructor, and later ones.
+    /// Sets the function that is called for each signal, including signals that arrived since the
+    /// constructor.
     /// Must be called before the io_context runs.
     void set_handler(std::function<void(int signal)> handler) { handler_ = std::move(handler); }
 

@@ -23,7 +23,7 @@ namespace {
 constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
-/// The most bytes of a file in the state folder.
+/// The maximum size of a file in the state folder, in bytes.
 constexpr std::size_t kMaxBytes = 64U << 10U;
 
 /// Creates a file atomically. If the file exists already, leaves it unchanged and returns true.
@@ -55,7 +55,7 @@ std::string_view first_line(std::string_view text) {
     return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
 }
 
-/// Returns whether all characters of the text are letters, digits or `others`.
+/// Returns whether all characters of the text are letters, digits or characters in `others`.
 bool has_only_alphanumerics_and(std::string_view others, std::string_view text) {
     return std::ranges::all_of(text, [others](unsigned char c) {
         return std::isalnum(c) != 0 || others.find(static_cast<char>(c)) != std::string_view::npos;
@@ -71,7 +71,7 @@ std::string random_bytes(std::size_t size) {
     return bytes;
 }
 
-/// The content of a file in the state folder, which all runs of twscope share.
+/// The content of a file in the state folder. All runs of twscope share the folder.
 struct StoredFile {
     std::string content;
     /// Why the content is not stored in a file, as "FILE: reason"; empty if it is stored.
@@ -85,7 +85,7 @@ StoredFile read_or_create_file(const std::filesystem::path& folder, const std::s
     const auto file = folder / name;
     auto content = base::read_small_file(file, kMaxBytes);
     if (!content && content.error() == std::errc::no_such_file_or_directory) {
-        std::error_code ignored; // opening the file fails, too, and that is reported
+        std::error_code ignored; // if this fails, write_file() fails, too
         if (folder.has_parent_path()) {
             std::filesystem::create_directories(folder.parent_path(), ignored);
         }
@@ -128,7 +128,7 @@ std::string PageToken::shell_text_for_log(bool is_read_by_people_only) const {
     if (file.empty()) {
         return {};
     }
-    // The reader of a log file may be in another folder.
+    // The path must be absolute, because a reader of the log may be in another folder.
     const std::string path = std::filesystem::absolute(file).lexically_normal().string();
     return has_only_alphanumerics_and("/._-", path) ? fmt::format("$(cat {})", path)
                                                     : fmt::format("$(cat '{}')", path);

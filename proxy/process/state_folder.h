@@ -22,13 +22,13 @@ struct StoredKey {
 [[nodiscard]] StoredKey read_or_create_key(const std::filesystem::path& folder,
                                            const std::string& name);
 
-/// The token with which anyone may make changes through the live page.
+/// A token. Anyone who has it may make changes through the live page.
 struct PageToken {
     std::string value;
     std::string file; ///< the file with the token; empty: the token is for this run only
 
-    /// Returns the shell text that stands for the token in a log: the token itself if only people
-    /// read the log, else a command that prints the file; empty if the token is in no file.
+    /// Returns shell text for log messages: the token itself if only people read the log; otherwise
+    /// a command that prints the token's file, or an empty text if the token is in no file.
     [[nodiscard]] std::string shell_text_for_log(bool is_read_by_people_only) const;
 
     friend bool operator==(const PageToken&, const PageToken&) = default;

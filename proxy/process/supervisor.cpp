@@ -25,18 +25,19 @@ bool has_terminal() {
     return base::UniqueFd{::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)}.valid();
 }
 
-/// The longest time for the start of an observer. A start takes milliseconds, or some seconds with
-/// a folder of maps on a slow disk.
+/// The longest time that an observer may take to start. Reading a folder of maps from a slow disk
+/// takes seconds.
 constexpr std::chrono::seconds kMaxStartTime{30};
-/// An observer that ran this long is restarted at once. Otherwise the pause before a restart
-/// doubles.
+/// An observer that ran at least this long is restarted after kShortestPause. Otherwise, the pause
+/// before the restart doubles.
 constexpr std::chrono::seconds kStableTime{1};
 constexpr std::chrono::milliseconds kShortestPause{50};
 constexpr std::chrono::milliseconds kLongestPause{2000};
 /// An observer hangs if it has made no progress for this many checks, which are a second apart.
 constexpr int kMaxIdleChecks = 10;
-/// At the end of the run, the observer is killed if it makes no progress for this long. It may wait
-/// up to a second for the bus to acknowledge the last records (bus::kLiveTimeouts).
+/// At the end of the run, the observer is killed if it makes no progress for this long. The
+/// observer may wait up to a second for the bus to acknowledge the last records
+/// (bus::kLiveTimeouts).
 constexpr std::chrono::milliseconds kStallTime{2500};
 constexpr std::chrono::milliseconds kPollInterval{20};
 constexpr std::chrono::seconds kMaxFinishTime{10};
@@ -97,7 +98,7 @@ bool Supervisor::send(channel::ControlMessage kind, std::string_view text, int d
     return link_ && link_->send(kind, text, descriptor);
 }
 
-/// Handles a message of the observer, which may misbehave.
+/// Handles a message from the observer. The message is untrusted.
 void Supervisor::handle_message(const channel::ProcessLink::Message& message) {
     if (message.kind == channel::ControlMessage::ready) {
         parts_.shared->data().observer_memory.observer = number_;
@@ -152,7 +153,8 @@ void Supervisor::reload() {
 }
 
 void Supervisor::await_next_second() {
-    // After a delay, missed seconds are skipped, so that the observer is checked a second apart.
+    // After a delay, missed seconds are skipped, so that checks of the observer are at least a
+    // second apart.
     second_timer_.expires_at(std::max(second_timer_.expiry(), Clock::now()) +
                              std::chrono::seconds{1});
     second_timer_.async_wait([this](const auto& error) {

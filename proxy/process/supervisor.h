@@ -59,7 +59,8 @@ struct ReloadedSettings {
 class ReloadableConfig : public record::InterfaceBase {
   public:
     [[nodiscard]] virtual ReloadedSettings reload() = 0;
-    /// Opens the live page's sockets, which the observers get. Empty if there is no page.
+    /// Opens the live page's sockets, which are sent to the observers. Returns no sockets if there
+    /// is no page.
     [[nodiscard]] virtual std::vector<web::ListeningSocket> open_page_sockets() const = 0;
 };
 
@@ -111,9 +112,9 @@ class Supervisor {
         std::optional<std::uint32_t> previous_observer{};
     };
 
-    /// Opens the live page's sockets, except after a takeover: the previous relay has them. Blocks
-    /// signals until run_until_stopped() or the end of the process. Errors: std::system_error, and
-    /// those of ReloadableConfig::open_page_sockets.
+    /// Opens the live page's sockets, except after a takeover, when the previous relay still has
+    /// them. Blocks signals until run_until_stopped() or the end of the process. Errors:
+    /// std::system_error, and those of ReloadableConfig::open_page_sockets.
     Supervisor(SupervisorOptions options, Dependencies parts);
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
@@ -139,7 +140,7 @@ class Supervisor {
     [[nodiscard]] pid_t observer_process() const { return process_ ? process_->id() : 0; }
 
     /// Opens the live page's sockets, if there is a page, and sends them to the observer. If that
-    /// fails, tries again every second. For a relay that has taken over.
+    /// fails, tries again every second. Must be called after a takeover.
     void open_and_send_page_sockets();
 
     /// Sends a message to the observer. Returns false if no observer runs.
@@ -185,12 +186,12 @@ class Supervisor {
     Clock::time_point observer_started_;
     std::chrono::milliseconds restart_pause_{0}; ///< the pause before the next observer is started
     std::uint64_t heartbeats_ = 0; ///< SharedProcessData::heartbeats at the last check
-    /// The bytes that had been consumed of each ring at the last check.
+    /// The number of bytes of each ring that were consumed before the last check.
     std::vector<std::uint64_t> consumed_bytes_;
     int idle_checks_ = 0; ///< number of consecutive checks without progress of the observer
     boost::asio::steady_timer second_timer_{io_};
     boost::asio::steady_timer end_timer_{io_};
-    /// Constructed last: it blocks signals, so that afterwards a signal no longer ends the process.
+    /// Constructed last: from then on, a signal no longer ends the process directly.
     std::optional<SignalReceiver> signals_;
 };
 

@@ -33,12 +33,12 @@ constexpr milliseconds kHelloTimeout{1000};
 constexpr milliseconds kPreparationTimeout{60'000};
 /// The longest time for pausing and sending the state, while no relay forwards; usually 1 to 2 ms.
 constexpr milliseconds kStateTimeout{250};
-/// The longest wait until the new relay forwards. If its process crashes, this relay notices at
-/// once; the limit is for a process that was stopped.
+/// The longest wait until the new relay forwards. This relay notices at once if the new relay
+/// crashes; the limit is for a new relay that hangs.
 constexpr milliseconds kForwardingTimeout{500};
 /// The longest time for sending a message that needs no answer.
 constexpr milliseconds kSendTimeout{50};
-/// The longest wait for an answer of the old relay, which answers at once unless the machine is
+/// The longest wait for an answer from the old relay, which answers at once unless the machine is
 /// busy.
 constexpr milliseconds kAnswerTimeout{5000};
 
@@ -66,8 +66,8 @@ std::string name_or_address(const TakeoverServer& server) {
     return server.name.empty() ? base::to_string(server.server) : server.name;
 }
 
-/// Checks that a server is the same in both relays: with the same address or the same host name,
-/// and with the same kind of client address. Errors: TakeoverError.
+/// Checks that a server is the same in both relays: it must have the same address or host name, and
+/// the same ClientAddressMode. Errors: TakeoverError.
 void check_same_server(const relay::Relay& relay, const TakeoverRequester::ContinuedServer& taken) {
     const TakeoverServer& there = *taken.old_server;
     const bool same = relay.server_endpoint(taken.number) == there.server ||
@@ -163,7 +163,8 @@ void TakeoverResponder::handle_message(const TakeoverLink::Message& message) {
 }
 
 void TakeoverResponder::handle_hello(std::span<const std::byte> greeting) {
-    base::ArchiveReader reader{greeting}; // not from_archive(): it rejects other versions' members
+    // from_archive() would reject the members of other versions.
+    base::ArchiveReader reader{greeting};
     TakeoverHello hello{.version = 0};
     reader.read(hello);
     if (hello.name != TakeoverHello::kName) {
@@ -175,7 +176,8 @@ void TakeoverResponder::handle_hello(std::span<const std::byte> greeting) {
                         TakeoverHello::kVersion, hello.version));
     } else if (!parts_.example_client.empty() && !hello.example_client.empty() &&
                parts_.example_client != hello.example_client) {
-        // The records of a continued session would reveal whose pseudonym it is.
+        // If both relays recorded the address of a continued session, each in its own form, the
+        // records would reveal whose pseudonym it is.
         reject_takeover(
             hello.example_client == kExampleClient
                 ? "the running twscope replaces client addresses by pseudonyms, but the "
@@ -262,7 +264,8 @@ void TakeoverResponder::hand_over_servers(const std::vector<ServerIndex>& wanted
         return parts_.on_handed_over();
     }
     parts_.relay->resume_threads();
-    notify_service_ready(); // the new process may already be registered as the service's process
+    // The service manager may already treat the new relay as the service's main process.
+    notify_service_ready();
     const std::chrono::duration<double, std::milli> held = base::Clock::now() - paused_at;
     abort_takeover(fmt::format("{}; forwarding paused for {:.1f} ms", problem, held.count()));
 }
@@ -287,13 +290,13 @@ bool TakeoverResponder::send_state(const std::vector<ServerIndex>& wanted,
     return link_->send(TakeoverMessage::state, bytes, sockets, paused_at + kStateTimeout);
 }
 
-/// Waits until the new relay reports that it forwards; returns an empty text then. Otherwise
-/// returns the reason.
+/// Waits until the new relay reports that it forwards. Returns an empty text if it does, otherwise
+/// the reason for the failure.
 std::string_view TakeoverResponder::await_forwarding() {
     auto message = link_->receive(deadline_after(kForwardingTimeout));
     if (!message && !link_->is_closed()) {
-        // The new relay may have reported just now that it forwards. After this call no further
-        // report can arrive, so that one more look is enough.
+        // The report may be arriving at this moment. After stop_receiving(), no report can arrive,
+        // so one more attempt to receive it is enough.
         link_->stop_receiving();
         message = link_->receive(base::Clock::now());
         if (!message) {
@@ -312,8 +315,8 @@ void TakeoverResponder::reject_takeover(std::string_view why) {
 }
 
 void TakeoverResponder::abort_takeover(std::string_view why) {
-    if (stage_ != Stage::connected ||
-        !link_->is_closed()) { // no warning about a peer that only checks whether a relay runs
+    // A peer that only checks whether a relay runs disconnects at once. It causes no warning.
+    if (stage_ != Stage::connected || !link_->is_closed()) {
         log::warn("takeover failed: {}; this twscope carries on as before", why);
     }
     stage_ = Stage::idle;
@@ -346,7 +349,7 @@ TakeoverRequester::TakeoverRequester(std::filesystem::path file, std::string exa
     auto message = receive(TakeoverMessage::offer);
     std::vector<base::UniqueFd>& sockets = message.descriptors;
     offer_ = read_content<TakeoverOffer>(message);
-    const auto is_valid = [](const TakeoverServer& server) { // a printable name
+    const auto is_valid = [](const TakeoverServer& server) { // with a printable name
         return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
                !server.listen.empty() && server.listening_sockets != 0;
     };
@@ -411,7 +414,7 @@ void TakeoverRequester::check_servers(const std::vector<ConfiguredServer>& wante
     for (const ConfiguredServer& each : wanted) {
         const TakeoverServer* const same = find_server(each.name);
         for (const TakeoverServer& other : offer_.servers) {
-            // Otherwise both would listen: the kernel allows several sockets on the same address.
+            // Two servers must not listen on the same address, although the kernel allows it.
             if (&other != same && std::ranges::any_of(each.options.listen, [&](const auto& own) {
                     return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
                            other.listen.end();

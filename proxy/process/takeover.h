@@ -30,8 +30,8 @@ class TakeoverResponder {
         /// The servers that the relay forwards to. Only `number`, `name` and `host_name` are set.
         std::vector<TakeoverServer> servers;
         std::uint32_t observer = 0; ///< the number of the latest observer
-        /// The observer's process; 0: no observer runs. The observer must not be able to take over,
-        /// because it parses untrusted traffic.
+        /// The observer's process id; 0: no observer runs. The observer must not be able to take
+        /// over, because it parses untrusted traffic.
         pid_t observer_process = 0;
         std::uint32_t last_recorded_session = 0; ///< the highest session number in records
     };
@@ -131,11 +131,12 @@ class TakeoverRequester {
         std::vector<base::UniqueFd> listening{};
     };
 
-    /// Returns the data with which a server starts. If the running relay has a server of this name,
-    /// its sessions continue at the new relay's server `number`. `served.options.listen` must be the
-    /// running relay's listening addresses for the server; port 0 stands for any port. After
-    /// take_sessions(), the running relay's servers are ignored. Errors: relay::TakeoverError if
-    /// the running relay has other listening addresses for this server.
+    /// Returns the options and listening sockets with which a server starts. If the running relay
+    /// has a server of this name, its sessions continue at the new relay's server `number`.
+    /// `served.options.listen` must be the running relay's listening addresses for the server; port
+    /// 0 stands for any port. After take_sessions(), the running relay's servers are ignored.
+    /// Errors: relay::TakeoverError if the running relay has other listening addresses for this
+    /// server.
     [[nodiscard]] PreparedServer prepare_server(const ConfiguredServer& served,
                                                 relay::ServerIndex number);
 
@@ -148,8 +149,8 @@ class TakeoverRequester {
 
     /// Takes over all sessions of the servers for which prepare_server() was called. All slow
     /// preparations must be finished, because no relay forwards from this call on until `relay` is
-    /// started. `relay`: not started yet. Returns the state that was handed over. Errors:
-    /// relay::TakeoverError.
+    /// started. Precondition: `relay` is not started. Returns the state that was handed over.
+    /// Errors: relay::TakeoverError.
     [[nodiscard]] TakeoverState take_sessions(relay::Relay& relay);
 
     /// Tells the old relay that this relay forwards. Errors: relay::TakeoverError.

@@ -19,7 +19,8 @@ constexpr mode_t kSocketMode = 0600;
 constexpr int kBacklog = 8;
 /// The longest message from a new relay to a running relay. Such messages have no descriptors.
 constexpr std::size_t kMaxRequestBytes = 1024;
-/// A flag in a packet's first byte, besides the kind: further packets of the message follow.
+/// A flag in a packet's first byte, which also contains the kind. It means that further packets of
+/// the message follow.
 constexpr std::uint8_t kMorePacketsFlag = 0x80;
 
 void wait_for_events(int socket, short events, TakeoverLink::Time deadline) {

@@ -21,7 +21,7 @@
 namespace tw::process {
 
 /// The messages between a running relay (the old relay) and the relay that takes over from it (the
-/// new relay). The first three have the same number and layout in every version.
+/// new relay). The first three messages have the same number and layout in every version.
 enum class TakeoverMessage : std::uint8_t {
     hello = 1, ///< from the new relay: TakeoverHello
     refusal,   ///< from the old relay: why it rejects the takeover, as text
@@ -46,8 +46,8 @@ class TakeoverLink {
     using Time = base::Clock::time_point;
 
     static constexpr std::size_t kMaxPacketBytes = 65'536;
-    /// The longest message, in bytes. A session takes a few hundred bytes; a session that the
-    /// observer was not told about takes up to 4 KiB.
+    /// The longest message, in bytes. A session takes a few hundred bytes; a session that is not
+    /// announced to the observer takes up to 4 KiB.
     static constexpr std::size_t kMaxMessageBytes = std::size_t{256} << 20U;
 
     struct Message {
@@ -57,7 +57,7 @@ class TakeoverLink {
     };
 
     /// `max_message`: the longest message that the peer may send, in bytes; a descriptor counts as
-    /// an int. A longer message ends the connection.
+    /// sizeof(int). A longer message ends the connection.
     explicit TakeoverLink(base::UniqueFd socket, std::size_t max_message = kMaxMessageBytes)
         : socket_{std::move(socket)}, max_message_{max_message} {}
 
@@ -76,7 +76,7 @@ class TakeoverLink {
 
     [[nodiscard]] bool is_closed() const noexcept { return closed_; }
 
-    /// Prevents further messages of the peer. Earlier messages can still be received.
+    /// Blocks further messages from the peer. Earlier messages can still be received.
     void stop_receiving() const noexcept { ::shutdown(socket_.get(), SHUT_RD); }
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
@@ -119,10 +119,11 @@ class TakeoverSocket {
     TakeoverSocket& operator=(TakeoverSocket&&) = delete;
     TakeoverSocket(const TakeoverSocket&) = delete;
     TakeoverSocket& operator=(const TakeoverSocket&) = delete;
-    /// Removes the file, unless the socket was handed over or the file is another relay's.
+    /// Removes the file, unless the object was moved from or keep_socket_file() was called.
     ~TakeoverSocket();
 
-    /// Accepts a connection of a new relay, whose messages have at most 1024 bytes; else nullopt.
+    /// Accepts a connection from a new relay; nullopt on failure. Limits the peer's messages to
+    /// 1024 bytes.
     [[nodiscard]] std::optional<TakeoverLink> accept() const;
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
@@ -135,21 +136,21 @@ class TakeoverSocket {
     base::UniqueFd socket_;
 };
 
-/// The first message of a new relay, which contains the version of the messages. The version must
-/// change with every change of the messages or of their parts (relay::HandedOverState,
-/// relay::Counters, wire::ClientTrustState).
+/// The first message of a new relay. kVersion must be increased with every change of the messages
+/// or of their parts (relay::HandedOverState, relay::Counters, wire::ClientTrustState).
 struct TakeoverHello {
     static constexpr std::string_view kName = "twscope takeover";
     static constexpr std::uint32_t kVersion = 8;
 
     std::string name{kName};
     std::uint32_t version = kVersion;
-    /// How the new relay's observer shows kExampleClient: tells whether both relays use the same
-    /// secret for pseudonyms. Empty: the new relay has no observer, or did not send the text.
+    /// kExampleClient as the new relay's records show it. The text shows whether both relays use
+    /// the same secret for pseudonyms. Empty: the new relay has no observer, or did not send the
+    /// text.
     std::string example_client{};
 };
 
-/// The client address in TakeoverHello::example_client.
+/// The client address whose recorded form TakeoverHello::example_client contains.
 inline constexpr std::string_view kExampleClient = "192.0.2.1:8303";
 
 struct TakeoverServer {

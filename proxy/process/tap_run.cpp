@@ -48,7 +48,8 @@ std::optional<std::uint64_t> KernelDropLocator::take_missing_count(Timestamp tim
 
 namespace {
 
-/// The interval, in nanoseconds, of DatagramCopier::retry_events(), which resumes sessions.
+/// The interval, in nanoseconds, between calls of DatagramCopier::retry_events(), which resumes
+/// copying of sessions.
 constexpr base::Timestamp kRetryInterval = 100'000'000;
 
 base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
@@ -58,9 +59,10 @@ base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
 
 /// The most frames that are read between two readings of the drop counter.
 constexpr std::size_t kBatch = 64;
-/// The longest wait for a frame. Then idle sessions are closed and the liveness counter rises.
+/// The longest wait for a frame. After it, idle sessions are closed and loop_iterations is
+/// incremented.
 constexpr std::chrono::milliseconds kMaxWait{500};
-/// At the end of the run, frames that the kernel still collects arrive within this time.
+/// The longest wait, at the end of the run, for frames that the kernel has not delivered yet.
 constexpr std::chrono::milliseconds kLastFrames{30};
 constexpr std::chrono::milliseconds kDrainTime{200};
 constexpr std::chrono::milliseconds kFinishTime{200};
@@ -80,7 +82,7 @@ void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
     sessions_.on_datagram(datagram);
 }
 
-/// Reports to the observer that datagrams may be missing at this position of the traffic.
+/// If datagrams may be missing before `time`, reports this to the observer.
 void TapFeed::report_drops(base::Timestamp time) {
     if (const auto missing = drops_.take_missing_count(time)) {
         copier_.add_kernel_drops(*missing, time);

@@ -23,10 +23,9 @@ namespace tw::process {
 
 /// Finds positions in captured traffic at which the kernel may have dropped datagrams.
 ///
-/// The kernel only counts the datagrams that it drops, and frames that were captured before a drop
-/// may still wait to be read. Therefore only an interval is known in which a drop happened: it
-/// begins and ends with the first and the last frame captured between two readings of the counter.
-/// Both positions are reported.
+/// The kernel only counts dropped datagrams. A drop is therefore known to have happened between two
+/// readings of the counter, but frames that were captured in this interval may still wait to be
+/// read. The reported positions are the start and the end of the interval.
 class KernelDropLocator {
   public:
     using Timestamp = base::Timestamp;
@@ -42,9 +41,9 @@ class KernelDropLocator {
     void on_drop_count(Timestamp now, std::uint64_t total);
 
     /// Must be called with a frame's time before the frame is processed, and with the current time
-    /// if no frame arrived for kSettleTime. Returns the number of datagrams to report as missing
-    /// before that time, at the start of an interval and at its end (0 if no further ones are
-    /// missing); otherwise nullopt.
+    /// if no frame arrived for kSettleTime. At the start and at the end of an interval, returns the
+    /// number of missing datagrams that earlier calls did not return (may be 0). Otherwise returns
+    /// nullopt.
     [[nodiscard]] std::optional<std::uint64_t> take_missing_count(Timestamp time);
 
     /// Returns whether there is an interval in which datagrams may be missing.
@@ -97,8 +96,8 @@ class TapFeed final : public capture::SessionReceiver {
     capture::ServerDetector servers_;
     capture::CaptureSessions sessions_;
     KernelDropLocator drops_;
-    /// The open sessions by key. The map does not move its elements; an ObservedSession must not be
-    /// moved.
+    /// The open sessions by key. An ObservedSession must not be moved, and this map does not move
+    /// its elements.
     std::unordered_map<std::uint64_t, relay::ObservedSession> open_sessions_;
     std::uint64_t dropped_ = 0;
     std::uint64_t refused_ = 0;
@@ -145,7 +144,7 @@ class TapRun final : public SupervisedRun {
     relay::Ring ring_;
     std::optional<TapFeed> feed_;
     std::optional<Supervisor> supervisor_;
-    /// Eventfd that another thread writes to in order to end the capturing thread.
+    /// Eventfd. Writing to it wakes the capturing thread.
     base::UniqueFd wake_event_;
     std::atomic<bool> ending_{false};
     std::atomic<bool> interface_gone_{false};

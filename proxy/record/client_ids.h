@@ -12,7 +12,7 @@
 #include <span>
 #include <string_view>
 
-/// Where items and messages hold client ids.
+/// Finds client ids in items and messages, and replaces them in items.
 namespace tw::record {
 
 /// Returns whether the id in an item's key is a client id.
@@ -49,8 +49,8 @@ find_packed_owner(const snapshot::ObjectSpec& object, std::span<const std::int32
                : std::nullopt;
 }
 
-/// Returns the int found by find_packed_owner() with its client id `id` replaced by `to(id)`, or by
-/// "no owner" if `to(id)` is nullopt.
+/// Returns `data`, an int that find_packed_owner() found, with its client id `id` replaced by
+/// `to(id)`. If `to(id)` is nullopt, the new int means "no owner".
 template <typename To>
 [[nodiscard]] std::int32_t renumber_packed_owner(std::int32_t data, const To& to) {
     constexpr std::uint32_t kIdBits = 0xff;
@@ -65,8 +65,8 @@ template <typename To>
 }
 
 /// Replaces each client id `id` of an item by `to(id)`. If `to(id)` is nullopt, the field becomes
-/// -1, which means no client, an unknown flag carrier, or a spectator's free view. Returns false if
-/// `to` returns nullopt for the client id in the item's key.
+/// -1. Depending on the field, this means no client, an unknown flag carrier, or a spectator's free
+/// view. Returns false if `to` returns nullopt for the client id in the item's key.
 template <typename To>
 [[nodiscard]] bool renumber_clients(const snapshot::ObjectSpec& object, snapshot::ItemKey& key,
                                     std::span<std::int32_t> data, ClientIdScope scope,

@@ -1,5 +1,5 @@
-// All kinds of findings: id, name, severity, what the finding means, and its causes. If a kind is
-// removed, its number is never reused. This file is included where TW_FINDING is defined.
+// All kinds of findings: id, name, severity, meaning and causes. TW_FINDING must be defined where
+// this file is included.
 
 TW_FINDING(packet_too_short, "packet.too_short", warning, "A datagram is shorter than its header.",
            "Scanners, other programs on the port, or a damaged sender.")

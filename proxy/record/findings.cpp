@@ -51,7 +51,7 @@ std::optional<FindingId> find_finding(std::string_view name) {
 }
 
 std::string_view finding_display_name(std::string_view id, std::string_view name) {
-    constexpr std::string_view kMaps = "map."; // the `name` of these findings is a map's name
+    constexpr std::string_view kMaps = "map."; // in these findings, `name` is the name of a map
     if (!id.starts_with(kMaps) && id.substr(id.find('.') + 1) == name) {
         return {};
     }

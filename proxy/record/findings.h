@@ -41,8 +41,9 @@ struct FindingInfo {
 
 [[nodiscard]] const FindingInfo& finding_info(FindingId id);
 [[nodiscard]] std::optional<FindingId> find_finding(std::string_view name);
-/// Returns all kinds of findings, sorted for people: first snapshot.size_differs, which explains
-/// the findings that it causes, then errors, warnings and information.
+/// Returns all kinds of findings in the order in which people should read them: first
+/// snapshot.size_differs, because it explains other findings, then errors, warnings and
+/// information.
 [[nodiscard]] std::span<const FindingId> findings_by_importance();
 [[nodiscard]] std::string_view severity_name(Severity severity);
 /// Returns a finding's `name` for texts that people read; empty if the name only repeats the id.

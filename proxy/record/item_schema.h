@@ -13,7 +13,7 @@
 
 namespace tw::record {
 
-// The keys of an element of a record's `items`, and of its position (key `at`). The texts of the
+// The keys of an element of `items`, and of the element's position (key `at`). The texts of the
 // keys are computed at compile time, because most of the output consists of items.
 
 /// Returns a pointer to the tile; null if the tile is air.

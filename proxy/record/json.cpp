@@ -176,7 +176,8 @@ bool is_json_object(std::string_view text) {
     if (!text.starts_with('{') || has('\t') || has('\r') || has('\n')) {
         return false;
     }
-    // The next call reuses the parser's memory, unless this text is long.
+    // This validator keeps its memory for later calls. Long texts use a separate validator, whose
+    // memory is freed.
     static thread_local JsonValidator kept;
     std::optional<JsonValidator> extra;
     JsonValidator& parser = text.size() > kKeptBytes ? extra.emplace() : kept;

@@ -34,10 +34,11 @@ namespace tw::record {
 [[nodiscard]] const boost::json::array* list_of(const boost::json::object& object,
                                                 std::string_view key);
 
-/// Returns the value of an optional or pointer; null if it has none.
+/// Returns the value in an optional or behind a pointer; JSON null if the optional is empty or the
+/// pointer is null.
 template <typename Value>
 [[nodiscard]] boost::json::value value_or_null(const Value& value) {
-    // NOLINTNEXTLINE(modernize-return-braced-init-list): in braces it is an array
+    // NOLINTNEXTLINE(modernize-return-braced-init-list): braces would make an array
     return value ? boost::json::value(*value) : boost::json::value{};
 }
 
@@ -61,7 +62,7 @@ void add_distributions(boost::json::object& object, const Totals<Distribution>& 
 }
 
 /// The maximum nesting depth of lists and objects. A list or object at this depth must be empty.
-/// The nesting of records is several times less deep.
+/// Records are nested much less deeply.
 inline constexpr unsigned kMaxJsonDepth = 32;
 
 /// Returns whether the text is exactly one well-formed JSON object (RFC 8259) in valid UTF-8,
@@ -73,15 +74,15 @@ inline constexpr unsigned kMaxJsonDepth = 32;
 /// because they are escaped in JSON strings.
 [[nodiscard]] bool has_control_bytes(std::string_view text);
 
-/// The end of a line that repeats an earlier record at the start of a segment. Segments are the
-/// files of a recording, and some records are needed to read each of them.
+/// The end of a line that repeats an earlier record at the start of a segment (a file of a
+/// recording). Records that are needed to read a segment are repeated in every segment.
 inline constexpr std::string_view kRepeatedEnd = R"(,"again":true})";
 
 [[nodiscard]] inline bool is_repeated_record(std::string_view line) {
     return line.ends_with(kRepeatedEnd);
 }
 
-/// Returns the text with which a later segment repeats a record. `line` has no newline.
+/// Returns the line with which a later segment repeats the record `line`. `line` has no newline.
 [[nodiscard]] inline std::string as_repeated_record(std::string_view line) {
     std::string text{line};
     return is_repeated_record(line) ? text : text.replace(text.size() - 1, 1, kRepeatedEnd);

@@ -59,7 +59,8 @@ std::optional<map::Location> TileMap::tiles_at(const snapshot::ObjectSpec& objec
         return std::nullopt;
     }
     map::Location at = physics_->locate(position->x, position->y);
-    // Replaces the rounded position of locate(), whose floats are imprecise far from the origin.
+    // The position from locate() is imprecise far from the origin, because it is computed with
+    // floats.
     at.position = {static_cast<int>(std::lround(position->x)),
                    static_cast<int>(std::lround(position->y))};
     return at;

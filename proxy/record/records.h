@@ -39,7 +39,7 @@ class TileMap {
     /// Returns the tiles at an item's position; nullopt if items of this type have no position.
     [[nodiscard]] std::optional<map::Location> tiles_at(const snapshot::ObjectSpec& object,
                                                         std::span<const std::int32_t> data) const;
-    /// Returns whether and why the centre of a character cannot be at the position.
+    /// Returns why the centre of a character cannot be at the position; `none` if it can.
     [[nodiscard]] PositionFault check_position(int x, int y) const;
     /// Returns the tiles at a character for which check_position() finds a fault. If the character
     /// is inside a wall, these are the tiles where it touches the wall, not those at its centre.
@@ -74,8 +74,8 @@ class ItemTypes {
     /// The maximum number of types. Further types are ignored. Servers use at most 64 types.
     static constexpr std::size_t kMaxTypes = 512;
 
-    /// Reads the descriptor items of a snapshot. `learned`: a snapshot that was read before; if its
-    /// descriptors are equal, the function returns at once.
+    /// Reads the descriptor items of a snapshot. `learned`: a snapshot that was read before. If it
+    /// has the same descriptor items, they are not read again.
     void learn_types(const snapshot::SnapshotView& items,
                      const snapshot::SnapshotView& learned = {});
 
@@ -112,18 +112,18 @@ class Roster;
 using Timestamp = std::int64_t;
 inline constexpr Timestamp kNanosecondsPerSecond = 1'000'000'000;
 inline constexpr Timestamp kTickDuration = kNanosecondsPerSecond / 50;
-/// The latest second since 1970 that is accepted from a file; it is in the year 2255. Inspection
-/// adds to times, so they must not be close to the limit of Timestamp.
+/// The latest time that is accepted from a file, in seconds since 1970 (in the year 2255). It is
+/// far below the limit of Timestamp, because inspection adds to times.
 inline constexpr std::int64_t kLastInputSecond = 9'000'000'000;
 
-/// The parts of a time as records show it.
+/// A time as records show it, split into its parts.
 struct SecondAndNanosecond {
     std::int64_t second = 0;
     std::int64_t nanosecond = 0; ///< after the start of the second
 };
 
-/// Splits a time for a record. A time before 1970, which only damaged captures contain, is shown in
-/// the first second of 1970.
+/// Splits a time for a record. A time before 1970, which only damaged captures contain, becomes a
+/// time in the first second of 1970.
 [[nodiscard]] constexpr SecondAndNanosecond split_time(Timestamp time) {
     const std::int64_t rest = time % kNanosecondsPerSecond;
     return {std::max<std::int64_t>(time / kNanosecondsPerSecond, 0),
@@ -143,8 +143,8 @@ struct RecordHeader {
 
 enum class SessionEvent : std::uint8_t { open, established, close };
 
-/// The `reason` of a close event if the same session goes on, with the same number, because the
-/// client reconnected.
+/// The `reason` of a close event after which the session continues with the same number, because
+/// its client has reconnected.
 inline constexpr std::string_view kReconnected = "reconnected";
 
 /// An event of a session: its first datagram, the established connection, or its end.
@@ -223,8 +223,8 @@ struct RenumberedClient {
 struct ItemSightings {
     /// The sessions whose snapshots were merged into the world, in ascending order.
     std::span<const std::uint32_t> sessions{};
-    /// For each item, one bit per session, set if the session received the item. The words from
-    /// `i * words` on hold the bits of item i.
+    /// For each item, one bit per session, set if the session received the item. The bits of item i
+    /// begin at index `i * words`.
     std::span<const std::uint64_t> bits{};
     std::size_t words = 0; ///< number of words in `bits` per item
     /// For each item, a bit mask of its first 32 ints. A bit is set if no session received the int,
@@ -398,7 +398,7 @@ struct ImpairmentRecord {
     bool again = false; ///< an earlier segment of the recording contains this record, too
 };
 
-/// Stands in a recording in place of records that could not be written.
+/// Marks the place in a recording where records could not be written.
 struct LossRecord {
     RecordHeader head{};
     std::uint64_t lost = 0;   ///< number of lost records
@@ -494,8 +494,7 @@ struct NumberPair {
     std::int32_t y;
 };
 
-/// The value of a key of snapshots and items that no getter returns, because the writer of the
-/// items computes it.
+/// A placeholder that a getter returns if the writer of the items computes the value of the key.
 struct WrittenWithItems {};
 
 /// A list of candidates. Each is written as an object with the keys of kCauseCandidateSchema.
@@ -544,8 +543,8 @@ class WorldMessageSink : public InterfaceBase {
 
 /// Returns the text that stands for a client's address in the output. If `key` is empty, this is
 /// the unchanged address and port. Otherwise it is a pseudonym of the address, and the unchanged
-/// port. The pseudonym depends only on the key and the address. Without the key, nobody can find
-/// the address.
+/// port. The pseudonym depends only on the key and the address. Without the key, the address cannot
+/// be found.
 [[nodiscard]] std::string client_address_text(std::string address_and_port, const std::string& key);
 
 } // namespace tw::record

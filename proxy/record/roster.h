@@ -23,8 +23,8 @@ struct PackedText {
     std::span<const std::int32_t> ints; ///< at most snapshot::kMaxStringInts
 };
 
-/// Returns the player's name in a client_info item. If the item is too short, returns the start of
-/// the name that the item contains.
+/// Returns the player's name in a client_info item. If the item is too short, returns the part of
+/// the name that it contains.
 [[nodiscard]] constexpr PackedText player_name_in(std::span<const std::int32_t> client_info) {
     return {client_info.first(client_info.size() < kPlayerNameInts ? client_info.size()
                                                                    : kPlayerNameInts)};
@@ -38,7 +38,8 @@ struct PackedText {
     return info ? std::optional{player_name_in(items[*info].data)} : std::nullopt;
 }
 
-/// Returns the client id of the player who received a 0.6 snapshot; nullopt if it has none.
+/// Returns the client id of the player who received a 0.6 snapshot; nullopt if the snapshot does
+/// not contain this player.
 [[nodiscard]] std::optional<std::uint16_t> find_own_client(const snapshot::SnapshotView& items);
 
 /// The players on a 0.7 server. A 0.7 server announces each player in one message. (In 0.6, every
@@ -122,13 +123,13 @@ class Roster {
 
 /// The player who receives a snapshot.
 struct LocalPlayer {
-    std::string name; ///< the bytes that the server sent; "#3" if the name is unknown
+    std::string name; ///< the bytes that the server sent; "client 3" if it is unknown
     /// The tile of the player's tee, such as "(50,32) air"; "x=1600 y=1024" if the map is missing;
     /// "not in the game" if the player has no tee.
     std::string place;
     std::optional<std::int32_t> score{}; ///< as the server sent it; nullopt if the server sent none
-    /// True if the score is the player's best time in milliseconds, or -1 for none. Servers send
-    /// such scores to 0.7 clients in races.
+    /// True if the score is the player's best time in milliseconds (-1: no time). Servers send such
+    /// scores to 0.7 clients in races.
     bool is_score_time = false;
 };
 

@@ -68,7 +68,7 @@ template <template <typename> class Totals, typename Cell, typename Row>
 struct TotalsRow {
     using CellType = Cell;
 
-    /// Returns the cells of a struct of these totals or of a derived struct.
+    /// Returns the cells of `source`. A struct derived from Totals<Cell> may be passed, too.
     static constexpr auto get = [](const Totals<Cell>& source) {
         return members_as_array<Totals>(source);
     };
@@ -140,7 +140,7 @@ constexpr void for_each_row(const std::tuple<Rows...>& schema, const Visit& visi
 // The keys of all record types, except those of totals (below). They determine the JSON lines, the
 // filters and the tables in RECORDS.md.
 
-/// A record's header and type, which have the keys of kHeadSchema.
+/// A record's header and type. kHeadSchema has their keys.
 struct TypedHeader {
     const RecordHeader* head;
     std::size_t type; ///< index of the record's type in the variant Record
@@ -165,7 +165,7 @@ template <auto kMember>
 inline constexpr auto kPointerTo =
     [](const auto& record) { return record.*kMember ? &*(record.*kMember) : nullptr; };
 
-/// The getter of a key whose value the writer of a snapshot's items computes.
+/// The getter of a key whose value is computed by the writer of a snapshot's items.
 inline constexpr auto kWrittenWithItems = [](const auto& /*record*/) { return WrittenWithItems{}; };
 
 /// Returns the word that stands for an enumerator.

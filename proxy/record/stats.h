@@ -315,7 +315,7 @@ struct BusMetricRow {
 /// Returns a row for each number in BusTotals. Rows of the same metric are adjacent.
 [[nodiscard]] std::span<const BusMetricRow> bus_metric_rows() noexcept;
 
-/// What bytes of datagrams are used for. ByteLedger subdivides most groups by name.
+/// The purpose of bytes in datagrams. ByteLedger subdivides most groups by name.
 enum class ByteGroup : std::uint8_t {
     packet,     ///< header, token, end of the compressed stream
     control,    ///< control packets, by kind
@@ -368,7 +368,7 @@ struct ByteCount {
     friend bool operator==(const ByteCount&, const ByteCount&) = default;
 };
 
-/// A row of a ByteLedger: what bytes are used for, and how many there are.
+/// A row of a ByteLedger: the purpose of bytes, and their number.
 struct ByteLedgerRow {
     wire::Direction direction = wire::Direction::c2s;
     ByteGroup group = ByteGroup::packet;
@@ -381,8 +381,9 @@ struct ByteLedgerRow {
 /// direction add up to eight times the bytes of UDP payload in that direction.
 class ByteLedger {
   public:
-    /// The maximum number of rows. Bytes with any further name are counted in a row kOthers. The
-    /// limit is needed because clients and servers can invent names (unknown UUIDs).
+    /// The maximum number of rows. If the ledger is full, bytes with a new name are counted in a
+    /// row kOthers. The limit is needed because clients and servers can invent names (unknown
+    /// UUIDs).
     static constexpr std::size_t kMaxRows = 4096;
     static constexpr std::string_view kOthers = "others";
 

@@ -35,15 +35,16 @@ inline constexpr std::array kTerminalControls{
 [[nodiscard]] std::string escape_lines_for_terminal(std::string_view text);
 
 /// Appends a line of JSON to `out`, with all terminal controls as JSON escapes. The values of
-/// strings do not change. Needed for JSON from other programs, which may contain such characters
-/// unescaped.
+/// strings do not change. JSON from other programs may contain unescaped terminal controls.
 void append_terminal_json(std::string_view json, std::string& out);
 
 /// Returns the text in the singular if `count` is 1, otherwise in the plural. In `text`, "[is|are]"
-/// stands for "is" in the singular and "are" in the plural; "[s]" stands for nothing and "s".
+/// stands for "is" in the singular and "are" in the plural; "[s]" stands for nothing in the
+/// singular and for "s" in the plural.
 [[nodiscard]] std::string choose_plural(std::uint64_t count, std::string_view text);
 
-/// Returns the count followed by the noun: for "file[s]", for example "1 file" or "2 files".
+/// Returns the count followed by the noun (see choose_plural()): "1 file" or "2 files" for
+/// "file[s]".
 [[nodiscard]] std::string count_with_noun(std::uint64_t count, std::string_view noun);
 
 /// Returns a size such as "12.3 MiB".

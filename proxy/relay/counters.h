@@ -91,7 +91,7 @@ class Counter {
     std::atomic<std::uint64_t> value_{0};
 };
 
-/// The counters of one relay thread, which change while it runs.
+/// The counters of one relay thread for one server. They change while the thread runs.
 using LiveCounters = Totals<Counter>;
 
 enum class NewClientCounterUnit : bool { sessions, datagrams };
@@ -114,7 +114,7 @@ inline constexpr unsigned kMaxThreads = 64;
 /// are added; numbers are not reused.
 using ServerIndex = std::uint16_t;
 
-/// The most servers that can be added to a relay in its lifetime. Removed servers count, too.
+/// The maximum number of servers in a relay's lifetime, including removed servers.
 inline constexpr std::size_t kMaxServers = 128;
 
 /// Memory that relay and observer share, in addition to the rings. Zeroed memory is a valid initial
@@ -133,7 +133,8 @@ struct ObserverSharedMemory {
     }
 };
 
-/// Returns the sums over all threads and servers. Callable from any thread of both processes.
+/// Returns the sums over all threads and servers. Any thread of the relay or the observer may call
+/// it.
 [[nodiscard]] Counters totals(const ObserverSharedMemory& observation) noexcept;
 
 /// Returns the sums of one server's counters over all threads.

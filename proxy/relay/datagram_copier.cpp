@@ -21,11 +21,11 @@ RelayEvent event_of(EventKind kind, std::uint32_t session, base::Timestamp time)
     return event;
 }
 
-/// The size of the events that may be reported directly before a datagram: an `open` and two gaps.
+/// The room, in bytes, for the events that may directly precede a datagram: an `open` and two gaps.
 constexpr std::size_t kLeadingEventsBytes = 512;
 
 /// While at most 1/kResumeBelowPart of the ring is in use, each call of retry_events() resumes
-/// copying of 1/kResumedPart of the sessions that are not copied.
+/// copying 1/kResumedPart of the uncopied sessions.
 constexpr std::size_t kResumeBelowPart = 16;
 constexpr std::size_t kResumedPart = 16;
 
@@ -173,7 +173,8 @@ bool DatagramCopier::report_pending_events(base::Timestamp time) {
 }
 
 bool DatagramCopier::announce_running_session(ObservedSession& session, base::Timestamp time) {
-    // An old session gets `open` and `gap` together: without the gap, the session would look new.
+    // A session that began before this observer gets `open` and `gap` together. Without the gap,
+    // the session would look new.
     const bool began_before = session.observer_at_open != current_observer_;
     if (began_before && !ring_->has_room(kLeadingEventsBytes)) {
         return false;
@@ -252,12 +253,13 @@ void DatagramCopier::copy_datagram(ObservedSession& session, base::Timestamp tim
             if (try_copy_datagram(session, time, direction, bytes)) {
                 return;
             }
-            shedding_.stop_copying_session(session); // from now on, none of its datagrams is copied
+            shedding_.stop_copying_session(session); // later datagrams are not copied either
         }
     }
     ++session.lost[static_cast<std::size_t>(direction)];
     ++lost_;
-    // Reports that the session is no longer copied, unless that was reported or there is no room.
+    // Reports that the session is no longer copied, unless this was already reported or there is no
+    // room.
     if (observed && !session.is_stop_reported && is_announced(session) &&
         ring_->has_room(kLeadingEventsBytes)) {
         session.is_stop_reported = report_gaps(session.id, time, session.lost);

@@ -31,7 +31,7 @@ struct ObservedSession : SessionAddresses {
         list_hook;
     bool is_listed = false;          ///< true if the session is in a list of LoadShedding
     bool is_copying_stopped = false; ///< true if the session's datagrams are not copied now
-    /// True if the observer got a `gap` event since copying the session stopped.
+    /// True if a `gap` event has reported that copying of the session stopped.
     bool is_stop_reported = false;
 };
 
@@ -163,10 +163,11 @@ class DatagramCopier {
     std::uint32_t current_observer_ = 0;
     LoadShedding shedding_;
     std::vector<PendingClose> pending_closes_;
-    /// The number of datagrams not copied, in sessions that the observer never learnt of; indexed
-    /// by Direction.
+    /// The number of uncopied datagrams of sessions that ended before they were announced to the
+    /// observer; indexed by Direction.
     std::array<std::uint64_t, 2> unannounced_lost_{};
-    /// The number of datagrams passed to add_kernel_drops() and not reported yet; nullopt if none.
+    /// The sum of the counts that were passed to add_kernel_drops() and are not reported yet;
+    /// nullopt if all are reported.
     std::optional<std::uint64_t> kernel_drops_;
     std::uint64_t lost_ = 0;
     bool has_pending_ = false; ///< true if any event did not fit and is not reported yet

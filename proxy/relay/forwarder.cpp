@@ -10,9 +10,9 @@ namespace tw::relay {
 
 namespace {
 
-/// The most attempts to send a datagram. A send call can fail because of an ICMP message about an
-/// earlier datagram, which anyone can forge. The system reports each such message once, so that a
-/// further attempt usually succeeds.
+/// The maximum number of attempts to send a datagram. A send call can fail because of an ICMP
+/// message about an earlier datagram, which anyone can forge. The system reports each such message
+/// once, so that a further attempt usually succeeds.
 constexpr int kSendAttempts = 4;
 
 int try_send_messages(int socket, mmsghdr* messages, std::size_t count) noexcept {
@@ -150,11 +150,11 @@ void Forwarder::add_wakeup_descriptor(int descriptor) const {
 
 Forwarder::ForwardResult Forwarder::forward_from_ready_sockets(int timeout) {
     std::array<epoll_event, kMaxReadySockets>
-        events; // NOLINT(*-member-init): as far as it is filled
+        events; // NOLINT(*-member-init): only the filled part is read
     const int count = ::epoll_wait(epoll_.get(), events.data(), kMaxReadySockets, timeout);
     const std::span ready = std::span{events}.first(static_cast<std::size_t>(std::max(count, 0)));
     ForwardResult woken;
-    // Server sockets come first, because reading from clients may free sessions in `ready`.
+    // Upstream sockets are read first, because reading from clients may free sessions in `ready`.
     if (std::ranges::any_of(ready, [](const auto& each) { return each.data.u64 > kWakeupTag; })) {
         woken.datagrams = read_upstream_sockets(ready);
     }

@@ -21,15 +21,15 @@ namespace tw::relay {
 /// Sends messages in order with few system calls. Counts the results in `totals` and
 /// `icmp_refused`.
 ///
-/// If the send buffer is full, the send call is repeated once; then the datagram is dropped,
-/// because waiting would delay all other datagrams. The error ECONNREFUSED concerns an earlier
-/// datagram, so the current datagram is sent again.
+/// A failed send call is repeated a few times, because the error may concern an earlier datagram
+/// (ECONNREFUSED). Then the datagram is dropped. Waiting for a full send buffer would delay all
+/// other datagrams.
 void send_messages(int socket, mmsghdr* messages, std::size_t count,
                    DirectionTotals<Counter>& totals, Counter& icmp_refused) noexcept;
 
-/// Forwards datagrams between listening and upstream sockets in batches: receives, sends, and then
-/// copies them to the observer. While a bad network is simulated (see Impairment), datagrams wait
-/// in a queue until they are due, and are copied when they are sent, so that the observer sees
+/// Forwards datagrams between listening and upstream sockets. Receives a batch, sends it, and then
+/// copies it to the observer. While a bad network is simulated (see Impairment), datagrams wait in
+/// a queue until they are due. They are copied when they are sent, so that the observer sees
 /// exactly the datagrams that the receiver gets. Used by one thread; never blocks except in
 /// forward_from_ready_sockets().
 class Forwarder {
@@ -73,12 +73,12 @@ class Forwarder {
     /// nullopt if no datagram waits.
     std::optional<base::Clock::time_point> send_due_datagrams(base::Clock::time_point now);
 
-    /// Closes a bounded number of idle sessions, and reports again the events that did not fit into
+    /// Closes a bounded number of idle sessions. Tries again to report events that did not fit into
     /// the observer's ring. Returns false if further sessions are due for a check.
     bool check_timeouts(base::Clock::time_point now);
 
-    /// The interval of calls of check_timeouts() while there are no sessions and no event waits for
-    /// room in the observer's ring.
+    /// The interval between calls of check_timeouts() while there are no sessions and no event
+    /// waits for room in the observer's ring.
     static constexpr std::chrono::milliseconds kIdleCheckInterval{1000};
 
     [[nodiscard]] std::chrono::milliseconds timeout_check_interval() const noexcept {
@@ -108,7 +108,8 @@ class Forwarder {
     }
 
   private:
-    /// The most ready sockets that a call of epoll_wait returns. The next call returns more.
+    /// The maximum number of ready sockets that a call of epoll_wait returns. The next call returns
+    /// further ones.
     static constexpr std::size_t kMaxReadySockets = 256;
     /// Receiving stops when fewer buffers than this are free in the batch.
     static constexpr std::size_t kMinFreeBuffers = 16;

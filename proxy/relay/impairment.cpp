@@ -45,7 +45,7 @@ std::string quoted(std::string_view text) {
     return shown + (text.size() > kShown ? "...'" : "'");
 }
 
-/// A unit of a setting. `steps`: the unit's size, counted in the setting's smallest steps.
+/// A unit of a setting. `steps`: the number of the setting's smallest steps in one unit.
 struct SettingUnit {
     std::string_view name;
     std::uint64_t steps;
@@ -130,8 +130,8 @@ Result<std::size_t> find_setting(std::string_view name) {
                              fmt::join(names, ", "))};
 }
 
-/// Returns the indices of the directions for which a section is meant. Removes `c2s:` or `s2c:`
-/// from the section's start.
+/// Returns the indices of the directions that a section applies to. Removes `c2s:` or `s2c:` from
+/// the section's start.
 Result<std::span<const std::size_t>> take_directions(std::string_view& section) {
     static constexpr std::array<std::size_t, 2> kBoth{0, 1};
     const auto colon = section.find(':');
@@ -181,7 +181,7 @@ Result<void> parse_section(std::string_view section, Impairment& impairment,
     return {};
 }
 
-/// Checks that the settings of one direction fit together.
+/// Checks that the settings of one direction do not contradict each other.
 Result<void> check_settings(const DirectionImpairment& settings) {
     if (settings.jitter_us > settings.delay_us) {
         return Error{"jitter must not exceed delay: nothing arrives before it was sent"};
@@ -201,7 +201,8 @@ Result<void> check_settings(const DirectionImpairment& settings) {
     return {};
 }
 
-/// Returns a value as text, in the largest unit that needs no decimals, else in the smallest unit.
+/// Returns a value as text in the largest unit that needs no decimals. If every unit needs
+/// decimals, uses the smallest unit.
 std::string value_text(std::uint64_t value, std::span<const SettingUnit> units) {
     const auto* unit = &units.back();
     while (unit != &units.front() && value % unit->steps != 0) {
@@ -406,7 +407,7 @@ std::optional<DueTime> ImpairmentQueue::push_datagram(void* owner, SessionImpair
     const DueTime due{.send_time = leaves, .order = ++last_order_};
     queue_.emplace(
         due, WaitingDatagram{owner, &session, direction, {bytes.begin(), bytes.end(), &memory_}});
-    bytes_ += bytes.size(); // after the allocations, which may throw
+    bytes_ += bytes.size(); // comes after emplace(), which may throw
     ++session.num_waiting;
     return due;
 }

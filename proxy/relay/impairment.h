@@ -37,7 +37,7 @@ struct DirectionImpairment {
     std::uint64_t reorder_ppm = 0;
     /// The mean number of consecutive losses, in thousandths; 0: losses are independent.
     std::uint64_t burst_thousandths = 0;
-    /// The most bits per second, with 28 bytes of IPv4 and UDP header per datagram; 0: no limit.
+    /// The most bits per second, including 28 bytes of headers per datagram; 0: no limit.
     std::uint64_t bits_per_second = 0;
 
     friend bool operator==(const DirectionImpairment&, const DirectionImpairment&) = default;
@@ -135,7 +135,8 @@ class ImpairedDirection {
     Time last_send_time_{};    ///< when the previous datagram is sent
 };
 
-/// The position of a datagram in the queue. Datagrams with equal times are sent by their order.
+/// The position of a datagram in the queue. Datagrams with equal send times are sent in the order
+/// of their numbers (`order`).
 struct DueTime {
     ImpairedDirection::Time send_time{};
     std::uint64_t order = 0; ///< number of the queued datagram, from 1; 0: no datagram
@@ -145,15 +146,16 @@ struct DueTime {
 
 /// The state of the simulated network of one session, in both directions.
 struct SessionImpairment {
-    /// Starts both directions anew, for the session with this number. Waiting datagrams stay in the
+    /// Resets both directions for the session with this number. Waiting datagrams stay in the
     /// queue.
     void restart(const Impairment& impairment, std::uint32_t number) noexcept;
 
     /// Session::number, on which the random decisions depend; 0 before restart().
     std::uint32_t session_number = 0;
     std::array<ImpairedDirection, 2> directions{}; ///< indexed by Direction
-    /// For each direction, the due time of the reordered datagram that waits. It is sent right
-    /// after the session's next datagram in this direction; at the due time if no datagram follows.
+    /// For each direction, the queue position of the reordered datagram that waits. This datagram
+    /// is sent right after the session's next datagram in the same direction, but at the latest at
+    /// its due time.
     std::array<DueTime, 2> reordered{};
     /// The number of the session's queued datagrams. While it is not 0, this object must not be
     /// freed.
@@ -169,8 +171,8 @@ class ImpairmentQueue {
   public:
     using Time = ImpairedDirection::Time;
 
-    /// The largest number of datagrams that may wait: 2.5 s of 128 players with 100 datagrams a
-    /// second each way.
+    /// The largest number of datagrams that may wait: enough for 2.5 s of 128 players with 100
+    /// datagrams a second each way.
     static constexpr std::size_t kMaxDatagrams = 65'536;
     static constexpr std::size_t kMaxBytes = std::size_t{64} << 20U;
     /// How long a reordered datagram waits for the next datagram: two snapshot intervals.

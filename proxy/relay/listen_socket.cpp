@@ -21,8 +21,8 @@ using Udp = boost::asio::ip::udp;
 
 namespace {
 
-/// The distance between the starts of two buffers in bytes. It is not a power of two, because then
-/// all buffers would use the same cache sets.
+/// The distance between the starts of two buffers in bytes. A power of two would map all buffers to
+/// the same cache sets.
 constexpr std::size_t kBufferStride = DatagramBatch::kBufferBytes + std::size_t{2} * 1024 + 128;
 constexpr std::size_t kBufferMemory = kBufferStride * DatagramBatch::kDatagrams;
 
@@ -193,7 +193,7 @@ std::uint32_t read_new_kernel_drops(int socket, std::uint32_t& seen) noexcept {
         return 0;
     }
     const std::uint32_t before = std::exchange(seen, info[SK_MEMINFO_DROPS]);
-    return seen - before; // the counter wraps
+    return seen - before; // also correct if the counter wrapped
 }
 
 std::vector<Udp::endpoint> resolve_addresses(const std::string& host, std::uint16_t port) {

@@ -64,7 +64,7 @@ class SessionTable;
 /// A listening socket, to which clients send. The object does not own the socket.
 struct Listener {
     int socket = 0;
-    /// The session table of the server whose clients send to this socket; null: not in use.
+    /// The session table of the server whose clients send to this socket; null if it is not in use.
     SessionTable* table = nullptr;
     /// The socket is bound to 0.0.0.0 or ::, so each reply must name its source address.
     bool is_any_address = false;
@@ -88,8 +88,8 @@ using ListenerIndex = std::uint16_t;
 /// the system does not list them.
 [[nodiscard]] std::vector<base::Endpoint> interface_addresses();
 
-/// Makes a reply's control message, so that the reply's source address is the destination address
-/// of the received datagram `from`. Returns the length of `to`; 0 if `from` has no control message.
+/// Writes a control message to `to` that sets a reply's source address to the destination address
+/// of the received datagram `from`. Returns the message's length; 0 if that address is unknown.
 [[nodiscard]] std::size_t make_reply_control(msghdr& from, ReplyControl& to);
 
 /// Requests socket buffers of this size; the system may grant less.

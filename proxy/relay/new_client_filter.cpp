@@ -4,8 +4,8 @@
 
 namespace tw::relay {
 
-/// Checks whether the first part of the answer that is being received came kMaxPartSpanMs ago. If
-/// so, makes that answer the current one, or discards it if it is too long to store.
+/// Completes the answer that is being received if its first part came at least kMaxPartSpanMs ago.
+/// The answer then becomes the current answer, or is discarded if it is too long to store.
 void AnswerCache::finish_due_answer(AnswerPair& pair, std::uint32_t now_ms) noexcept {
     Answer& coming = pair.answers[pair.current ^ 1U];
     if (coming.asker != 0 && now_ms - coming.first_part_ms >= kMaxPartSpanMs) {
@@ -51,8 +51,8 @@ const AnswerCache::Answer* AnswerCache::find_answer(std::uint8_t kind,
 
 namespace {
 
-/// Returns a bucket with room for `places` new sessions, at least 16. An empty bucket is full again
-/// after the time `refill_time`.
+/// Returns a bucket for `places` tokens, or for 16 if `places` is less. An empty bucket is full
+/// again after `refill_time`.
 TokenBucket bucket_for(std::size_t places, std::chrono::milliseconds refill_time) {
     constexpr std::size_t kMilliseconds = 1000;
     constexpr std::size_t kLeast = 16;

@@ -81,8 +81,8 @@ struct NewClientLimits {
     /// way are admitted.
     std::chrono::milliseconds earliest_repetition{450};
     std::chrono::milliseconds latest_repetition{600};
-    /// While there are too many new clients, a client that was admitted but not verified is not
-    /// admitted again before this time is over.
+    /// While there are too many new clients, a client that was admitted but got no slot on the
+    /// server is not admitted again before this time is over.
     std::chrono::milliseconds readmission_pause{30'000};
     /// If the server sends to other clients but nothing to one client for this long, that client's
     /// session may be evicted. Servers send at least one datagram a second to each player.
@@ -91,18 +91,19 @@ struct NewClientLimits {
     std::uint32_t new_client_rate = 256;
     std::uint32_t request_rate = 4; ///< the most requests of a network per second
     std::uint32_t request_burst = 16;
-    // While the relay has a recent answer to common requests: the most requests of all clients per
-    // second that are forwarded to the server, and the most that the relay answers itself.
-    std::uint32_t forwarded_rate = 32;
-    std::uint32_t repeated_answer_rate = 4000;
-    /// How many rare requests of all clients are forwarded per second.
+    // The next two limits apply to the common requests of all clients together, while the relay has
+    // a recent answer to such requests.
+    std::uint32_t forwarded_rate = 32; ///< the most requests per second that reach the server
+    std::uint32_t repeated_answer_rate = 4000; ///< the most answers per second by the relay itself
+    /// The most rare requests of all clients that are forwarded per second.
     std::uint32_t rare_request_rate = 32;
     /// The most verified sessions per second that are announced to the observer before the client
     /// has a slot on the server.
     std::uint32_t announcement_rate = 8;
     std::uint32_t announcement_burst = 64;
-    std::uint32_t player_datagram_rate = 10'000; ///< per second, of a client with a server slot
-    std::uint32_t other_datagram_rate = 128;     ///< per second, of a client without a server slot
+    // The most datagrams per second of a client with a slot on the server, and of one without.
+    std::uint32_t player_datagram_rate = 10'000;
+    std::uint32_t other_datagram_rate = 128;
     /// The most sessions per IPv4 address or IPv6 /64, except loopback addresses; 0: unlimited.
     std::size_t max_per_address = 64;
 };
@@ -233,8 +234,8 @@ class AnswerCache {
         std::make_unique<std::array<AnswerPair, kMaxQuestionKinds>>();
 };
 
-/// How much of a resource is left: at least half (`none`), less than a half, a quarter or an
-/// eighth.
+/// How scarce the tokens of a bucket are. `none`: the bucket is at least half full. Otherwise it is
+/// less than half, a quarter or an eighth full.
 enum class TokenScarcity : std::uint8_t { none, below_half, below_quarter, below_eighth };
 
 /// A token bucket with millisecond resolution.
@@ -259,7 +260,7 @@ class TokenBucket {
 
     void refill(std::uint32_t now_ms) noexcept {
         const std::uint64_t due = std::uint64_t{now_ms - filled_ms_} * rate_ / 1000;
-        if (due != 0) { // else filled_ms_ must not change: the time would be lost
+        if (due != 0) { // a change of filled_ms_ without new tokens would lose the elapsed time
             tokens_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens_ + due, capacity_));
             filled_ms_ = now_ms;
         }
@@ -315,14 +316,16 @@ enum class RequestDecision : std::uint8_t {
 /// other sessions nor keep real clients out.
 ///
 /// Each network has a token bucket for new sessions and a token bucket for requests, so forged
-/// requests from a player's address do not keep the player out. A token bucket for the new sessions
-/// of all clients ensures that no unverified session is evicted before min_unverified_time (see
-/// NewClientLimits) is over. While a bucket for new sessions is less than half full, a client must
-/// repeat its datagram as real clients do, and must not have been admitted lately without being
-/// verified. The emptier the bucket, the more repetitions are required, up to three. A lost
-/// repetition does no harm. The last quarter of all clients' bucket for new sessions is reserved
-/// for networks that have no session. The emptier the bucket for the requests of all clients, the
-/// fuller the bucket for the network's requests must be.
+/// requests from a player's address do not keep the player out. While a bucket for new sessions is
+/// less than half full, a client must repeat its datagram as real clients do. The emptier the
+/// bucket, the more repetitions are required, up to three. A single lost repetition does not reset
+/// their number.
+///
+/// A token bucket for the new sessions of all clients ensures that no unverified session is evicted
+/// before min_unverified_time (see NewClientLimits) is over. While this bucket is less than half
+/// full, readmission_pause applies. The bucket's last quarter is reserved for networks that have no
+/// session. The emptier the bucket for the requests of all clients, the fuller the bucket for the
+/// network's requests must be.
 ///
 /// A keyed hash selects a network's bucket. The key changes every half minute, so a client shares a
 /// bucket with a flood for at most half a minute.
@@ -345,8 +348,8 @@ class NewClientFilter {
     [[nodiscard]] RequestDecision decide_request(const base::Endpoint& client, RequestKind request,
                                                  bool has_answer, std::uint32_t now_ms) noexcept;
 
-    /// Must be called when the client was verified. The client's next session is then not delayed
-    /// by readmission_pause (see NewClientLimits).
+    /// Must be called when the client got a slot on the server. The client's next session is then
+    /// not delayed by readmission_pause (see NewClientLimits).
     void remember_verified_client(const base::Endpoint& client) noexcept;
 
   private:
@@ -357,7 +360,7 @@ class NewClientFilter {
       public:
         explicit HashTable(std::size_t entries)
             : sets_{entries / kWays},
-              // calloc does not touch the memory, so unused parts take none.
+              // calloc does not touch the memory, so unused pages take no memory.
               // NOLINTNEXTLINE(cppcoreguidelines-no-malloc)
               entries_{static_cast<Entry*>(std::calloc(entries, sizeof(Entry)))} {
             if (entries_ == nullptr) {
@@ -386,7 +389,7 @@ class NewClientFilter {
         }
 
       private:
-        /// The number of entries in a set. A hash selects a set, in which any entry may store it.
+        /// The number of entries in a set. A hash selects a set, which stores it in any entry.
         static constexpr std::size_t kWays = 4;
 
         struct MallocDeleter {
@@ -421,13 +424,13 @@ class NewClientFilter {
         std::uint32_t datagram_hash : 24; ///< hash of the client's latest datagram
         /// How often the client repeated its latest datagram as real clients do.
         std::uint32_t num_repeats : 8;
-        /// When the client was last admitted without being verified; 0: never.
+        /// When the client was last admitted without getting a slot on the server; 0: never.
         std::uint32_t admitted_ms;
     };
 
     [[nodiscard]] TokenBucket& bucket_of(const base::Network& network, BucketPurpose purpose,
                                          const TokenBucket& full, std::uint32_t now_ms) noexcept;
-    /// The buckets of all networks of a client. A datagram is admitted only if each has a token.
+    /// The buckets of all networks of a client. A datagram needs a token from each bucket.
     class NetworkBuckets;
 
     /// Counts a repetition if `datagram` repeats the waiting client's latest datagram.

@@ -36,7 +36,7 @@ constexpr std::uint64_t kTimeSliceNs = 100'000;
 constexpr int kNicenessStep = 5;
 
 int niceness() {
-    return ::getpriority(PRIO_PROCESS, 0); // on Linux: of the calling thread only
+    return ::getpriority(PRIO_PROCESS, 0); // Linux returns the calling thread's niceness
 }
 
 } // namespace

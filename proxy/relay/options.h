@@ -18,20 +18,19 @@ namespace tw::relay {
 
 // Thread priorities. They matter only when the processors are busy. Errors are ignored.
 
-/// Gives the calling thread short time slices, for forwarding threads. From Linux 6.12 on, such a
-/// thread runs sooner after a wakeup. Its total share of the processor stays the same.
+/// Gives the calling thread short time slices. Forwarding threads call this. From Linux 6.12 on,
+/// such a thread runs sooner after a wakeup. Its total share of the processor stays the same.
 void raise_thread_priority();
 
-/// Lowers the priority of the calling thread and of the threads that it starts later, for analysing
-/// threads, whose delays only make records late.
+/// Lowers the priority of the calling thread and of the threads that it starts later. Analysing
+/// threads call this, because their delays only make records late.
 void lower_thread_priority();
 
 /// Functions with which the relay makes a server send a full snapshot to a session, for an observer
 /// that does not know the earlier snapshots. The relay does not know the game's format, so its
-/// owner supplies them. They must not block or allocate. Snapshots are named by their ticks.
+/// owner supplies them. They must not block or allocate. A snapshot is identified by its tick.
 struct ResyncFunctions {
-    /// A value of `acknowledged`: the rewritten datagram acknowledges no snapshot, so that the
-    /// server sends a full one.
+    /// The value of `acknowledged` for no snapshot. The server then sends a full snapshot.
     static constexpr std::int32_t kNoSnapshot = -1;
 
     /// Writes a copy of a client's datagram into `out`, changed so that it acknowledges the
@@ -50,9 +49,9 @@ struct ResyncFunctions {
 ///
 /// Until the server sends a full snapshot, the client's datagrams are rewritten to acknowledge no
 /// snapshot. Afterwards they are rewritten to acknowledge the full snapshot, until the client
-/// itself acknowledges it: an older acknowledgement would make the server send deltas to snapshots
-/// that the observer never got. No resync begins for clients that send rarely, because their next
-/// acknowledgement would take too long.
+/// itself acknowledges it. An older acknowledgement would make the server send deltas to snapshots
+/// that the observer never got. Datagrams of clients that send rarely are not rewritten, because
+/// the next acknowledgement would take too long.
 class ResyncState {
   public:
     /// The shortest time between two resync requests for a session.
@@ -62,7 +61,7 @@ class ResyncState {
     /// How long datagrams are rewritten after the full snapshot: the longest round trip to a
     /// client.
     static constexpr std::uint32_t kRewriteTimeMs = 2000;
-    /// No resync request begins if the pause between the client's last two datagrams was longer.
+    /// Until the full snapshot, a datagram is not rewritten if it came after a longer pause.
     static constexpr std::uint32_t kMaxPauseMs = 250;
 
     // All times are milliseconds of one clock, which wraps.
@@ -127,7 +126,7 @@ struct ServerOptions {
     friend bool operator==(const ServerOptions&, const ServerOptions&) = default;
 };
 
-/// The relay's settings. They do not change during its lifetime.
+/// The relay's settings. They do not change during the relay's lifetime.
 struct Options {
     ServerOptions server; ///< the first server
 
@@ -146,7 +145,7 @@ struct Options {
     /// occupies a processor core for each thread.
     bool busy_poll = false;
     ClientAddressMode client_address = ClientAddressMode::shared;
-    /// Allows that the server sees one address for all clients if the server is not on 127.0.0.0/8.
+    /// True: the server may see one address for all clients if it is not on 127.0.0.0/8.
     bool allow_shared_address = true;
     /// The key from which clients' loopback addresses are derived.
     base::SipKey address_key{};

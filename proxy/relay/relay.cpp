@@ -181,9 +181,9 @@ void Relay::remove_server(ServerIndex server) {
     SharedServerData& gone = *servers_.at(server);
     gone.is_removed = true;
     for (auto& relay_thread : relay_threads_) {
-        // A shared_ptr, because the job may run after run_on_thread() has timed out.
+        // The job shares the flag, because it may run after run_on_thread() has timed out.
         const auto is_gone = std::make_shared<bool>(false);
-        while (!*is_gone) { // between two calls the thread forwards other servers' datagrams
+        while (!*is_gone) { // the thread forwards other servers' datagrams between two calls
             relay_thread->run_on_thread([&relay_thread = *relay_thread, &gone, is_gone] {
                 *is_gone = relay_thread.remove_server(gone);
             });
@@ -239,7 +239,7 @@ void Relay::stop_for_takeover(std::span<const ServerIndex> closed_servers) {
     for (auto& relay_thread : relay_threads_) {
         relay_thread->stop(true);
     }
-    pause_.end_pause(); // after all threads have been told to receive nothing further
+    pause_.end_pause(); // comes last, so that no thread receives further datagrams
 }
 
 std::vector<int> Relay::listening_sockets(ServerIndex server) const {

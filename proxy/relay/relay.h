@@ -19,7 +19,7 @@
 
 namespace tw::relay {
 
-/// Returns the address that the server will see for each client, never `automatic`. Errors:
+/// Returns the kind of client address that the server will see, never `automatic`. Errors:
 /// StartError; SharedAddressError if the clients would share an address and `may_share` is false.
 [[nodiscard]] ClientAddressMode choose_client_address_mode(ClientAddressMode wanted, bool may_share,
                                                            const base::Endpoint& server);
@@ -113,7 +113,7 @@ class Relay {
     void request_full_snapshot(std::uint32_t session);
 
     // Takeover by a relay of another process: call pause_threads() and takeover_state(), pass the
-    // result on, then call stop_for_takeover() or resume_threads().
+    // state to the other relay, then call stop_for_takeover() or resume_threads().
 
     /// Pauses all threads. If one does not pause within `timeout`, resumes all and returns false.
     [[nodiscard]] bool pause_threads(std::chrono::milliseconds timeout);
@@ -146,7 +146,7 @@ class Relay {
 
     [[nodiscard]] std::size_t num_sessions() const noexcept;
 
-    /// The sums over all threads and servers. Callable from any thread.
+    /// Returns the counters' sums over all threads and servers. Callable from any thread.
     [[nodiscard]] Counters counters() const noexcept { return totals(*observation_); }
 
   private:

@@ -94,7 +94,7 @@ void RelayThread::run_on_thread(std::function<void()> job) {
     }
     auto task = std::make_shared<std::packaged_task<void()>>(std::move(job));
     auto done = task->get_future();
-    // True after the relay thread has begun the task, or the caller has stopped waiting.
+    // True after the relay thread has begun the job, or the caller has stopped waiting.
     const auto claimed = std::make_shared<std::atomic<bool>>(false);
     run_later([task, claimed] {
         if (!claimed->exchange(true)) {
@@ -191,7 +191,7 @@ void RelayThread::poll_without_sleep() {
         if (woken.is_woken) {
             run_queued_calls();
             run_due_work();
-            static_cast<void>(set_timer()); // an expired timer would make each poll return
+            static_cast<void>(set_timer()); // an expired timer would wake the thread in each poll
         }
         if (forwarder_.is_impaired()) {
             next_due_ = forwarder_.send_due_datagrams(base::Clock::now());

@@ -62,7 +62,7 @@ class RelayThread {
     void stop(bool handed_over = false);
     void join();
 
-    /// Runs `job` on this thread, later. Callable from any thread.
+    /// Queues `job`, which this thread then runs. Callable from any thread.
     void run_later(std::function<void()> job);
     /// Runs `job` on this thread, or here if the thread has not started, and waits until `job` has
     /// returned. Errors: the exceptions of `job`; StartError if `job` does not start in time.

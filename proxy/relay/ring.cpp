@@ -16,8 +16,8 @@ namespace tw::relay {
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
 void ThreadWaker::wake_by_futex() noexcept {
-    // The waking thread clears the flag itself. So a process that never clears its flag, such as a
-    // killed one, costs one system call in all.
+    // The waking thread clears is_sleeping_ itself. So a sleeping process that was killed costs
+    // only one system call.
     if (is_sleeping_.exchange(0, std::memory_order_seq_cst) != 0) {
         std::ignore = ::syscall(SYS_futex, &is_sleeping_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     }

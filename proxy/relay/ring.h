@@ -113,19 +113,19 @@ struct RelayEvent : EventHeader, SessionAddresses {
 /// has private copies of its position and of the capacity, so a misbehaving consumer cannot make it
 /// block or write outside of the ring.
 ///
-/// Layout:  records from 32 bytes (header) up, aligned to 32, contiguous; a padding record fills
-/// the end of the ring if the next record does not fit there.
+/// Layout:  each record is contiguous, aligned to 32 bytes, and starts with a header of 32 bytes.
+/// If a record does not fit before the end of the ring, a padding record fills the end.
 class Ring {
   public:
     /// The size of the smallest ring: room for the longest datagram and padding of the same size.
     static constexpr std::size_t kMinBytes = std::size_t{1} << 18U;
 
-    /// Uses shared memory. Producer and consumer each construct a Ring with it. It must be
+    /// Producer and consumer each construct a Ring with the same shared memory. The memory must be
     /// page-aligned, `shared_memory_size(…)` long, and zeroed before the first Ring is constructed.
     explicit Ring(std::span<std::byte> shared);
 
-    /// Returns the size of the memory for a ring of `bytes`, rounded up to a power of two of
-    /// at least kMinBytes.
+    /// Returns the size of the shared memory for a ring with this capacity. The capacity is rounded
+    /// up to a power of two and to at least kMinBytes.
     [[nodiscard]] static std::size_t shared_memory_size(std::size_t bytes) noexcept;
 
     // Functions for the producer.
@@ -329,7 +329,7 @@ class HeldDatagramCopies {
 
     std::size_t used_ = 0;
     std::array<std::uint64_t, 2> lost_{};
-    std::array<std::byte, kBytes> memory_; // NOLINT(*-member-init): as far as it is used
+    std::array<std::byte, kBytes> memory_; // NOLINT(*-member-init): only used bytes are set
 };
 
 } // namespace tw::relay

@@ -7,8 +7,7 @@ namespace tw::relay {
 
 namespace {
 
-/// An upper bound of the number of networks (base::Network, of several widths) that contain one
-/// client's address.
+/// Stands for all networks (base::Network) that contain a client's address. There are always fewer.
 constexpr std::size_t kAllNetworks = 8;
 
 void add_if_counted(std::uint32_t* count, std::int32_t number) noexcept {

@@ -97,7 +97,7 @@ struct Session : TransferredSessionData {
     base::SocketAddress client{}; ///< the client's address
     socklen_t client_length = 0;
     ListenerIndex listener = 0; ///< the index of the listening socket that the client sends to
-    /// True if the session is closed; it is freed when none of its datagrams waits.
+    /// True if the session is closed. A closed session is freed when none of its datagrams waits.
     bool is_closed = false;
     ResyncState resync;
     TokenBucket send_budget{0}; ///< limits the datagrams that the relay forwards to the server
@@ -218,7 +218,7 @@ class SessionIndex {
 
     struct KeyHash {
         base::KeyedHash hash;
-        using is_avalanching = void; // NOLINT(readability-identifier-naming): Boost asks for it
+        using is_avalanching = void; // NOLINT(readability-identifier-naming): Boost's name
 
         [[nodiscard]] std::size_t operator()(const ClientKey& key) const noexcept {
             return hash(key.rest, key.high, key.low);

@@ -55,7 +55,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestBetweenChecks{5};
 constexpr milliseconds kLongestBetweenChecks{1000};
-/// How often a session is checked within its timeout. It is closed at most 1/8 of the timeout late.
+/// The number of checks of a session within its timeout. So a session is closed at most 1/8 of its
+/// timeout late.
 constexpr int kChecksPerTimeout = 8;
 
 } // namespace

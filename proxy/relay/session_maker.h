@@ -55,7 +55,7 @@ struct SharedServerData {
 
     // The members below are used by the thread that adds and removes servers.
     std::vector<Udp::endpoint> listen{};
-    /// Number of socket sets: one socket for each listening address.
+    /// Number of socket sets. A set has one socket for each listening address.
     std::size_t num_socket_sets = 0;
     bool is_removed = false;
 };
@@ -107,7 +107,7 @@ class SessionTimers {
     /// Begins a batch: reads the clock. Returns the UTC time.
     base::Timestamp begin_batch(Time now = base::Clock::now()) noexcept;
 
-    /// Ends a batch: frees the sessions that were closed in it.
+    /// Ends a batch: frees the closed sessions without waiting datagrams.
     void end_batch() {
         if (closed_ != nullptr) {
             free_closed_sessions(false);

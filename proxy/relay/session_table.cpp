@@ -11,7 +11,7 @@ namespace {
 /// After a change of the server's address, sessions with the old address end when the old address
 /// has sent nothing for this long.
 constexpr std::uint32_t kFormerAddressMs = 5000;
-/// A real client that gets no answer repeats its request at least this often.
+/// A real client that gets no answer repeats its request after at most this time.
 constexpr std::uint32_t kLongestRepetitionMs = 1000;
 /// find_evictable_session() chooses among this many of the oldest sessions.
 constexpr std::size_t kEvictionCandidates = 32;
@@ -131,8 +131,8 @@ bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexc
 }
 
 /// Returns whether the relay or the server listens on the sender address of a client's datagram.
-/// Such a datagram is forged: the answer would go to the relay or the server, which would answer
-/// again, in an endless loop.
+/// Such a datagram is forged. Forwarding it could make the relay and the server answer each other
+/// forever.
 bool SessionTable::is_relay_or_server_address(const base::Endpoint& client) noexcept {
     if (const auto generation = shared_.upstreams.server_generation();
         generation != server_generation_) {
@@ -211,7 +211,7 @@ void SessionTable::send_repeated_answer(const AnswerCache::Answer& answer,
         from.is_any_address ? make_reply_control(header, control) : 0;
     for (std::size_t i = 0; i < answer.num_parts; ++i) {
         std::array<std::byte, AnswerCache::kMaxPartBytes>
-            bytes; // NOLINT(*-member-init): it is written
+            bytes; // NOLINT(*-member-init): write_answer() sets the used bytes
         const std::size_t size =
             shared_.options.answer_functions.write_answer(answer.part(i), question, bytes);
         iovec vector{bytes.data(), size};
@@ -421,7 +421,7 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
     return nullptr;
 }
 
-/// Adds a session to the table. Allocates all memory before, so that a failed allocation leaves no
+/// Adds a session to the table. First allocates all memory, so that a failed allocation leaves no
 /// half-made session in the table.
 Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     const bool is_announced = made->standing >= ClientStanding::unverified_player;
@@ -519,8 +519,8 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
         sessions_.sessions_of_standing(standing).size() >= shared_.pools.unverified_players) {
         Session* const silent = find_silent_unverified_player();
         if (silent == nullptr) {
-            // All sessions of the pool have a slot on the server, so this session keeps its
-            // standing. The client may be verified later.
+            // No session of the pool may be evicted, so this session keeps its standing. The client
+            // may be verified later.
             return;
         }
         evict_session(*silent);
@@ -537,7 +537,7 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
         totals.verified_sessions.add(before == ClientStanding::verified ? 0 : 1);
         totals.player_sessions.add(standing == ClientStanding::player ? 1 : 0);
     }
-    if (standing >= ClientStanding::unverified_player) { // others stay limited by readmission_pause
+    if (standing >= ClientStanding::unverified_player) { // the client has a slot on the server
         new_client_filter_.remember_verified_client(session.observed.client);
     }
     set_send_budget(session);
@@ -591,9 +591,9 @@ bool SessionTable::is_at_former_address(const Session& session) const noexcept {
            now_->ms - session.last_answer_ms >= kFormerAddressMs;
 }
 
-/// Returns whether an unverified session may stay open although its time for a handshake is over,
-/// because the server answers no client. Promotes a session whose client still repeats its
-/// datagram, so that the observer is told about it.
+/// Returns whether an unverified session stays open after its time for the handshake is over. While
+/// the server answers no client, promotes a session whose client still repeats its datagram. The
+/// observer is then told about the session, which stays open.
 bool SessionTable::keep_if_server_is_silent(Session& session) {
     const bool others_hear =
         has_server_answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
@@ -623,7 +623,7 @@ void SessionTable::check_timeout(Session& session, Time now) {
         over = !keep_if_server_is_silent(session);
     } else if (shared_.num_sessions.load() >
                shared_.options.max_sessions - shared_.options.max_sessions / kFreeParts) {
-        over = over || is_forgotten_by_server(session); // only this thread may close the session
+        over = over || is_forgotten_by_server(session); // other threads cannot evict the session
     }
     if (over) {
         const bool proved_nothing =

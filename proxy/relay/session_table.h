@@ -17,15 +17,13 @@ namespace tw::relay {
 /// sessions, and closes them. The table allocates memory per session, never per datagram. If memory
 /// runs out, only the session that needs memory is lost, and the loss is counted.
 ///
-/// - A session is not evicted while the client has a slot on the server. When a new session needs
-/// room, the table evicts another session that may be evicted: the oldest of the network with the
-/// most sessions. A full table also evicts silent unverified players, and players to which the
-/// server has stopped sending. An address at its limit loses the sessions of players that have
-/// left.
+/// - When a new session needs room, the table evicts the oldest session of the network with the
+/// most sessions. The session of a client with a slot on the server is evicted only if the player
+/// is unverified and silent, the server has stopped sending to the player, or the player has left.
 /// - A session is announced to the observer, together with its earlier datagrams, when the client
 /// gets a slot on the server, or soon after the client is verified. Other sessions are never
 /// announced.
-/// - While too many requests come, the relay answers them with the server's latest answer.
+/// - If too many requests come, the relay answers some of them with the server's latest answer.
 class SessionTable {
   public:
     using Time = base::Clock::time_point;
@@ -83,8 +81,7 @@ class SessionTable {
                         std::size_t max = std::numeric_limits<std::size_t>::max());
 
     /// Calls `visit` with the state and the upstream socket of each session, for a takeover.
-    /// HandedOverSession::listener is then an index into the result of listeners_of() for this
-    /// table.
+    /// HandedOverSession::listener is an index into the result of listeners_of() for this table.
     void for_each_session(const std::function<void(HandedOverSession, int socket)>& visit);
 
     /// Continues a session of another relay. `state.listener`: an index into the result of

@@ -75,14 +75,14 @@ class UpstreamFactory {
     /// address_not_available if no loopback address is free.
     [[nodiscard]] UpstreamSocket open_socket(const base::Endpoint& client, std::error_code& error);
     /// Takes over an upstream socket that another relay opened for this client. `server`: the
-    /// address that the socket is connected to; the server may have moved since. Errors:
-    /// TakeoverError for another socket, or if the mode is `loopback` and the socket's local
-    /// address cannot be the client's.
+    /// address that the socket is connected to, which may be a former address of the server.
+    /// Errors: TakeoverError if `socket` is not a UDP socket that is connected to `server`, or if
+    /// the mode is `loopback` and the socket's local address cannot be assigned to the client.
     [[nodiscard]] UpstreamSocket adopt_socket(base::UniqueFd socket, const base::Endpoint& client,
                                               const base::Endpoint& server);
     void close_socket(UpstreamSocket& upstream);
 
-    /// Sets the server's address for new sockets. Open sockets stay connected as they are.
+    /// Sets the server's address for new sockets. Open sockets stay connected to the old address.
     void set_server_address(const boost::asio::ip::udp::endpoint& server);
 
     [[nodiscard]] base::Endpoint server() const;

@@ -122,7 +122,7 @@ void ClientScriptExtractor::on_server_message(const wire::MessageHeader& head,
                 std::max(unfinished.newest_tick.value_or(body->tick), body->tick);
         }
     } else if (head.spec->id == wire::MessageId::map_change) {
-        unfinished.newest_tick.reset(); // the ticks of the next map start again
+        unfinished.newest_tick.reset(); // ticks start again with each map
     }
 }
 
@@ -132,7 +132,7 @@ void ClientScriptExtractor::on_system_message(const wire::MessageHeader& head,
     ClientScript& script = unfinished.script;
     switch (head.spec->id) {
     case wire::MessageId::info: {
-        const auto version = first_string(head.body); // the password follows
+        const auto version = first_string(head.body); // the second string is the password
         script.info_version.assign(version.begin(), version.end());
         wire::decode_fields(*head.spec, head.body, fields_);
         for (const wire::FieldValue& value : fields_.values) {
@@ -146,7 +146,7 @@ void ClientScriptExtractor::on_system_message(const wire::MessageHeader& head,
         script.version_message.assign(message.begin(), message.end());
         break;
     case wire::MessageId::enter_game:
-        // In 0.7, DDNet's client also requests map chunks with this message number, and an int.
+        // In 0.7, a message with this number and an int is DDNet's request for a map chunk.
         if (script.dialect == wire::Dialect::six || head.body.empty()) {
             unfinished.game_entry_time = unfinished.game_entry_time.value_or(head_.time);
         }
@@ -166,7 +166,7 @@ void ClientScriptExtractor::on_system_message(const wire::MessageHeader& head,
         break;
     case wire::MessageId::rcon_auth:
     case wire::MessageId::rcon_cmd:
-        ++script.withheld_count; // such messages are not sent to another server
+        ++script.withheld_count; // messages for the remote console are not replayed
         break;
     default:
         break; // the replaying client makes these messages itself
@@ -265,7 +265,7 @@ Bytes make_idle_input() {
     Bytes bytes;
     snapshot::encode_varint(kInputInts * 4, bytes);
     for (int each = 0; each < kInputInts; ++each) {
-        snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // the aim points to the right
+        snapshot::encode_varint(each == 1 ? 1 : 0, bytes); // target_x is 1: aims to the right
     }
     return bytes;
 }

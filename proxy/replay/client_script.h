@@ -46,8 +46,8 @@ struct ClientScript {
     /// Number of messages left out because they contain secrets or are for the remote console.
     std::uint64_t withheld_count = 0;
 
-    /// Returns the bytes of a step. For an input, they are its size and the ints of what the player
-    /// pressed; otherwise the whole message.
+    /// Returns the message of a step. For an input, leaves out the message number and the two ticks
+    /// at the start of the message.
     [[nodiscard]] std::span<const std::byte> bytes_of(const ScriptStep& step) const {
         return std::span{bytes}.subspan(step.offset, step.size);
     }
@@ -63,7 +63,7 @@ class ClientScriptExtractor final : public inspect::Observer {
         bool includes_secrets = false; ///< include chat lines with codes and passwords
         /// The chat commands whose arguments are not secret; null for the default list.
         const wire::CommandNames* shown_commands = nullptr;
-        /// The size limit of all scripts together in bytes: six hours of a full server.
+        /// The maximum size of all scripts in bytes: enough for six hours of a full server.
         std::size_t max_bytes = std::size_t{1} << 30U;
     };
 
@@ -119,7 +119,7 @@ class ClientScriptExtractor final : public inspect::Observer {
 /// Returns the captured cl_start_info message, or a default message without a name.
 [[nodiscard]] Bytes make_start_info_message(const ClientScript& script);
 
-/// Returns an input without a pressed key: its size and its ints.
+/// Returns the bytes of an input without a pressed key (see ClientScript::bytes_of()).
 [[nodiscard]] Bytes make_idle_input();
 
 } // namespace tw::replay

@@ -19,11 +19,11 @@ constexpr record::Timestamp kKeepaliveInterval = 1000 * kMillisecond;
 constexpr record::Timestamp kResendTime = 1000 * kMillisecond;
 /// The shortest time between two resends on request. Repeated requests therefore cause no flood.
 constexpr record::Timestamp kMinResendInterval = 100 * kMillisecond;
-/// The maximum number of unacknowledged chunks: half of the sequence numbers. With more, a new
-/// chunk could not be distinguished from an old one.
+/// The maximum number of unacknowledged chunks: less than half of the sequence numbers. With more,
+/// a new chunk could not be distinguished from an old one.
 constexpr std::size_t kMaxUnackedChunks = wire::kSequenceModulus / 2 - 1;
-/// The maximum number of bytes of chunks in a packet that the oldest servers accept, if the token
-/// is added.
+/// The maximum number of chunk bytes in a packet. The oldest servers accept at most 1390 bytes of
+/// chunks and token.
 constexpr std::size_t kMaxPacketBytes = 1390 - wire::kTokenSize;
 constexpr std::size_t kChunkHeaderBytes = 3;
 /// The number of padding bytes after the client's token in a request. They make the request at
@@ -43,7 +43,7 @@ constexpr record::Timestamp kIdleInputInterval = 1000 * kMillisecond;
 constexpr record::Timestamp kMaxInputDelay = 200 * kMillisecond;
 /// The longest time between two calls of on_time().
 constexpr record::Timestamp kMaxCallInterval = 50 * kMillisecond;
-/// A server that answers must let the client into the game within Options::timeout times this.
+/// The client must be in the game within this many times Options::timeout.
 constexpr int kJoinTimeoutFactor = 3;
 /// After more wrong snapshots than this, a DDNet client requests a full snapshot.
 constexpr int kMaxWrongSnapshots = 10;
@@ -416,7 +416,7 @@ void ReplayClient::play_steps() {
         } else if (sender_.add_vital_message(bytes, now_)) {
             ++counts_->messages;
         } else {
-            return; // continues when the server has acknowledged some chunks
+            return; // the step is sent when the server has acknowledged some chunks
         }
     }
     if (next_step_ == script_->steps.size() && options_.duration == 0) {

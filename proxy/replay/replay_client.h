@@ -17,7 +17,7 @@
 
 namespace tw::replay {
 
-/// The counts of a run that the clients count. The inspector counts the rest.
+/// The numbers that the clients count in a run. The inspector counts everything else.
 struct ClientCounts {
     std::uint64_t inputs = 0;
     std::uint64_t messages = 0;
@@ -123,8 +123,8 @@ class ReplayClient {
         wire::Token token{}; ///< the replaying client's token (0.7)
     };
 
-    /// `start`: the time at which the client connects. `script` and `counts`, to which the client
-    /// adds its numbers, must outlive this object.
+    /// `start`: the time at which the client connects. The client adds its numbers to `counts`.
+    /// `script` and `counts` must outlive this object.
     ReplayClient(const ClientScript& script, Options options, Timestamp start,
                  ClientCounts& counts);
 
@@ -132,7 +132,7 @@ class ReplayClient {
     void on_time(Timestamp now);
 
     // These functions receive the server's packets: first on_packet(), then on_chunk() for each
-    // chunk. The time of a packet is that of the latest on_time().
+    // chunk. The time of a packet is the time of the latest on_time() call.
     void on_control(const wire::Packet& packet, const wire::Control& control);
     void on_packet(std::uint16_t ack, bool resend);
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
@@ -192,10 +192,10 @@ class ReplayClient {
     std::optional<Timestamp> game_entry_time_;
     bool has_acknowledged_secret_ = false;      ///< see acknowledge_secret_tick()
     std::optional<snapshot::Tick> newest_tick_; ///< tick of the newest snapshot of this map
-    int wrong_snapshot_count_ = 0; ///< minus the number of correct snapshots, but at least 0
+    int wrong_snapshot_count_ = 0; ///< each correct snapshot lowers the number by one, down to 0
     std::size_t next_step_ = 0;    ///< index into the script's steps
     Timestamp last_input_time_ = 0;
-    Bytes last_input_; ///< the latest input: its size and its ints
+    Bytes last_input_; ///< bytes of the latest input (see ClientScript::bytes_of())
     Timestamp last_ping_time_ = 0;
     bool awaits_ping_reply_ = false;
     ClientCounts* counts_;

@@ -45,7 +45,7 @@ struct ReplayResult {
 /// Plays scripts against a server and inspects the traffic. Each client has a separate socket.
 /// Returns when all clients have ended. On SIGINT and SIGTERM, closes the connections and returns
 /// early.
-/// Errors: throws std::system_error, or Boost's, if no socket can be opened.
+/// Errors: throws std::system_error or boost::system::system_error if a socket cannot be opened.
 [[nodiscard]] ReplayResult run_replay(ReplayOptions options, inspect::MapSource& maps,
                                       record::RecordSink& sink);
 

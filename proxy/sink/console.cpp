@@ -23,7 +23,8 @@ namespace {
 
 /// Returns the value of an environment variable; empty if it is not set.
 std::string_view environment_variable(const char* name) {
-    const char* const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): it never changes
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment never changes
+    const char* const value = std::getenv(name);
     return value == nullptr ? std::string_view{} : value;
 }
 
@@ -98,7 +99,7 @@ void BoundedWaitStream::write(const char* text, std::size_t size) {
 
 std::string cut_to_columns(std::string_view line, std::size_t columns) {
     constexpr std::string_view kPlain = "\033[0m";
-    constexpr unsigned kThreeBytes = 0xE1; // the first byte of U+1100 in UTF-8; wider from here on
+    constexpr unsigned kThreeBytes = 0xE1; // the first byte of U+1100 in UTF-8
     std::size_t used = 0;
     bool coloured = false;
     for (std::size_t at = 0; at < line.size();) {
@@ -147,7 +148,7 @@ std::string wrap_words(std::string_view line, std::size_t columns) {
             current = longer;
         } else {
             wrapped += current + '\n';
-            current = "   " + std::string{word}; // a word begins with a space
+            current = "   " + std::string{word}; // `word` starts with a fourth space
         }
         line.remove_prefix(word.size());
     }
@@ -239,7 +240,7 @@ std::string Console::take_status_line(record::Timestamp now, double seconds,
         return cut_to_columns(text, columns) == text;
     };
     if (!notes.recording.empty()) {
-        // If there is no room, the place of the recording is left out, then also the time.
+        // If the line is too long, leaves out the recording's place, then also the time of day.
         const std::string without_place = notes.recording.substr(0, notes.recording.find(" to "));
         for (const std::string& text :
              {line + " | " + notes.recording, line + " | " + without_place,
@@ -250,8 +251,8 @@ std::string Console::take_status_line(record::Timestamp now, double seconds,
             }
         }
     }
-    // Shows as many players as fit into the line, without their places if only that makes room, and
-    // the number of the players left out.
+    // Shows as many players as fit into the line, and the number of the players left out. Leaves
+    // out the places of the shown players if that makes room for one more player.
     bool has_places = true;
     for (std::size_t left_out = tees_.size() - std::min(tees_.size(), kMaxTees);
          left_out < tees_.size(); left_out += has_places ? 1 : 0) {

@@ -87,12 +87,12 @@ inline constexpr std::string_view kEraseLine = "\r\033[K";
 /// these characters take two.
 [[nodiscard]] std::string cut_to_columns(std::string_view line, std::size_t columns);
 
-/// Returns the number of columns of a terminal: its own number or the environment variable COLUMNS,
-/// whichever is less; 80 if neither is known.
+/// Returns the number of columns of a terminal. This is the lesser of the system's number and the
+/// environment variable COLUMNS; 80 if neither is known.
 [[nodiscard]] std::size_t terminal_columns(int terminal);
 
-/// Breaks a line between words so that it fits into this many columns; further lines are indented. A
-/// command of twscope that ends the line stays whole, so that it can be copied.
+/// Breaks a line between words so that it fits into this many columns; further lines are indented.
+/// A command of twscope that ends the line stays whole, so that it can be copied.
 [[nodiscard]] std::string wrap_words(std::string_view line, std::size_t columns);
 
 /// Returns the columns for wrap_words(): those of a terminal; no limit for a file or pipe.
@@ -101,7 +101,7 @@ inline constexpr std::string_view kEraseLine = "\r\033[K";
 /// What the status line says besides players, snapshots and findings.
 struct StatusNotes {
     std::string problem{};   ///< such as "1 server silent since 12:00:03"; empty if there is none
-    std::string recording{}; ///< where the run records; not shown if there is no space for it
+    std::string recording{}; ///< such as "recording 3 MB to NAME"; empty without a recording
 };
 
 /// Makes the text that a live run shows to users: a status line, and lines for warnings and errors.
@@ -125,7 +125,7 @@ class Console {
     void count_snapshots(std::uint64_t snapshots, std::uint64_t verified);
 
     /// Returns the lines that must be printed now: the findings since the previous call.
-    /// `all`: at the end of a run, also returns the counts of repeated findings that are not due.
+    /// `all`: also returns the counts of repeated findings that are not due yet.
     [[nodiscard]] std::vector<std::string> take_finding_lines(record::Timestamp now,
                                                               bool all = false);
 

@@ -50,8 +50,8 @@ FindingLines::FindingKindKey FindingLines::kind_of(const record::FindingRecord& 
                         .item = {},
                         .field = std::string{finding.field},
                         .name = std::string{finding.name}};
-    // Findings about other items are of another kind, unless the item is random: a size out of range
-    // mostly means that the delta was misread.
+    // Findings about different item types are of different kinds. A size out of range is an
+    // exception: it mostly means that the delta was misread, so the item type is random.
     if (finding.item && finding.id != record::FindingId::snapshot_size_out_of_range) {
         kind.item = finding.item->type.empty() ? fmt::format("type {}", finding.item->type_id)
                                                : std::string{finding.item->type};
@@ -105,7 +105,7 @@ void FindingLines::add_explanation(const record::FindingRecord& explained,
     if (known != kinds_.end()) {
         known->second.line =
             line_of(explained, record::describe_explained_mismatch(explained), player);
-        known->second.tick.reset(); // so that the finding is explained only once
+        known->second.tick.reset(); // prevents a second explanation of the finding
     }
 }
 

@@ -49,8 +49,8 @@ class FindingLines {
     /// Adds a finding. `player`: the name of the session's player; empty if unknown.
     void add(const record::FindingRecord& finding, std::string_view player);
     /// Adds the explanation of an earlier finding. If take_due_lines() has not returned that
-    /// finding's line yet, the explanation replaces the line; otherwise it becomes a further line.
-    /// Ignores the explanation if the finding was only counted.
+    /// finding's line yet, the explanation replaces the line. Otherwise the explanation becomes a
+    /// further line. Ignores the explanation if the finding was only counted.
     void add_explanation(const record::FindingRecord& explained, std::string_view player);
 
     /// Returns the lines that have become due since the last call of take_due_lines(), sorted by
@@ -67,9 +67,9 @@ class FindingLines {
     /// A function that returns the command line that explains a session's finding at a tick.
     using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
 
-    /// Returns a table of all findings, the most important first: how many were reported, when, in
-    /// how many sessions, and the command that explains the first finding. `explain`: empty if no
-    /// command can explain findings.
+    /// Returns the lines of a table of all finding ids, the most important first. For each id, the
+    /// table shows the number, the times and the sessions of the findings, and the command that
+    /// explains the first finding. `explain`: empty if no command can explain findings.
     [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
 
   private:

@@ -89,7 +89,7 @@ inline bool needs_no_escape(std::string_view text) {
     return plain;
 }
 
-/// The most bytes that put_int() overwrites: eleven of text, and the rest of a fixed-size copy.
+/// An upper limit of the bytes that put_int() writes. It may write some bytes after the number.
 inline constexpr std::size_t kIntRoomBytes = 16;
 
 /// The three digits of each number below 1000; element [3] is the number of leading zeros.

@@ -100,7 +100,7 @@ void append_key(std::uint32_t packed, JsonBuffer& list) {
     list.append(']');
 }
 
-/// Appends the value of a member of the JSON object `at`, which describes a position.
+/// Appends the value of one member of a JSON object that describes a position (the key `at`).
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
     if constexpr (std::is_same_v<Value, record::NumberPair>) {
@@ -251,7 +251,7 @@ char* ObjectWriter::put_fields(char* to, std::span<const std::int32_t> data,
             to = put_int(to, ints.front());
         }
     }
-    // If the first field was not written, the text starts with a comma, which is removed.
+    // Removes the comma at the start of the text if the first field was not written.
     if (missing_ints != 0 && to != begin && *begin == ',') {
         std::memmove(begin, begin + 1, static_cast<std::size_t>(to - begin) - 1);
         --to;
@@ -279,7 +279,7 @@ char* ObjectWriter::put_name(char* to, const NamedField& names, std::int32_t val
         return to;
     }
     const auto bits = static_cast<std::uint32_t>(value);
-    // Each flag's text starts with a comma; the bracket overwrites the first comma.
+    // Each flag's text starts with a comma. The opening bracket then overwrites the first comma.
     char* const first = names.key.put(to);
     to = first - 1;
     for (const Flag& flag : names.flags) {
@@ -296,7 +296,8 @@ char* ObjectWriter::put_name(char* to, const NamedField& names, std::int32_t val
 char* ObjectWriter::put_names(char* to, std::span<const std::int32_t> data,
                               std::uint32_t missing_ints) const {
     char* const begin = to;
-    // Each name's text starts with a comma; the first text overwrites the byte before `first`.
+    // Each name's text starts with a comma. The first comma overwrites the opening bracket, which
+    // is written again at the end.
     to = kNamesKey.put(to);
     char* const first = to;
     for (const NamedField& names : names_) {
@@ -513,7 +514,7 @@ void ItemWriter::write_renumbered_players(const record::ItemSightings& sightings
 /// many items of a merged snapshot, and of the next one, have the same list.
 void ItemWriter::write_sessions(const record::ItemSightings& sightings, std::size_t index,
                                 JsonBuffer& out) {
-    // the multiplier of Knuth's multiplicative hash
+    // The multiplier of Knuth's multiplicative hash.
     constexpr std::uint64_t kFibonacci = 0x9E3779B97F4A7C15U;
     const auto seen = sightings.session_bits(index);
     std::uint64_t hash = 0;
@@ -536,7 +537,7 @@ void ItemWriter::write_sessions(const record::ItemSightings& sightings, std::siz
             to = put_int(to, session);
             return false;
         });
-        to += to == begin ? 1 : 0; // the list is empty
+        to += to == begin ? 1 : 0; // an empty list has no comma
         *begin = '[';              // replaces the first comma
         *to++ = ']';
         known.text.set_end(to);

@@ -17,8 +17,8 @@
 
 namespace tw::sink {
 
-/// Writes items of one object type as JSON. To be fast, makes all text that does not depend on an
-/// item's ints once, in the constructor.
+/// Writes items of one object type as JSON. The constructor prepares all text that does not depend
+/// on an item's ints, so that writing is fast.
 class ObjectWriter {
   public:
     explicit ObjectWriter(const snapshot::ObjectSpec& object);
@@ -111,8 +111,8 @@ class ItemWriter {
     struct CachedItemText {
         const snapshot::ObjectSpec* spec = nullptr;
         snapshot::ItemKey key;
-        std::uint32_t missing_ints =
-            0; ///< a bit for each unknown int of the item, as in record::ItemSightings
+        /// A bit mask of the item's unknown ints, as in record::ItemSightings.
+        std::uint32_t missing_ints = 0;
         std::optional<std::uint16_t> client; ///< the client that the item belongs to
         std::size_t num_ints = 0;
         snapshot::RawVector<char> bytes; ///< the item's ints, followed by its text

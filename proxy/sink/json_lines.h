@@ -23,7 +23,7 @@ namespace tw::sink {
 /// lines about its opening, its establishment and its map.
 class OpenSessions {
   public:
-    /// Stores a record's line, with its newline, if readers of later segments need it.
+    /// Stores a record's line if readers of later segments need it. `line` includes the newline.
     void store_line(const record::Record& record, std::string_view line);
     /// Appends all stored lines to `out`, each with the key `again`.
     void append_stored_lines(JsonBuffer& out) const;

@@ -151,8 +151,8 @@ void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
     }
 }
 
-/// Adds the number of bytes that the session may write for the time since the last call. Adds
-/// nothing if the clock was set back, and at most kBurstSeconds' bytes if it was set forward.
+/// Adds the bytes that the session may write for the time since the last call. Adds nothing if the
+/// clock was set back, and at most the bytes of kBurstSeconds if the clock was set forward.
 void MessageRateLimiter::refill(Session& session, record::Timestamp now) const {
     const auto full = static_cast<std::int64_t>(kBurstSeconds * bytes_per_second_);
     const std::uint64_t passed = std::min<std::uint64_t>(elapsed_between(session.time, now),

@@ -20,7 +20,7 @@ class FindingRateLimiter final : public record::RecordSink {
 
     void on_record(const record::Record& record) override;
 
-    /// Must be called at a session's end if on_record() does not get the record about it.
+    /// Must be called at a session's end if on_record() gets no record about the end.
     void end_session(const record::RecordHeader& head);
 
     /// Reports omitted records that are not reported yet, and forgets all earlier records.

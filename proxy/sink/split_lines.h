@@ -15,8 +15,8 @@ namespace tw::sink {
 /// times shorter.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{16} << 20U;
 
-/// The lowest limit of a line's length that can be set. Only records with items are longer: a
-/// datagram has up to 1,400 bytes, each of which takes at most six bytes in JSON.
+/// The lowest limit that can be set for a line's length, in bytes. Records without items are
+/// shorter: a datagram has up to 1,400 bytes, and each byte takes at most six bytes in JSON.
 inline constexpr std::size_t kMinLineLimit = std::size_t{16} << 10U;
 
 /// Splits a record into several lines of at most `limit` bytes, including the newline, appends the
@@ -35,8 +35,7 @@ class LineJoiner {
     using LineHandler = std::function<void(std::string_view line)>;
 
     /// Must be called with each line of a file. Calls `handle_line` with each record as a single
-    /// line. If lines of a split record are missing, calls `handle_line` with each of its other
-    /// lines.
+    /// line. If a split record is incomplete, calls `handle_line` with each of its lines instead.
     void add_line(std::string_view line, const LineHandler& handle_line);
 
     /// Must be called at the end of a file. Calls `handle_line` with each line of an incomplete

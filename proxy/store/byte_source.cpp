@@ -24,10 +24,11 @@ namespace {
 
 constexpr std::size_t kBytesPerRead = std::size_t{1} << 18U;
 /// The most text of a frame that waits for the verification of the frame's checksum, in bytes. More
-/// text would not fit into the processor's cache, which would halve the reading speed.
+/// text would not fit into the processor's cache.
 constexpr std::size_t kMaxUnverifiedText = std::size_t{8} << 20U;
-/// The most bytes that are searched again after damaged frames: this many, and this many times the
-/// bytes of the file. A file could otherwise contain a frame at each byte that reaches to its end.
+/// The most bytes that are searched again after damaged frames: kMaxSearchedAgain, plus
+/// kMaxTimesSearchedAgain times the bytes read so far. Without a limit, a file with a damaged frame
+/// at each byte would be searched again for each byte.
 constexpr std::uint64_t kMaxSearchedAgain = std::uint64_t{64} << 20U;
 constexpr std::uint64_t kMaxTimesSearchedAgain = 16;
 
@@ -158,7 +159,7 @@ bool ByteSource::decompress_text() {
         if (text_bytes_ == text_.size()) {
             text_.resize(std::clamp(2 * text_.size(), std::size_t{1} << 20U, kMaxUnverifiedText));
         }
-        if (free_text_space().empty()) { // the frame has more text than kMaxUnverifiedText
+        if (free_text_space().empty()) { // the frame's text is longer than kMaxUnverifiedText
             released_bytes_ = text_bytes_;
             is_returned_early_ = true;
         } else if (packed_offset_ == packed_.size() && !has_more_text_ && !load_packed_bytes()) {
@@ -168,8 +169,8 @@ bool ByteSource::decompress_text() {
             }
             set_stop_reason(is_within_frame_ ? ReadStopReason::within_frame
                                              : ReadStopReason::file_end);
-            released_bytes_ =
-                text_bytes_; // the file ends within the frame, so a checksum cannot follow
+            // The file ends within the frame, so the text cannot be verified by a checksum.
+            released_bytes_ = text_bytes_;
             is_returned_early_ = is_returned_early_ || released_bytes_ != 0;
             return released_bytes_ != 0;
         } else {
@@ -208,8 +209,8 @@ void ByteSource::process_decompressed_text(const Decompressor::Result& result) {
     }
 }
 
-/// Returns whether the start of another frame is found within the current frame, which has no end.
-/// The length in the current frame's header is then damaged.
+/// Returns whether another frame starts within the current frame, which the file's end has cut off.
+/// If so, the length in the current frame's header is damaged.
 bool ByteSource::contains_another_frame() const {
     constexpr std::uint64_t kLongestBlock = std::uint64_t{128} << 10U;
     const off_t here = ::lseek(file_.get(), 0, SEEK_CUR);
@@ -232,10 +233,10 @@ void ByteSource::end_frame() {
     frame_offset_ = position_ - (packed_.size() - packed_offset_);
 }
 
-/// Skips a damaged frame. The end of the frame is unknown, because its length may be damaged.
-/// Therefore the search for the next frame starts at the second byte of the damaged frame. If that
-/// byte was read in an earlier piece, and the source can be read only once, the search starts at
-/// the current position; if too many bytes were searched again, after the bytes read so far.
+/// Skips a damaged frame and starts the search for the next frame. The length in the damaged
+/// frame's header may be wrong, so the search starts at the frame's second byte. If this byte is no
+/// longer in memory and cannot be read again, the search starts at the current position. If too
+/// many bytes were searched again, it starts after the bytes read so far.
 void ByteSource::skip_damaged_frame() {
     damage_start_ = damage_start_.value_or(frame_offset_);
     has_returned_damaged_text_ = has_returned_damaged_text_ || is_returned_early_;
@@ -332,12 +333,12 @@ bool LineReader::fill_buffer() {
 
 namespace {
 
-// A pipe that contains too few bytes is checked again at this interval, at most this many times.
+// How often, and at which interval, a pipe with too few bytes is checked again.
 constexpr int kMaxPipeChecks = 50;
 constexpr std::chrono::milliseconds kPipeCheckInterval{20};
 
 /// Returns the first bytes of a file, or the bytes that wait in a pipe or socket, without consuming
-/// them. Up to kBytesPerRead bytes are enough, because they include the first compressed block.
+/// them. Returns at most kBytesPerRead bytes, which include the first compressed block.
 std::string peek_bytes(int file) {
     std::string bytes(kBytesPerRead, '\0');
     ssize_t size = ::pread(file, bytes.data(), bytes.size(), 0);

@@ -143,8 +143,8 @@ class LineReader {
     std::vector<char> buffer_ = std::vector<char>(std::size_t{1} << 20U);
     std::size_t line_start_ = 0;     ///< offset in `buffer_` at which the next line begins
     std::size_t buffered_bytes_ = 0; ///< number of bytes in `buffer_`
-    std::size_t searched_bytes_ =
-        0; ///< offset in `buffer_` up to which no newline was found after `line_start_`
+    /// Offset in `buffer_`. There is no newline between `line_start_` and this offset.
+    std::size_t searched_bytes_ = 0;
     bool is_skipping_line_ = false; ///< true within a line that is longer than sink::kMaxLineBytes
     std::uint64_t num_lines_ = 0;
     std::uint64_t skipped_line_bytes_ = 0;

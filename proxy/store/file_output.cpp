@@ -74,7 +74,8 @@ class RecordLineFormat final : public RecordingFormat {
         return 0;
     }
 
-    /// Returns whether the file does not start with a record, or with the beginning of a record.
+    /// Returns whether the file starts with something other than a record. A truncated record, an
+    /// empty file and a file of zeros are not foreign.
     [[nodiscard]] bool is_foreign_file(int file) const override {
         std::array<char, kRecordStart.size()> piece{};
         const ssize_t read = ::pread(file, piece.data(), piece.size(), 0);
@@ -114,7 +115,8 @@ std::string OutputFile::error_text() const {
         return "less disk space is free than has to stay free";
     }
     const std::string text = std::generic_category().message(error());
-    // The observer is confined to the folder that existed at its start, not to the folder's path.
+    // The observer process may only use the folder that existed when the process started. If a new
+    // folder now has the path, opening a file there fails with EACCES.
     return error() == EACCES ? text + " (after its folder was replaced, restart twscope)" : text;
 }
 
@@ -208,7 +210,7 @@ bool FileOutput::wait_for_reader() const {
     for (int polls = 0; !is_waiting_stopped_ || polls < kPollsAfterStop; ++polls) {
         pollfd room{.fd = file_.get(), .events = POLLOUT, .revents = 0};
         if (::poll(&room, 1, static_cast<int>(kReaderPollInterval.count())) > 0) {
-            return true; // writable, also if a pipe has no reader: the next write then fails
+            return true; // also for a pipe without a reader, to which the next write fails
         }
     }
     return false;
@@ -265,10 +267,10 @@ void FileOutput::write_block(std::string_view block) {
 
 namespace {
 
-/// The interval of calls of OutputFile::do_due_work() while no data is written.
+/// How often OutputFile::do_due_work() is called while no data is written.
 constexpr std::chrono::milliseconds kIdleInterval{250};
-/// The number of bytes that are passed to the output file at a time. It is low, so that the
-/// progress count rises steadily.
+/// The number of bytes that are passed to the output file at a time. The number is small, so that
+/// the progress count rises steadily.
 constexpr std::size_t kBytesPerWrite = 65'536;
 /// The time that is added to the current time in the last call of OutputFile::do_due_work(), so
 /// that the file's next attempt to write is due.
@@ -322,7 +324,7 @@ void QueuedOutput::write_to_segment(std::uint32_t segment, std::string_view bloc
             drop_block(block);
             return;
         }
-        // After a segment was announced, some producers still add data for the current segment.
+        // After a segment was announced, some producers still add data for the previous segment.
         std::string& queue = queues_[is_segment_announced_ && segment == current_segment_ ? 1 : 0];
         append_loss_notice(queue);
         queue.append(block);
@@ -392,7 +394,7 @@ void QueuedOutput::switch_segment(std::unique_lock<std::mutex>& lock, Clock::tim
 void QueuedOutput::write_accepted_data() {
     while (passed_bytes_ < writing_.size() && target_->accepts_data()) {
         const std::string_view text = std::string_view{writing_}.substr(passed_bytes_);
-        // A remainder of up to half a piece is passed on together with the last piece.
+        // Up to one and a half pieces are passed on at once, so that no short piece is left over.
         const std::size_t size =
             text.size() <= kBytesPerWrite + kBytesPerWrite / 2
                 ? text.size()

@@ -28,12 +28,12 @@ struct RecordingLoss {
 };
 
 /// The file format of a recording. A recording consists of entries: lines with records, or blocks
-/// of a capture file. It is divided only between entries. Each text that is passed to these
+/// of a capture file. No entry is divided between two files. Each text that is passed to these
 /// functions must start with an entry.
 class RecordingFormat : public record::InterfaceBase {
   public:
-    /// Returns the bytes at the start of each file. They are also written when an existing file is
-    /// continued, before the first entry.
+    /// Returns the bytes at the start of each file. When an existing file is continued, these bytes
+    /// are also written before the first new entry.
     [[nodiscard]] virtual std::string file_header() const { return {}; }
 
     /// Returns the bytes at the start of a segment: file_header(), or an entry with the segment's
@@ -44,8 +44,8 @@ class RecordingFormat : public record::InterfaceBase {
         return file_header();
     }
 
-    /// Returns the total size of the first entries of a text: of as many entries as contain `size`
-    /// bytes, or of all entries if they have fewer bytes.
+    /// Returns the size of the fewest first entries that together have at least `size` bytes.
+    /// Returns the size of the text if all its entries have fewer bytes.
     [[nodiscard]] virtual std::size_t size_of_first_entries(std::string_view text,
                                                             std::size_t size) const = 0;
     /// Returns the total size of the entries that are complete, without an unfinished last entry.
@@ -76,7 +76,8 @@ class RecordingFormat : public record::InterfaceBase {
     [[nodiscard]] virtual std::string loss_notice(const RecordingLoss& loss,
                                                   std::int64_t now) const = 0;
 
-    /// Returns the name of such data in messages to users, such as "records" or "a pcapng capture".
+    /// Returns the name that messages to users give to data of this format, such as "records" or "a
+    /// pcapng capture".
     [[nodiscard]] virtual std::string_view content_name() const = 0;
 };
 
@@ -86,16 +87,17 @@ class RecordingFormat : public record::InterfaceBase {
 /// The state of an output. Any thread may read it.
 struct OutputState {
     std::atomic<int> error{0}; ///< errno of the last failure; 0 if the output works
-    /// True if writing stopped because less disk space is free than must stay free.
+    /// True if writing stopped because too little disk space is free.
     std::atomic<bool> is_disk_scarce{false};
     /// Number of lost records or packets since the start.
     std::atomic<std::uint64_t> lost_entries{0};
     std::atomic<std::uint64_t> written_bytes{0}; ///< bytes that this process wrote to disks
 
-    /// True if the path names something else than the file that is being written.
+    /// True if the path no longer names the file that is being written, and a file with that path
+    /// cannot be opened or continued.
     std::atomic<bool> is_path_taken{false};
 
-    // A reader that reports the following values sets them to 0.
+    // Code that reports one of the following values to the user sets that value to 0.
     /// The errno if the path could not be opened again. The output continues in the file that is
     /// already open.
     std::atomic<int> reopening_error{0};
@@ -103,7 +105,8 @@ struct OutputState {
     std::atomic<std::uint64_t> cut_off_bytes{0};
     /// Number of complete records or packets that were found in the data that was cut off.
     std::atomic<std::uint64_t> cut_off_entries{0};
-    /// The number of seconds by which the wall clock was set; 0 for small corrections.
+    /// Number of seconds by which the wall clock was set forward; negative if the clock was set
+    /// back. Small corrections do not count.
     std::atomic<std::int64_t> clock_jump{0};
 };
 
@@ -139,8 +142,8 @@ class OutputFile : public sink::Output {
     /// Writes a RecordingFormat::loss_notice() about lost data, if the disk has room for it.
     virtual void write_loss_notice(std::string_view /*entry*/) {}
 
-    /// Requests to open the path again and continue there with the next entry; with segments, to
-    /// start the next segment. Clears the error, but not the number of lost entries.
+    /// Requests that the path is opened again and the next entry is written there. With segments,
+    /// requests that the next segment starts. Clears the error, but not the number of lost entries.
     void request_reopening() { is_reopening_requested_ = true; }
 
     /// Requests to remove an unfinished entry from the end of the file. No other process may write
@@ -187,7 +190,7 @@ class OutputFile : public sink::Output {
 /// stop_waiting_for_reader(), a write fails if the reader reads nothing for a while.
 class FileOutput final : public OutputFile {
   public:
-    /// The longest wait until a pipe has a reader.
+    /// How long the constructor waits for a reader of a pipe.
     static constexpr std::chrono::seconds kReaderTimeout{20};
 
     /// Opens the file and empties it.
@@ -221,7 +224,7 @@ class FileOutput final : public OutputFile {
 /// advance_to_segment(). Until then, the next segment's data waits in a second queue.
 class QueuedOutput final : public sink::Output {
   public:
-    /// The most bytes in the queue: half a minute of a busy server's records.
+    /// The maximum number of queued bytes, which is half a minute of a busy server's records.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
     /// `num_producers`: the number of producers that call advance_to_segment(). `progress`: counts
@@ -265,7 +268,7 @@ class QueuedOutput final : public sink::Output {
     std::atomic<std::uint64_t>* progress_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
-    /// The data of the current segment, and of the next segment.
+    /// The data for the segment in the output file, and for the announced segment.
     std::array<std::string, 2> queues_;
     std::string writing_; ///< data that was taken from the queue and is being written
     /// Number of bytes of `writing_` that were passed to the output file.
@@ -273,8 +276,8 @@ class QueuedOutput final : public sink::Output {
     std::uint64_t dropped_entries_ = 0;
     /// The loss for which no loss_notice() was written yet.
     std::optional<RecordingLoss> unreported_loss_;
-    /// The UTC time in nanoseconds at which the output file stopped to accept data; 0 while it
-    /// accepts data.
+    /// The UTC time in nanoseconds at which the output file stopped accepting data; 0 while the
+    /// file accepts data.
     std::int64_t failing_since_ = 0;
     bool is_stopping_ = false;
     /// True if current_segment() was increased, but the output file has not started that segment.

@@ -98,11 +98,11 @@ Disk& system_disk() {
 
 namespace {
 
-/// The most error texts, and the most paths of written files, that are stored. Further texts are
-/// dropped, because users would not read them all.
+/// The maximum number of stored error texts, and of stored paths of written files. Further texts
+/// are dropped, because users would not read them all.
 constexpr std::size_t kMaxWaitingTexts = 16;
 
-/// Removes and returns the first of these texts; nullopt if there is none.
+/// Removes and returns the first text. Returns nullopt if `texts` is empty.
 std::optional<std::string> take_first(std::vector<std::string>& texts) {
     if (texts.empty()) {
         return std::nullopt;
@@ -260,7 +260,7 @@ void FileQueue::create_file(OpenFile& file, std::span<const std::byte> bytes,
     }
     write(file, bytes, {});
     if (file.has_failed) {
-        ::unlink(file.path.c_str()); // the file would be incomplete
+        ::unlink(file.path.c_str()); // removes the incomplete file
         file.descriptor = base::UniqueFd{};
     } else {
         ++created_files_;
@@ -284,7 +284,7 @@ void FileQueue::write(OpenFile& file, std::span<const std::byte> bytes,
     }
     const std::error_code error = base::write_all(descriptor, bytes);
     if (at || (error && ::ftruncate(descriptor, end) == 0)) {
-        ::lseek(descriptor, end, SEEK_SET); // the next data is appended after the complete data
+        ::lseek(descriptor, end, SEEK_SET); // later data is appended here
     }
     if (error) {
         mark_failed(file, error);

@@ -38,7 +38,7 @@ struct FileStatus {
     }
 };
 
-/// The users who may read a file: its owner, or also its group. Other users may never read it,
+/// Who may read a file: only its owner, or its owner and its group. Other users may never read it,
 /// because records contain chat and addresses.
 enum class AllowedReaders : std::uint8_t { group, owner };
 
@@ -47,8 +47,8 @@ enum class AllowedReaders : std::uint8_t { group, owner };
     return readers == AllowedReaders::group ? 0640 : 0600;
 }
 
-/// The system calls that access the files of recordings. They set errno on failure. Tests replace
-/// this class by a disk that fails on command.
+/// The system calls that access the files of recordings. They set errno on failure. Tests use a
+/// subclass that fails on command.
 class Disk : public record::InterfaceBase {
   public:
     enum class OpenMode : std::uint8_t {
@@ -68,14 +68,14 @@ class Disk : public record::InterfaceBase {
     virtual void close(int file);
     [[nodiscard]] virtual std::optional<FileStatus> file_status(int file);
     [[nodiscard]] virtual std::optional<FileStatus> file_status(const std::string& path);
-    /// Returns the free bytes on a file's or folder's disk; the largest number if unknown.
+    /// Returns the number of free bytes on the disk of a file or folder; UINT64_MAX if unknown.
     [[nodiscard]] virtual std::uint64_t free_bytes(const std::string& path);
     /// Returns the wall-clock time in seconds since 1970-01-01 UTC.
     [[nodiscard]] virtual std::int64_t utc_seconds();
 };
 
-/// Writes all bytes, with several calls if necessary. Returns false, with errno set, if that fails;
-/// a part of the bytes may then be written.
+/// Writes all bytes, with several calls if necessary. Returns false and sets errno on failure. Some
+/// of the bytes may have been written then.
 [[nodiscard]] bool write_all(Disk& disk, int file, std::string_view bytes);
 
 /// Returns the Disk that makes real system calls.
@@ -85,7 +85,7 @@ class Disk : public record::InterfaceBase {
 /// queue is bounded; data that does not fit is rejected. Any thread may call the functions.
 class FileQueue {
   public:
-    /// The most queued bytes: half a minute of a full server's demos and captures, with a map.
+    /// The maximum number of queued bytes: half a minute of a full server's demos and captures.
     static constexpr std::size_t kMaxQueueBytes = std::size_t{64} << 20U;
 
     enum class FullQueuePolicy : std::uint8_t {
@@ -129,8 +129,8 @@ class FileQueue {
     /// Removes and returns the oldest error text about a file that could not be created or written;
     /// nullopt if there is no such text.
     [[nodiscard]] std::optional<std::string> take_error_text();
-    /// Removes and returns the oldest path of a complete file; nullopt if there is none. Only the
-    /// first few paths are stored until they are taken.
+    /// Removes and returns the oldest path of a complete file; nullopt if there is none. Only a few
+    /// paths are stored at a time; further paths are dropped.
     [[nodiscard]] std::optional<std::string> take_written_path();
 
     [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
@@ -141,7 +141,7 @@ class FileQueue {
     [[nodiscard]] std::uint64_t num_created_files() const { return created_files_; }
 
   private:
-    /// Creates, writes or closes a file.
+    /// A queued operation, which creates a file, writes to it, or closes it.
     struct Task {
         File file;
         Bytes bytes;

@@ -33,9 +33,9 @@ constexpr std::uint64_t kMaxCutOffText = std::uint64_t{128} << 20U;
 /// compressed size of kMaxCutOffText bytes of text.
 constexpr std::uint64_t kMaxCutOffBytes = kMaxCutOffText + kMaxCutOffText / 128;
 
-/// Decompresses a file from an offset on, and calls `visit` with the text, until `visit` returns
-/// false, the data is damaged, or the file ends. Returns false if the data needs too large a
-/// window.
+/// Decompresses a file from the offset `at` on, and calls `visit` with each piece of text. Stops if
+/// `visit` returns false, the data is damaged, or the file ends. Returns false if the data needs
+/// too large a window.
 bool read_frame_texts(int file, std::uint64_t at,
                       const std::function<bool(std::string_view text)>& visit) {
     constexpr std::size_t kPiece = 65536;
@@ -76,7 +76,7 @@ constexpr std::chrono::seconds kCheckInterval{1};
 /// Jumps of the wall clock by fewer seconds than this are not reported.
 constexpr std::int64_t kMinClockJumpSeconds = 60;
 constexpr std::chrono::milliseconds kLockPollInterval{20};
-/// The longest time for which another process that starts to record should lock the folder.
+/// The longest time for which a process that starts to record should lock the folder.
 constexpr std::chrono::seconds kMaxStartTime{1};
 /// The number of file names that are tried if other processes create segments in the same second.
 constexpr int kMaxSegmentNameTries = 100;
@@ -167,7 +167,8 @@ base::UniqueFd Recording::wait_for_other_writer() const {
     base::UniqueFd folder{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     const auto until = Clock::now() + options_.other_writer_timeout;
     while (true) {
-        // The folder's lock is ignored after a while: other starting processes end it soon.
+        // Other processes lock the folder only briefly, while they start. A lock that lasts longer
+        // is ignored.
         const bool may_start = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 ||
                                errno != EWOULDBLOCK || Clock::now() >= until + kMaxStartTime;
         const bool is_written = std::ranges::any_of(
@@ -203,7 +204,8 @@ bool Recording::open_segment() {
             file_ = file;
             current_path_ = std::move(path);
             std::ignore = lock_file();
-            // The exact time, because two programs may begin files of one name in the same second.
+            // The header has the time in nanoseconds, because two programs may create files with
+            // the same name in the same second.
             file_start_ =
                 format().segment_header(current_path_.substr(current_path_.rfind('/') + 1),
                                         last_segment_number_, base::now_utc());
@@ -492,13 +494,13 @@ void Recording::reopen() {
     if (is_reopening_requested_.exchange(false)) {
         reported_error_ = 0;
     }
-    is_path_moved_ =
-        false; // detect_moved_file() sets it again if the path still names another file
+    // detect_moved_file() sets the flag again if the path still names another file.
+    is_path_moved_ = false;
     blocking_error_ = 0;
     const int error = switch_to_named_file();
     state.is_path_taken = error != 0;
     if (const auto own = disk_->file_status(file_); error != 0 && own && !own->has_name) {
-        blocking_error_ = error; // data in a file without a name would be lost, so it waits
+        blocking_error_ = error; // data in a file without a name would be lost, so data waits
         set_error(error);
         return;
     }
@@ -520,11 +522,11 @@ int Recording::switch_to_named_file() {
         disk_->close(next);
         return 0;
     }
-    if (other && !other->is_regular) { // writing to a pipe could wait for ever
+    if (other && !other->is_regular) { // writing to a pipe could wait forever
         disk_->close(next);
         return EEXIST;
     }
-    if (own && own->has_name) { // otherwise the new file gets the data
+    if (own && own->has_name) { // if the file was removed, the new file gets the data
         end_frame();
         if (!failed()) {
             std::ignore = write_buffered_data();
@@ -534,7 +536,7 @@ int Recording::switch_to_named_file() {
     file_ = next;
     if (const RepairResult result = repair(); result != RepairResult::done) {
         const int error = result == RepairResult::failed ? errno : EEXIST;
-        file_ = before; // no data may be appended to the new file
+        file_ = before; // the new file cannot be continued
         disk_->close(next);
         return error;
     }
@@ -623,7 +625,7 @@ void Recording::close_current_file() {
         std::ignore = write_all(*disk_, file_, compress_frame(""));
     }
     if (const auto own = options_.segments ? disk_->file_status(file_) : std::nullopt;
-        own && own->size == 0) { // the disk had no room at all
+        own && own->size == 0) { // no data fitted on the disk
         std::ignore = disk_->remove(current_path_);
     }
     if (options_.sync != SyncPolicy::none && has_unsynced_data_) {

@@ -36,8 +36,8 @@ struct RecordingOptions {
     SyncPolicy sync = SyncPolicy::none;
     /// A compressed frame ends at this many bytes of text.
     std::uint64_t frame_text_bytes = kFrameTextBytes;
-    /// How long the constructor waits until no other process writes to the recording. If twscope is
-    /// killed, its observer process writes for another moment.
+    /// How long the constructor waits for other processes to stop writing to the recording. If
+    /// twscope is killed, its observer process continues to write for a moment.
     std::chrono::milliseconds other_writer_timeout{3000};
 };
 
@@ -45,8 +45,8 @@ struct RecordingOptions {
 /// data at any time, except the last second of compressed data.
 ///
 /// The file always ends with a complete entry, or with a complete zstd frame of up to a second of
-/// entries. If an entry or frame does not fit on the disk, its written part is removed, and it
-/// waits until there is room.
+/// entries. If an entry or frame does not fit on the disk, its written part is removed, and the
+/// entry or frame waits until there is room.
 ///
 /// The current file stays locked, so that no second process writes to it.
 class Recording final : public OutputFile {
@@ -54,7 +54,8 @@ class Recording final : public OutputFile {
     enum class StartMode : std::uint8_t {
         empty,  ///< empty the file; with segments: start a new segment
         append, ///< continue after the last complete entry
-        /// Like `append`, but first wait until the process that writes to the file has ended.
+        /// Like `append`, but only after request_repair(), because another process still writes to
+        /// the file.
         shared,
     };
 
@@ -80,8 +81,8 @@ class Recording final : public OutputFile {
 
   private:
     enum class RepairResult : std::uint8_t {
-        /// There is nothing left to do: the file ends with a complete entry now, or it cannot be
-        /// read and was left unchanged.
+        /// Nothing is left to repair. The file now ends with a complete entry, or it is unchanged
+        /// because it cannot be read.
         done,
         foreign, ///< the file contains data of another format
         /// The file was not changed, because it ends with more unfinished compressed data than a

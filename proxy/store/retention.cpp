@@ -72,7 +72,7 @@ std::vector<Segment> list_segments(const std::string& folder, const SegmentNames
             segments.push_back(*std::move(segment));
         }
     }
-    // Sorted by number, not by time, because the clock may have been set back.
+    // Times are not compared, because the clock may have been set back.
     std::ranges::sort(segments, [](const Segment& left, const Segment& right) {
         return std::tie(left.name, left.number, left.file) <
                std::tie(right.name, right.number, right.file);

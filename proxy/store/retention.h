@@ -51,8 +51,9 @@ struct Segment {
 /// Parses a file name; nullopt if it is not the name of a segment.
 [[nodiscard]] std::optional<Segment> parse_segment_name(std::string_view file);
 
-/// Returns the segments in a folder, sorted by recording and number; none if the folder cannot be
-/// read. If `names` is not null, returns only the segments of this recording, compressed or not.
+/// Returns the segments in a folder, sorted by recording and number. The result is empty if the
+/// folder cannot be read. If `names` is not null, returns only the segments of this recording,
+/// compressed or not.
 [[nodiscard]] std::vector<Segment> list_segments(const std::string& folder,
                                                  const SegmentNames* names = nullptr);
 
@@ -66,8 +67,8 @@ struct RetentionLimits {
 
 /// Computes how long ago the segments of a recording ended. The ages of this run's segments come
 /// from a monotonic clock. The ages of earlier segments are sums of wall-clock times between
-/// segments. A time between two segments counts as zero if the clock was set in between: if the
-/// time is negative, or longer than both a month and `kept_age`.
+/// segments. A time between two segments counts as zero if it is negative, or longer than both a
+/// month and `kept_age`, because the clock was then set in between.
 class SegmentAges {
   public:
     using Clock = std::chrono::steady_clock;
@@ -97,9 +98,9 @@ class SegmentAges {
 };
 
 /// Deletes the oldest segments until the recording is within the limits, and at least
-/// `min_free_bytes` bytes are free on its disk. Never deletes the file `current`, nor a segment
-/// that ended within the last hour. Deletes nothing without a limit in `limits`. Returns the number
-/// of deleted segments.
+/// `min_free_bytes` bytes are free on its disk. Never deletes the file `current`, or a segment
+/// that ended within the last hour. Deletes nothing if `limits` contains no limit. Returns the
+/// number of deleted segments.
 std::size_t delete_old_segments(Disk& disk, const SegmentNames& names,
                                 const RetentionLimits& limits, std::uint64_t min_free_bytes,
                                 const SegmentAges& ages, SegmentAges::Clock::time_point now,

@@ -142,7 +142,7 @@ std::string decompress_start(std::string_view packed, std::size_t size) {
 
 namespace {
 
-/// The compression level of most frames. It compresses three times as fast as a disk writes.
+/// The compression level of most frames. At this level, compressing is faster than writing to disk.
 constexpr int kCompressionLevel = 3;
 
 /// The compression level for very repetitive text, for which a higher level saves little.

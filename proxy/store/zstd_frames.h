@@ -25,7 +25,7 @@ class Decompressor : public record::InterfaceBase {
         bool window_too_large = false;
     };
 
-    /// Reads a part of `packed` and writes its decompressed data to `room`. Returns how much.
+    /// Reads a part of `packed` and writes the decompressed data to `room`.
     [[nodiscard]] virtual Result decompress(std::span<const char> packed, std::span<char> room) = 0;
 };
 
@@ -35,7 +35,8 @@ inline constexpr int kMaxWindowLog = 27;
 /// The number of bytes at the start of a file that identify its format.
 inline constexpr std::size_t kSignatureSize = 4;
 
-/// Returns whether a file that starts with these bytes, however few, may be compressed.
+/// Returns whether a file that starts with these bytes may be compressed. Examines only the first
+/// byte. Returns true if there is no byte.
 [[nodiscard]] bool may_be_compressed(std::string_view begin);
 
 /// Returns whether a file that starts with these bytes consists of zstd frames.
@@ -76,8 +77,8 @@ class ZstdFrameWriter {
 };
 
 /// A frame of a recording ends at this many bytes of text, which several ticks of a full server
-/// fill. Larger frames would need more memory: in the writer while the disk is full, and in readers
-/// until they have verified the checksum.
+/// fill. Larger frames would need more memory: writers store a frame while the disk is full, and
+/// readers store a frame until they have verified its checksum.
 inline constexpr std::size_t kFrameTextBytes = std::size_t{12} << 20U;
 
 /// The result of scan_frames().
@@ -85,8 +86,8 @@ struct FrameScan {
     /// Total size of the complete frames at the start of the file, in bytes.
     std::uint64_t complete_bytes = 0;
     std::uint64_t size = 0; ///< size of the file in bytes
-    /// True if the data after the complete frames does not begin like a frame. Another program then
-    /// wrote it.
+    /// True if the complete frames are followed by data that does not begin like a frame, because
+    /// another program wrote that data.
     bool has_foreign_data = false;
 };
 

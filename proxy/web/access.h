@@ -15,7 +15,7 @@ namespace tw::web {
 enum class AccessLevel : std::uint8_t {
     health, ///< all clients, also on connections reserved for health checks
     page,   ///< all clients, because the page's files contain no game data
-    read,   ///< as `change`, and clients on loopback; all if AccessOptions::network_may_read is set
+    read,   ///< clients that may change, and clients on loopback; all if network_may_read is true
     change, ///< clients with the token, and clients on the owner's unix socket
 };
 
@@ -35,9 +35,9 @@ struct AccessOptions {
 [[nodiscard]] std::optional<Response> refuse_access(const Request& request, AccessLevel level,
                                                     const AccessOptions& options);
 
-/// Returns true if `authorization`, the value of an Authorization header, is `Bearer` and this
-/// token. The comparison takes the same time for all tokens of the same length, to reveal nothing
-/// about the token.
+/// Returns true if `authorization`, the value of an Authorization header, consists of `Bearer`
+/// and this token. The comparison takes the same time for all tokens of the same length, to reveal
+/// nothing about the token.
 [[nodiscard]] bool authorization_has_token(std::string_view authorization, std::string_view token);
 
 /// Returns the token in a subprotocol `bearer.HEX`; empty without such a subprotocol. A web page

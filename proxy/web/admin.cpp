@@ -381,8 +381,8 @@ AdminServer::AdminServer(AccessOptions access, const std::vector<ListeningSocket
                       return context_.viewers.fetch_and_send();
                   }}} {}
 
-/// Answers a request for a WebSocket. Only the live page may open a WebSocket: browsers let pages
-/// of other sites open WebSockets to any server and read the answers.
+/// Answers a request for a WebSocket. Refuses requests from pages of other sites, because browsers
+/// let any page open a WebSocket to any server and read the data.
 WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
     if (auto refusal = refuse_foreign_origin(request, access_)) {
         return {.refusal = std::move(refusal)};
@@ -390,7 +390,8 @@ WebSocketAnswer AdminServer::answer_upgrade(const Request& request) {
     if (request.path != "/api/live") {
         return {.refusal = Response{.status = 404, .body = "the WebSocket is at /api/live\n"}};
     }
-    // If the token changes after the check below, the viewer has an old number and is disconnected.
+    // The number is read before the check below. If the token changes in the meantime, the viewer
+    // is added with the old number, and is then disconnected.
     const std::uint32_t token = token_number_;
     const std::string from_page = "Bearer " + token_in_protocols(request.protocols);
     Request authorized = request;
@@ -426,8 +427,8 @@ std::optional<Response> AdminServer::refuse_request(const Request& request, Acce
 }
 
 void AdminServer::answer_request(const Request& request, const Respond& respond) {
-    // A load balancer's health check has no Host header (in HTTP/1.0), or any name in it, and
-    // HAProxy's has the method OPTIONS unless another one is configured.
+    // Health checks of load balancers may lack the Host header (HTTP/1.0), or contain any name in
+    // it. HAProxy sends its health checks with the method OPTIONS by default.
     const bool has_health_path = std::ranges::any_of(kRoutes, [&](const Route& route) {
         return route.level == AccessLevel::health && route.path == request.path;
     });

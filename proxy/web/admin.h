@@ -19,8 +19,7 @@
 
 namespace tw::web {
 
-/// The data that the functions that answer HTTP requests use. Used only on the HTTP server's
-/// thread.
+/// Data for the functions that answer HTTP requests. Used only on the HTTP server's thread.
 struct RequestContext {
     /// `page` must outlive the object.
     explicit RequestContext(PageData& page);

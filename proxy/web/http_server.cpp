@@ -91,7 +91,7 @@ Response parse_error_response(const boost::system::error_code& error) {
 
 ConnectionLimiter::ConnectionDecision
 ConnectionLimiter::admit_connection(ConnectionNumber number, const base::Network& peer) {
-    // The numbers of unreserved and of reserved connections, of all peers and of this peer.
+    // Each array contains the number of unreserved, and the number of reserved connections.
     std::array<std::size_t, 2> all{};
     std::array<std::size_t, 2> of_peer{};
     for (const Connection& connection : connections_) {
@@ -178,8 +178,8 @@ std::string header_text(const Response& response, std::uint64_t length) {
 
 } // namespace
 
-/// A connection, which reads one request, writes one response and closes. ConnectionLimiter counts
-/// it until it is destroyed.
+/// A connection that reads one request, writes one response, and is then closed. ConnectionLimiter
+/// counts the connection until this object is destroyed.
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   public:
     HttpConnection(HttpSocket socket, ConnectionOrigin origin, bool is_reserved,
@@ -220,7 +220,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         });
     }
 
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function, after an operation
+    // NOLINTBEGIN(misc-no-recursion): each cycle of calls passes through the event loop
     void read_more() {
         socket_.async_read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()),
                                 [self = shared_from_this()](const Error& error, std::size_t size) {

@@ -80,8 +80,8 @@ struct Response {
     return {.content_type = "application/json", .body = std::move(body)};
 }
 
-/// Limits the number of connections, of all peers and of each peer. If they are used up, a few more
-/// connections are admitted that only health checks may use.
+/// Limits the number of connections, of all peers and of each peer. Above these limits, a few more
+/// connections are admitted, which only health checks may use.
 ///
 /// If these reserved connections are used up, too, a new connection replaces the oldest reserved
 /// connection that has not sent its request. Health checks send their request at once, so they are
@@ -132,8 +132,8 @@ class ConnectionLimiter {
 
 /// The maximum number of bytes of request line and headers together. Browsers send about 1 KiB.
 inline constexpr std::size_t kMaxHeaderBytes = std::size_t{8} << 10U;
-/// The maximum number of bytes of a request's body. The longest body in use is an impairment, a
-/// line of text.
+/// The maximum number of bytes of a request's body. The longest body is an impairment, which is
+/// a line of text.
 inline constexpr std::size_t kMaxBodyBytes = std::size_t{4} << 10U;
 
 /// Sends the response to a request. Callable at once or later, from any thread, but not after the
@@ -159,10 +159,10 @@ struct HttpHandlers {
     std::function<bool()> update{};
 };
 
-/// The interval of calls of HttpHandlers::update.
+/// How often HttpHandlers::update is called.
 inline constexpr std::chrono::milliseconds kUpdateInterval{50};
 
-/// The time limit for a client to send its request, and again to receive the response.
+/// The time that a client has to send its request, and again to receive the response.
 struct HttpTimeouts {
     std::chrono::milliseconds usual{5000};
     std::chrono::milliseconds reserved{1000}; ///< for connections reserved for health checks

@@ -33,7 +33,7 @@ struct InputError {
     std::size_t offset = 0; ///< position in the text, in bytes
 };
 
-/// A filter: returns whether it accepts the record in a JSON line.
+/// A filter of records. Returns true if it accepts the record in a JSON line.
 using LineFilter = std::function<bool(std::string_view line)>;
 
 /// The snapshots and records that viewers see.
@@ -111,7 +111,7 @@ class PageData : public ViewerData {
         return std::nullopt;
     }
 
-    /// Returns the map of a session; its `physics` and `file` are null if the map is unknown.
+    /// Returns the map of a session; `physics` and `file_bytes` are null if it is unknown.
     [[nodiscard]] virtual inspect::MapSearchResult map_of_session(std::uint32_t /*session*/) const {
         return {};
     }

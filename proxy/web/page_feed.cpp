@@ -185,8 +185,8 @@ void append_text(TextBuffer& out, std::int64_t value) {
     out.append(text.data(), text.data() + text.size());
 }
 
-/// Returns whether the items give a known type number another UUID, as after a restart of the
-/// server.
+/// Returns whether the items give a known type number another UUID. This happens after a restart of
+/// the server.
 bool has_changed_types(const record::ItemTypes& types, const snapshot::SnapshotView& items) {
     // Items that give a type number its UUID (descriptors) have the lowest keys.
     for (std::size_t i = 0; i < items.size() && items[i].key.type == snapshot::kDescriptorType;
@@ -202,7 +202,8 @@ bool has_changed_types(const record::ItemTypes& types, const snapshot::SnapshotV
 
 void append_item(TextBuffer& out, const snapshot::ItemView& item, const record::ItemTypes& types) {
     append_text(out, out.size() != 0 && out[out.size() - 1] == '[' ? "[" : ",[");
-    // The index of the type's object in the list of /api/objects, or −1 − type if it is unknown.
+    // A known type is sent as its object's index in the list of /api/objects, an unknown type as
+    // −1 − type.
     const snapshot::ObjectSpec* const object = types.object(item.key.type);
     append_text(out, object == nullptr
                          ? -1 - std::int64_t{item.key.type}
@@ -216,7 +217,7 @@ void append_item(TextBuffer& out, const snapshot::ItemView& item, const record::
     append_text(out, "]");
 }
 
-/// Appends the snapshot's bar in the timeline to `bars`, which are elements of a JSON array.
+/// Appends the snapshot's bar in the timeline to `bars`, a list of elements of a JSON array.
 void append_bar(std::string& bars, const InspectedSnapshot& seen,
                 const snapshot::SnapshotView& items) {
     constexpr int kVerified = 0;
@@ -321,8 +322,9 @@ bool PageFrameMaker::FrameStream::start_due_frame(std::int64_t time) {
     if (!again && time < due - kMaxEarlyTime) {
         return false;
     }
-    // Counted from the time at which this frame was due, so that irregular snapshots do not lower
-    // the frame rate; from now if the clock was set back, or after a long pause.
+    // The period starts at the time at which this frame was due, so that irregular snapshots do not
+    // lower the frame rate. If the clock was set back, the period starts now. After a long pause,
+    // the next frame is due at once.
     due = again ? time + period : std::max(due + period, time);
     return true;
 }

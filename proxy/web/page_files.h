@@ -8,7 +8,7 @@ namespace tw::web {
 /// Returns the text in gzip format, compressed at the fastest level.
 [[nodiscard]] std::string gzip_text(std::string_view text);
 
-/// Returns true if this Accept-Encoding header accepts gzip: it names gzip, and not with q=0.
+/// Returns true if this Accept-Encoding header names gzip with a weight (q) above 0.
 [[nodiscard]] bool accepts_gzip(std::string_view accept_encoding);
 
 /// A file of the live page, embedded in the program.

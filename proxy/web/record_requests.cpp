@@ -142,7 +142,8 @@ std::size_t keep_newest_lines(std::vector<std::string_view>& lines, std::size_t 
 namespace {
 
 constexpr std::size_t kMaxAnswerBytes = std::size_t{1} << 20U;
-/// How long a response may be delayed until all lines are filtered. Then, it is an error.
+/// How long a due response may be delayed until all lines are filtered. After this time, an error
+/// is sent instead.
 constexpr std::chrono::milliseconds kMaxFilterDelay{1500};
 
 std::string response_body(const LogRing& found, std::size_t limit) {

@@ -350,7 +350,7 @@ Labels with_label(Labels labels, const char* name, std::string_view value) {
     return labels;
 }
 
-/// A counter of the relay, or one for each direction.
+/// A counter of the relay, or two counters: one for each direction.
 struct RelayMetric {
     std::string_view name;
     std::string_view result; ///< label `result` that distinguishes counters of a name; may be empty
@@ -434,8 +434,8 @@ void add_relay_metrics(MetricCollector& out, const RunState& state) {
     }
 }
 
-/// Adds the metrics of servers, with their names as labels. In a collector, the metrics have other
-/// names than in a server's own twscope. Therefore, nothing counts twice if a scraper reads both.
+/// Adds the metrics of servers, with their names as labels. The metrics have other names in a
+/// collector than in a server's own twscope, so that a scraper of both counts nothing twice.
 void add_server_metrics(MetricCollector& out, const RunState& state) {
     const auto add = [&](MetricType type, std::string_view name, std::string_view help,
                          const auto& value) {

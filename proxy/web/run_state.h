@@ -114,7 +114,7 @@ struct RunState {
 void subtract_counts_of_closed_sessions(RunState& state);
 
 /// Returns the state as one JSON object, for the page and for scripts. The text is always valid
-/// UTF-8. Keys are only ever added.
+/// UTF-8. New versions may add keys, but never remove one.
 [[nodiscard]] std::string state_json(const RunState& state);
 
 /// Returns the sessions of the state as JSON.

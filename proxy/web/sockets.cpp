@@ -223,7 +223,7 @@ class AcceptedWebSocket final : public WebSocket,
             [self = shared_from_this()](const Error&) {});
     }
 
-    // NOLINTBEGIN(misc-no-recursion): the event loop calls each function, after an operation
+    // NOLINTBEGIN(misc-no-recursion): each cycle of calls passes through the event loop
 
     /// Reads the client's messages until the socket is closed.
     void read_messages() {

@@ -59,8 +59,8 @@ struct FindingLine {
     std::string text{};
 };
 
-/// Replaces the latest line that begins like `longer`, up to and including the tick, with `longer`.
-/// Does nothing without such a line.
+/// Finds the latest line that has the same beginning as `longer`, up to and including the tick.
+/// Replaces the text of that line with `longer`. Does nothing if there is no such line.
 void replace_finding_line(std::deque<FindingLine>& lines, std::string longer);
 
 /// The records around a finding about one snapshot.

@@ -151,8 +151,8 @@ void Viewers::update_interest() {
         return;
     }
     if (!data_->page_feed()->interest.wants_anything()) {
-        for (Mailbox& box :
-             data_->page_feed()->mailboxes) { // data for viewers who have disconnected
+        // Old data for viewers who have disconnected is dropped.
+        for (Mailbox& box : data_->page_feed()->mailboxes) {
             batch_.clear();
             std::ignore = box.take_batch(batch_);
         }

@@ -42,15 +42,16 @@ class Viewers {
     /// Returns true if another viewer from this peer may connect.
     [[nodiscard]] bool has_room_for(const base::Network& peer) const;
 
-    /// Adds a viewer. `token`: number of the token that the viewer used; 0 if it needed none.
+    /// Adds a viewer. `token`: number of the token that the viewer used; 0 if none was needed.
     void add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Network& peer,
                     std::uint32_t token = 0);
 
     /// Disconnects the viewers that used a token with another number than `token`.
     void disconnect_viewers_with_other_token(std::uint32_t token);
 
-    /// Responds with the JSON line of the session's next snapshot; of the next merged snapshot of
-    /// all sessions if `session` is 0. Responds with an error if no snapshot arrives in time.
+    /// Responds with the session's next snapshot as a JSON line. If `session` is 0, responds with
+    /// the next merged snapshot of all sessions. Responds with an error if no snapshot arrives in
+    /// time.
     void request_snapshot(std::uint32_t session, const base::Network& peer, Respond respond);
 
     /// Collects records for the time `wait`, then responds with the newest records that match the

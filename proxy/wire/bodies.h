@@ -18,7 +18,7 @@
 namespace tw::wire {
 
 /// The body of a snap, snap_single or snap_empty message. A field that the message does not contain
-/// has the value given here.
+/// keeps its default value.
 struct SnapshotBody {
     std::int32_t tick = 0;
     std::int32_t distance = 0; ///< ticks from the base to `tick`; the message's field delta_tick
@@ -118,7 +118,7 @@ struct ClientInfoBody {
 
 [[nodiscard]] std::optional<ClientInfoBody> decode_client_info(std::span<const std::byte> body);
 
-/// A 0.7 message about a player who changes the team.
+/// A 0.7 message that says that a player changes teams.
 struct TeamBody {
     std::int32_t client_id = 0;
     std::int32_t team = 0;

@@ -10,7 +10,7 @@
 
 namespace tw::wire {
 
-/// How far it is verified that a client receives datagrams at its address. Sorted from low to high.
+/// How certain it is that a client receives datagrams at its address. Sorted from low to high.
 enum class Trust : std::uint8_t {
     connless,   ///< the client sent only connless requests, such as for server info
     unknown,    ///< the client sent garbage, or packets of a connection whose handshake was missed
@@ -35,7 +35,8 @@ struct DatagramJudgement {
     Trust trust = Trust::connless; ///< the trust in the client after this datagram
     ConnlessRequest request = ConnlessRequest::none;
     bool is_answered = false; ///< the datagram is from a client, and servers answer such a datagram
-    /// The server sent the datagram, which it does only if the client has a slot in the game.
+    /// The server sent the datagram, and sends such datagrams only to clients with a slot in the
+    /// game.
     bool shows_player = false;
 };
 
@@ -54,15 +55,15 @@ struct ClientTrustState {
     bool accepted_without_token = false;
 };
 
-/// Judges the next datagram from or to a client. Trust never decreases. Once it is Trust::player,
-/// the caller may skip datagrams.
+/// Judges the next datagram from or to a client. Trust never decreases. After Trust::player is
+/// reached, the caller may skip datagrams.
 ///
 /// Proof:   the client returns a random secret that the server sent to its address: DDNet's token
 ///          in any packet but CONNECT and CLOSE; the token of vanilla 0.6.5 or of 0.7 in the
 ///          header; a tick of the anti-spoof prelude, acknowledged in an INPUT. The game's ticks
 ///          and sequence numbers prove nothing, because other players of the server know them.
-/// Play:    begins with a packet with chunks from the server that is not a prelude. Servers send
-///          such packets only to clients that have a slot. A KEEPALIVE, the only packet that a
+/// Play:    begins when the server sends chunks that are not a prelude. Servers send such chunks
+///          only to clients that have a slot. A KEEPALIVE, the only packet that a
 ///          client receives while it loads a map, shows that the client still has its slot.
 /// Source:  DDNet's CNetServer (tokens, anti-spoof prelude), Teeworlds 0.7's CNetTokenManager.
 [[nodiscard]] DatagramJudgement judge_datagram(ClientTrustState& state, Direction direction,

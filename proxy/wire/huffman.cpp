@@ -105,8 +105,8 @@ constexpr std::uint32_t kSecondTableBits = kLongestCode - kTableBits;
 /// Layout: bits 0..7 are the number of bits used, 8..15 the number of symbols, 16..31 the first two
 ///         symbols. All further symbols of an entry are zeros, which the store writes after the
 ///         first two. Zero has the shortest code, and runs of zeros are frequent in snapshots. If
-///         the window begins a longer code, 0..15 are zero, and 16..31 are the index of the code's
-///         entries in DecoderTables::second. In `second`, an entry of zero is the end symbol.
+///         the window begins a longer code, bits 0..15 are zero, and bits 16..31 are the index of
+///         the code's entries in DecoderTables::second. There, an entry of zero is the end symbol.
 class Entry {
   public:
     /// The most symbols of an entry. A symbol is a byte, and an entry is written as eight bytes.

@@ -94,8 +94,8 @@ Result<MessageHeader> decode_message_header(std::span<const std::byte> payload,
 
 namespace {
 
-/// Returns true only if the bytes are exactly `count` valid ints. For speed, it counts last bytes
-/// instead of decoding, and returns false if one int could be longer than kMaxVarintBytes.
+/// Returns true only if the bytes are exactly `count` valid ints. For speed, counts the bytes that
+/// end an int instead of decoding. Returns false if an int could be longer than kMaxVarintBytes.
 bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count) {
     constexpr std::byte kMore{0x80}; // another byte of the same int follows
     const std::ptrdiff_t size = end - at;
@@ -144,7 +144,8 @@ bool is_certainly_valid(const MessageSpec& spec, std::span<const std::byte> body
             value = 0;
             break;
         case FieldType::object:
-            // Every value is in range in a player_input, but not in other objects, which are rare.
+            // In a player_input, every value is in range. Other objects are rare, so they are not
+            // examined.
             if (value < 0 || field.object != "player_input" || !are_varints(at, end, value / 4)) {
                 return false;
             }

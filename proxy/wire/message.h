@@ -212,8 +212,8 @@ struct DecodedFields {
 void decode_fields(const MessageSpec& spec, std::span<const std::byte> body, DecodedFields& out);
 
 /// Returns true only if decode_fields would find no error, no trailing bytes, and no value out of
-/// range. Returns false for bodies with unusual types of fields. Is many times faster than
-/// decode_fields.
+/// range. Always returns false for messages with unusual types of fields. This function is many
+/// times faster than decode_fields.
 [[nodiscard]] bool is_certainly_valid(const MessageSpec& spec, std::span<const std::byte> body);
 
 /// Encodes a message with these values, for demos and tests; the inverse of decode_message_header

@@ -40,8 +40,8 @@ constexpr MessageField to_field(const MessageField& field) {
     return field;
 }
 
-/// Returns the fields of a message, which are given in order. A text stands for an integer field
-/// with this name.
+/// Returns an array of the given fields of a message. A text stands for an integer field with this
+/// name.
 template <typename... Fields>
 constexpr std::array<MessageField, sizeof...(Fields)> layout(const Fields&... fields) {
     return {to_field(fields)...};

@@ -8,7 +8,8 @@
 #include <cstddef>
 
 namespace tw::wire::table {
-// The rows have the same names as those of 0.6, which may be compiled in the same unit.
+// Constants have the same names here as in message_layouts.cpp. The namespace separates them if a
+// build compiles both files together.
 namespace seven_rows {
 namespace {
 
@@ -33,9 +34,9 @@ constexpr auto kInfo =
     layout(text("version", kSingleLine), optional(secret(text("password", kSingleLine))),
            optional(integer("client_version")));
 
-// An enter_game with a chunk number is a request for map data: DDNet's client sends the id that
-// request_map_data has in 0.6, which in 0.7 is the id of enter_game. Servers ignore an enter_game
-// that comes before `ready`.
+// An enter_game with a chunk number is a request for map data: DDNet's client uses the id of 0.6's
+// request_map_data, which is the id of enter_game in 0.7. Servers ignore an enter_game that arrives
+// before `ready`.
 constexpr auto kEnterGame = layout(optional(integer("chunk")));
 
 constexpr auto kRconAuth = layout(text("password", kSingleLine));

@@ -90,7 +90,7 @@ bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol
     if ((first & kConnlessBit) != 0) {
         return (first & kAckHighBits) == kSevenConnlessVersion;
     }
-    // All 0.7 control packets have this bit, and no 0.6 program sets it. So it means 0.7 even
+    // All 0.7 control packets have this bit, and no 0.6 program sets it. So the bit means 0.7 even
     // during a 0.6 connection. A 0.6 handshake ends a 0.7 connection, for example if the client
     // switches servers.
     return (first & kSevenBits.control) != 0 ||
@@ -111,7 +111,7 @@ Result<Packet> decode_six_connless(std::span<const std::byte> datagram) {
 }
 
 /// Decompresses the payload of a packet if it is compressed. If that fails, or if a control packet
-/// is empty, replaces the packet by the error.
+/// is empty, replaces the packet with the error.
 void decompress_payload(Result<Packet>& packet, std::size_t header_size, std::size_t max_size,
                         PacketScratch& scratch) {
     if (packet->compressed) {

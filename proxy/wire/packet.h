@@ -15,7 +15,7 @@
 
 namespace tw::wire {
 
-/// A compressed payload, and the maximum size of the decompressed payload in bytes.
+/// A compressed payload with the maximum size of its decompressed form, in bytes.
 struct CompressedPayload {
     std::span<const std::byte> bytes;
     std::size_t max_size = 0;
@@ -90,8 +90,8 @@ struct Packet {
     bool resend = false;   ///< the sender requests a resend of unacknowledged vital chunks
     std::uint16_t ack = 0; ///< 0..1023
     std::uint8_t num_chunks = 0;
-    /// In vanilla 0.6.5, the token after the header, if the packet contains a token. In 0.7, the
-    /// receiver's token, which every header contains.
+    /// 0.6: the token that vanilla 0.6.5 puts after the header, if any. 0.7: the receiver's token,
+    /// which every header contains.
     std::optional<Token> header_token;
     bool seven_header = false; ///< a 0.6 connection's packet with the seven-byte header of 0.7
     /// The decompressed payload, including DDNet's token at the end. In a connless packet: the
@@ -124,7 +124,7 @@ inline constexpr std::uint32_t kConnlessBit = 0x20;
     return !datagram.empty() && (byte_at(datagram, 0) & kConnlessBit) != 0;
 }
 
-/// Whether a bit is set in the header whose meaning differs between 0.6 programs.
+/// Whether the header has a set bit whose meaning differs between 0.6 programs.
 [[nodiscard]] inline bool has_ambiguous_bits(std::span<const std::byte> datagram) {
     constexpr std::uint32_t kDisputed = 0x0c;
     return !datagram.empty() && !is_connless(datagram) && (byte_at(datagram, 0) & kDisputed) != 0;
@@ -170,8 +170,8 @@ struct Control {
 /// Returns the name of a kind, such as "keepalive" or "close"; empty for ControlKind::unknown.
 [[nodiscard]] std::string_view control_name(ControlKind kind);
 
-/// Decodes a control packet. `known_token`: the connection's token, if known. It is needed to tell
-/// a token after CLOSE from a short reason.
+/// Decodes a control packet. `known_token`: the connection's token, if known. It distinguishes a
+/// token after CLOSE from a short reason.
 [[nodiscard]] Control decode_control(const Packet& packet, std::optional<Token> known_token);
 
 inline constexpr std::uint16_t kSequenceModulus = 1024;
@@ -181,7 +181,7 @@ inline constexpr std::uint16_t kSequenceModulus = 1024;
     return (unsigned{to} - from) % kSequenceModulus;
 }
 
-/// A message in a packet, and its header.
+/// A message in a packet, with the fields of its header.
 struct Chunk {
     bool vital = false;
     bool resend = false;
@@ -191,8 +191,8 @@ struct Chunk {
     std::span<const std::byte> payload; ///< may be empty
 };
 
-/// The number of bits of the chunk's size in the second byte of a chunk's header. The other bits of
-/// this byte belong to the sequence number. In 0.7, chunks can be larger.
+/// Returns how many bits of a chunk header's second byte belong to the chunk's size. The other bits
+/// belong to the sequence number. In 0.7, more bits belong to the size, so chunks can be larger.
 [[nodiscard]] constexpr unsigned size_bits_in_second_byte(snapshot::Dialect dialect) {
     return dialect == snapshot::Dialect::six ? 4 : 6;
 }
@@ -222,8 +222,8 @@ class ChunkReader {
         if (data.size() < header_size + size) {
             return stop();
         }
-        // In 0.6, both bytes contain bits 6 and 7 of the sequence number. Game programs OR the two
-        // copies, even if they differ.
+        // In 0.6, the second and the third byte both contain bits 6 and 7 of the sequence number.
+        // Game programs OR these copies, even if they differ.
         const std::uint32_t sequence =
             vital ? (second & 0xFFU & ~low_mask) << 2U | byte_at(data, 2) : 0;
         const Chunk chunk{.vital = vital,
@@ -237,7 +237,8 @@ class ChunkReader {
         return chunk;
     }
 
-    /// Returns the error if a truncated chunk was found. Its offset is relative to the payload.
+    /// Returns the error if next() found a truncated chunk; otherwise nullopt. The error's offset
+    /// is relative to the payload.
     [[nodiscard]] const std::optional<WireError>& error() const { return error_; }
 
     /// Returns the bytes after the last chunk that was read: DDNet's token, or the truncated chunk.
@@ -298,8 +299,8 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 /// Decodes a control packet of 0.7. Precondition: packet.dialect is seven.
 [[nodiscard]] Control decode_seven_control(const Packet& packet);
 
-/// Whether a datagram can be a 0.7 packet with chunks: decoded as 0.7, its chunks fill the payload
-/// exactly. Two such packets suffice to recognise a 0.7 session whose start was missed.
+/// Whether a datagram's chunks fill the payload exactly if the datagram is decoded as 0.7. Two such
+/// datagrams suffice to recognise a 0.7 session whose start was missed.
 [[nodiscard]] bool may_be_seven_chunks(std::span<const std::byte> datagram, PacketScratch& scratch);
 
 /// Whether a datagram is a handshake packet of 0.6. No 0.7 program sends such a datagram, because
@@ -309,7 +310,8 @@ inline constexpr std::size_t kSevenMaxPayloadSize = kMaxDatagramSize - kSevenHea
 } // namespace tw::wire
 
 // Encoders for programs that act as a client or server: tests, `replay`, and the check whether a
-// server answers. They do not check their arguments. Forwarded packets are not encoded here.
+// server answers. The encoders do not check their arguments. Forwarded packets are not encoded
+// here.
 namespace tw::wire {
 
 enum class Compression : std::uint8_t {
@@ -325,8 +327,7 @@ struct PacketSpec {
     std::uint8_t num_chunks = 0;
     std::span<const std::byte> chunks{}; ///< encoded chunks (see append_chunk)
     std::optional<Token> token{};        ///< DDNet's token, compressed with the chunks
-    /// In 0.6, vanilla 0.6.5's token after the header. In 0.7, the header's token, which is
-    /// required.
+    /// 0.6: vanilla 0.6.5's token after the header. 0.7: the header's token, which is required.
     std::optional<Token> header_token{};
     Compression compression = Compression::never;
     HuffmanEnding ending = HuffmanEnding::without_zero_byte;
@@ -343,8 +344,7 @@ struct ControlSpec {
     std::optional<Token> token{};
     /// The reason of a CLOSE, written with a NUL. With nullopt, no reason and no NUL are written.
     std::optional<std::string_view> reason{};
-    /// For a 0.7 packet: the receiver's token in the header; `token` is then the sender's own
-    /// token.
+    /// 0.7: the receiver's token in the header. `token` is then the sender's own token.
     std::optional<Token> seven_token{};
 };
 

@@ -22,8 +22,8 @@ inline constexpr std::int32_t kNoSnapshot = -1;
 [[nodiscard]] std::size_t rewrite_acknowledgement(std::span<const std::byte> datagram,
                                                   std::int32_t tick, std::span<std::byte> out);
 
-/// Returns the tick of a full snapshot of which a server's packet contains a part; nullopt if the
-/// packet contains no part of a full snapshot.
+/// If a server's packet contains a part of a full snapshot, returns the snapshot's tick; otherwise
+/// nullopt.
 [[nodiscard]] std::optional<std::int32_t>
 find_full_snapshot_tick(std::span<const std::byte> datagram);
 

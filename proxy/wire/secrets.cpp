@@ -4,8 +4,9 @@ namespace tw::wire {
 namespace {
 
 /// Chat commands of DDNet 11 to 20 (ddracechat.h) whose arguments are harmless: players, maps,
-/// numbers, switches and public texts. In lower case, sorted. The other commands have codes
-/// (timeout, save, load) or private messages (w, whisper, c, converse) as arguments.
+/// numbers, switches and public texts. The names are in lower case and sorted. DDNet's other
+/// commands have codes (timeout, save, load) or private messages (w, whisper, c, converse) as
+/// arguments.
 constexpr std::string_view kHarmlessCommands[] = {
     "about",      "back",       "cancelswap", "cmdlist",    "credits",
     "dnd",        "emote",      "eyeemote",   "help",       "info",
@@ -22,12 +23,13 @@ constexpr std::string_view kHarmlessCommands[] = {
 };
 static_assert(std::ranges::is_sorted(kHarmlessCommands));
 
-/// Words in a server's description of a command that show that an argument may be a secret.
+/// An argument of a command may be a secret if the server's description contains one of these
+/// words.
 constexpr std::string_view kSecretWords[] = {
     "pin",    "pass", "pw",     "code",  "mail", "token", "key",     "auth",   "login",
     "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
 
-/// Commands whose arguments are always secret, whatever a server's descriptions of them say.
+/// Commands whose arguments are secret regardless of the server's description.
 constexpr std::string_view kAlwaysSecret[] = {"c",       "converse", "dm",     "link", "load",
                                               "pm",      "r",        "reply",  "save", "tell",
                                               "timeout", "w",        "whisper"};
@@ -41,11 +43,11 @@ constexpr std::string_view kWordsBeforeSecret[] = {
 constexpr std::string_view kTextsBeforeSecret[] = {":",       "=",           "is ", "ist ", "to ",
                                                    "set to ", "changed to ", "'",   "\"",   "`"};
 
-/// Commands in a server's chat line whose argument is a code. DDNet's answer to /save contains
-/// /load.
+/// Commands in a server's chat line whose argument is a code. For example, DDNet answers /save with
+/// a line that contains /load.
 constexpr std::string_view kCommandsWithCode[] = {"/load", "/timeout"};
 
-/// The beginnings of chat lines in which servers send whispers to clients before version 217:
+/// Servers send whispers to clients older than version 217 as chat lines with these beginnings:
 /// "[\u2192 name] text" for the sender, "[\u2190 name] text" for the recipient. Mods leave out the
 /// bracket.
 constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
@@ -318,7 +320,7 @@ void mark_secret_in_chat(const MessageSpec& spec, const FieldValue& whom, bool f
 }
 
 /// Marks the secret part of a 0.7 chat command. `values`: the name without the slash, then the
-/// arguments, which a truncated message lacks.
+/// arguments. A truncated message has no arguments.
 void mark_secret_in_command(std::vector<FieldValue>& values, const HarmlessCommands& shown) {
     const std::string_view command = as_text(values.front().bytes);
     hide_after(values.front(), unredacted_prefix_size_of_command(command, shown));

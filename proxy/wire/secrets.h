@@ -13,14 +13,13 @@
 
 namespace tw::wire {
 
-/// A set of chat command names, without the slash. Upper and lower case are the same, because
-/// servers ignore the difference.
+/// A set of chat command names without the slash. Ignores case, as servers do.
 class CommandNames {
   public:
     /// If the constructor's argument contains this name, the set contains every command.
     static constexpr std::string_view kAll = "all";
-    /// The maximum number of names. Further names are ignored. DDNet has 90 commands, large mods
-    /// 300.
+    /// The maximum number of names. Further names are ignored. DDNet has 90 commands, and large
+    /// mods have 300.
     static constexpr std::size_t kMaxNames = 512;
     static constexpr std::size_t kMaxNameSize = 64;
 
@@ -42,16 +41,18 @@ class CommandNames {
 
 /// Chat commands whose arguments may be shown, in addition to the built-in harmless commands.
 struct HarmlessCommands {
-    /// Commands that the operator allows to be shown; null if the operator allows none.
+    /// Commands whose arguments may be shown because the operator allows it; null if there are
+    /// none.
     const CommandNames* named_by_operator = nullptr;
-    /// Commands that is_described_harmless() accepts; null if the server announces no such command.
+    /// Commands that the server announced and is_described_harmless() accepts; null if there are
+    /// none.
     const CommandNames* announced_harmless = nullptr;
 };
 
-/// Whether a server's description of a command shows that its arguments are no secret: each
-/// argument has a name, and neither these names nor the command's name or help mention a password,
-/// a code, a private message or the like. `format`: the arguments in DDNet's syntax, such as
-/// "s[player name] ?i[minutes]".
+/// Whether a server's description of a command shows that its arguments are no secret. Each
+/// argument must have a name. These names, the command's name and the help must not mention a
+/// secret, such as a password, a code or a private message. `format`: the arguments in DDNet's
+/// syntax, such as "s[player name] ?i[minutes]".
 [[nodiscard]] bool is_described_harmless(std::string_view name, std::string_view format,
                                          std::string_view help);
 
@@ -59,33 +60,33 @@ struct HarmlessCommands {
 /// harmless command. Arguments of all other commands may be a password or a code.
 [[nodiscard]] bool may_show_arguments(std::string_view command, const HarmlessCommands& shown);
 
-/// Returns the number of bytes at the start of a client's chat line that may be shown; the line's
-/// size if it contains no secret. A line is a command if it begins with '/', or with '\' or '!' for
-/// some mods. Servers skip white space before and after this character. Some servers accept several
+/// Returns how many bytes at the start of a client's chat line may be shown; the line's size if the
+/// line contains no secret. A line is a command if it begins with '/', or with '\' or '!' for some
+/// mods. Servers skip white space before and after this character. Some servers accept several
 /// commands in one line, separated by ';'.
 [[nodiscard]] std::size_t unredacted_prefix_size_of_chat(std::string_view line,
                                                          const HarmlessCommands& shown);
 
-/// Returns the number of bytes at the start of a command that may be shown. `command`: the command
-/// with its arguments, without the slash.
+/// Returns how many bytes at the start of a command may be shown. `command`: the command with its
+/// arguments, without the slash.
 [[nodiscard]] std::size_t unredacted_prefix_size_of_command(std::string_view command,
                                                             const HarmlessCommands& shown);
 
-/// Returns the number of bytes at the start of a command's arguments that may be shown.
+/// Returns how many bytes at the start of a command's arguments may be shown.
 [[nodiscard]] std::size_t unredacted_prefix_size_of_arguments(std::string_view command,
                                                               std::string_view arguments,
                                                               const HarmlessCommands& shown);
 
-/// Returns the number of bytes at the start of a server's chat line to one player that may be
-/// shown. The text after "password:", after "your code is" and after a command that the player
-/// should repeat is secret. All of a whisper is secret.
+/// Returns how many bytes at the start of a server's chat line to one player may be shown. The text
+/// after "password:", after "your code is" and after a command that the player should repeat is
+/// secret. A whisper is secret as a whole.
 [[nodiscard]] std::size_t unredacted_prefix_size_of_server_chat(std::string_view line);
 
 /// The text that is shown instead of a secret.
 inline constexpr std::string_view kRedacted = "[redacted]";
 
-/// Returns the start of a string value that may be shown although mark_secrets marked the value as
-/// secret. FieldValue::integer holds the size of this start in bytes.
+/// Returns the start of a string value, which may be shown even if mark_secrets marked the value as
+/// secret. FieldValue::integer holds the size of the start in bytes.
 [[nodiscard]] inline std::string_view unredacted_part(const FieldValue& value) {
     const auto size = std::min<std::size_t>(
         static_cast<std::size_t>(std::max<std::int64_t>(value.integer, 0)), value.bytes.size());

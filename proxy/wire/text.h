@@ -30,7 +30,7 @@ struct CodePoint {
 /// Bytes below 32, except CR, LF and TAB, become spaces.
 inline constexpr std::uint8_t kCleanControl = 1;
 inline constexpr std::uint8_t kCleanAllControl = 2; ///< all bytes below 32 become spaces
-/// Leading white space is removed, including Unicode's.
+/// Leading white space is removed, including Unicode white space.
 inline constexpr std::uint8_t kSkipBlanks = 4;
 
 /// Whether the string is valid UTF-8. DDNet from 18.0 on drops a message with an invalid string.

@@ -48,8 +48,9 @@ void DifferenceLog::report_difference(OpenDifference& open) {
         open.first_difference, record::FindingId::world_views_differ, open.first_tick));
 }
 
-/// Returns whether a difference can be forgotten. Differences in per-viewer fields are remembered
-/// twice as long as items on which views agreed, so that a chance agreement is forgotten first.
+/// Returns whether a difference can be forgotten. A difference in a per-viewer field is remembered
+/// twice as long as an agreed item, so that the item is forgotten first. Otherwise, the next
+/// difference in the item would be reported as a fault.
 bool DifferenceLog::can_be_forgotten(const OpenDifference& open, Tick tick) {
     const WideInt silence = WideInt{tick} - open.last_tick;
     return open.state == DifferenceState::reported
@@ -79,8 +80,8 @@ void DifferenceLog::track_difference(const ViewDifference& difference, Tick tick
     }
     if (open.state != DifferenceState::reported && open.num_agreeing_ticks >= kAgreementTicks) {
         open = fresh;
-        report_difference(
-            open); // a fault, because the views agreed for kAgreementTicks ticks before
+        // This is a fault, because the views agreed for kAgreementTicks ticks before.
+        report_difference(open);
         return;
     }
     open.last_tick = tick;
@@ -184,7 +185,7 @@ DifferenceLog::track_differences(const record::WorldRecord& world, std::span<con
             }
         }
         const IsSharedItem is_shared = [&](std::size_t item) {
-            std::uint32_t seen = 0; // a bit for each class of which a session received the item
+            std::uint32_t seen = 0; // bit i: a session of version class i received the item
             bool is_second = false;
             world.merged.sightings->for_each_session(item, [&](std::uint32_t session) {
                 const auto known = classes.find(session);

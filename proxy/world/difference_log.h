@@ -31,12 +31,12 @@ struct ViewDifference {
 
 /// Decides which differences between views (sessions' snapshots of a tick) are reported, and how:
 ///
-/// - If views agreed on an item's field before, the difference is a fault and reported at once.
+/// - If views agreed on an item's field before, the difference is reported as a fault at once.
 /// - If views differed in many ticks and never agreed on the field, the field is per viewer: the
 ///   server sends each viewer its own value (mods draw random dots, or a timer for each player).
-///   This is reported once per field.
-/// - If views never agreed on the field, but it differed in too few ticks to tell, the difference
-///   is reported as a fault after kMaxPendingTicks ticks or at the end.
+///   Each such field is reported once.
+/// - If views never agreed on the field, but differed in too few ticks, the difference is reported
+///   as a fault after kMaxPendingTicks ticks or by flush_pending_differences().
 ///
 /// Once a field was found to be per viewer, its differences in new items are not reported.
 /// Differences in items that views agreed on for kAgreementTicks ticks are reported nevertheless,
@@ -44,12 +44,12 @@ struct ViewDifference {
 class DifferenceLog {
   public:
     /// Tracks the `differences` that were found when `views` were merged into `world`. Returns
-    /// findings about the differences to report now. The caller sets their time.
+    /// findings about the differences to report now. The caller sets the time of the findings.
     [[nodiscard]] std::vector<record::FindingRecord>
     track_differences(const record::WorldRecord& world, std::span<const View> views,
                       std::span<const ViewDifference> differences);
-    /// Forgets all differences, for example before a map change. Returns findings about those that
-    /// were still pending, like track_differences().
+    /// Forgets all differences, for example before a map change. Returns findings about the
+    /// differences that were still pending. The caller sets the time of the findings.
     [[nodiscard]] std::vector<record::FindingRecord> flush_pending_differences();
 
     /// Returns the memory use in bytes, which kMaxOpenDifferences and kMaxAgreedItems limit.
@@ -58,27 +58,27 @@ class DifferenceLog {
     }
 
   private:
-    /// A difference ends if the views do not differ for this many ticks. An item on which views
-    /// agreed is forgotten if fewer than two views contain it for this many ticks, because the
-    /// server may reuse its id for another item.
+    /// A reported difference is forgotten after this many ticks without a difference, and a
+    /// per-viewer difference after twice as many. An agreed item is forgotten if fewer than two
+    /// views contain it for this many ticks, because the server may reuse its id for another item.
     static constexpr snapshot::Tick kForgetTicks = 250;
-    /// The most entries of differences_. Further differences are not reported, because they
-    /// probably have the same cause.
+    /// The maximum number of entries in differences_. Further differences are not reported, because
+    /// they probably have the same cause.
     static constexpr std::size_t kMaxOpenDifferences = 1024;
-    static constexpr std::size_t kMaxAgreedItems = 4096; ///< the most entries of agreed_items_
+    static constexpr std::size_t kMaxAgreedItems = 4096; ///< maximum size of agreed_items_
     /// Views that agree on an item for this many ticks do not agree by coincidence.
     static constexpr snapshot::Tick kAgreementTicks = 10;
-    /// The items on which views agree are recorded (in agreed_items_) once in this many ticks.
+    /// agreed_items_ is updated once in this many ticks.
     static constexpr snapshot::Tick kAgreementInterval = 10;
-    /// A difference in a field is lasting, and the field is per viewer, if views differed on one
-    /// item in at least kMinDifferingTicks ticks, spread over at least kMinDifferingSpan.
+    /// A field is per viewer if views differed on one item in at least kMinDifferingTicks ticks,
+    /// spread over at least kMinDifferingSpan ticks (see FieldHistory::is_lasting).
     static constexpr std::uint32_t kMinDifferingTicks = 10;
     static constexpr snapshot::Tick kMinDifferingSpan = 25;
     /// A difference is reported as a fault this many ticks after its first tick, unless its field
     /// is per viewer.
     static constexpr snapshot::Tick kMaxPendingTicks = 100;
-    /// Items may exist for less than kMinDifferingTicks ticks. If views never agree on a field of
-    /// any item, the field is per viewer after this many ticks with a difference.
+    /// A field is also per viewer if views differed on it in this many ticks and never agreed on
+    /// it. A single item may exist for fewer than kMinDifferingTicks ticks.
     static constexpr std::uint32_t kPerViewerTicks = 25;
 
     /// The estimated memory, in bytes, of an entry of differences_ and of agreed_items_.
@@ -137,7 +137,8 @@ class DifferenceLog {
     /// only the first difference counts.
     void track_difference(const ViewDifference& difference, snapshot::Tick tick);
     [[nodiscard]] FieldHistory& history_of_field(const OpenDifference& open);
-    /// Counts, for each tracked difference, the ticks in which the views agree again.
+    /// Updates the numbers of ticks in which views differed or agreed, for each tracked difference
+    /// and each field.
     void count_agreement(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
     void record_agreed_items(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
     /// Decides whether pending differences are per viewer or faults. A fault is reported after
@@ -148,11 +149,12 @@ class DifferenceLog {
     void report_difference(OpenDifference& open);
 
     std::map<DifferenceKey, OpenDifference> differences_;
-    /// By object and field offset. Kept for the next map, on which the same fields are per viewer.
+    /// The key is the object and the field's offset. A map change does not remove the entries,
+    /// because the same fields are per viewer on the next map.
     FieldHistories field_histories_;
     std::map<std::uint32_t, AgreedItem> agreed_items_; ///< by key
     std::optional<snapshot::Tick> last_recorded_{};    ///< tick of the last update of agreed_items_
-    /// Keys of the tick's items with a difference that did not fit in differences_.
+    /// Keys of the current tick's items whose differences did not fit in differences_.
     std::set<std::uint32_t> untracked_keys_;
     std::vector<record::FindingRecord> findings_; ///< the findings not yet returned to the caller
 };

@@ -64,7 +64,8 @@ std::uint16_t DraggerBeams::choose_beam_id(const BeamKey& beam, const BeamItem& 
         known != private_ids_.end() && !taken.contains(known->second)) {
         return known->second;
     }
-    // Ids are never checked twice; otherwise many beams would take quadratic time.
+    // The search continues where the previous one ended. Otherwise, many beams would take quadratic
+    // time.
     while (next_private_id_ > 0 &&
            (taken.contains(next_private_id_) || taken_private_ids_.contains(next_private_id_))) {
         --next_private_id_;

@@ -25,7 +25,7 @@ struct MergedItem {
     std::uint32_t key = 0;                        ///< packed ItemKey, which is faster to compare
     ItemRef source{};                             ///< the item in the first view that contains it
     std::uint32_t session_mask = 0;               ///< index of the item's mask in ItemSessionMasks
-    std::span<const std::int32_t> data{};         ///< the item's ints in that view
+    std::span<const std::int32_t> data{};         ///< the item's ints in the view of `source`
     const snapshot::ObjectSpec* object = nullptr; ///< null: unknown type
     const MergeRules* rules = nullptr;
 
@@ -86,17 +86,18 @@ class ItemSessionMasks {
 /// two beams, or two ids for one beam. A beam is identified by its start point and owner.
 class DraggerBeams {
   public:
-    /// Forgets the made-up ids. Called when the server restarted or changed the map.
+    /// Forgets the ids that unify_beam_ids() made up. Called when the server restarted or changed
+    /// the map.
     void reset() { private_ids_.clear(); }
 
     /// Replaces the ids of the beams in `items`, which are sorted by key before and after the call.
-    /// `differing`: draggers and beams with an id that the first view uses for another item.
+    /// `differing`: draggers and beams with an id that an earlier view uses for another item.
     /// `seen`: the masks to which MergedItem::session_mask refers.
     void unify_beam_ids(std::vector<MergedItem>& items, const std::vector<MergedItem>& differing,
                         ItemSessionMasks& seen);
 
   private:
-    /// Start x, start y, owner.
+    /// The beam's start x, start y and owner.
     using BeamKey = std::tuple<std::int32_t, std::int32_t, std::int32_t>;
 
     struct BeamItem {

@@ -107,8 +107,8 @@ std::uint16_t PlayerNameIds::generate_id() {
     if (id < kMadeUpIdLimit) {
         return id;
     }
-    // All ids below kMadeUpIdLimit are taken. Reuses the id of the name that was unseen for
-    // longest.
+    // All ids below kMadeUpIdLimit are taken. Reuses the id of the name that was not seen for the
+    // longest time.
     const auto end = names_by_id_.lower_bound(kMadeUpIdLimit);
     const auto stale = std::min_element(
         names_by_id_.lower_bound(kFirstMadeUpId), end, [](const auto& left, const auto& right) {
@@ -138,21 +138,21 @@ namespace {
 constexpr std::string_view kCharacterName = "character"; // object name in 0.6 and 0.7
 constexpr std::size_t kLaserStartIndex = 2;              // offset of x; y follows
 
-/// Returns whether an item of this type may be a stand-in (see StandInFinder) without a flag that
-/// says so: a pickup or laser in an old form. For the newest form, see has_stand_in_flag().
+/// Returns whether an item of this type may be an unmarked stand-in (see StandInFinder): a pickup
+/// or laser in an old form. In the newest form, has_stand_in_flag() recognises stand-ins.
 bool may_be_stand_in(const ObjectSpec& object) {
     const auto& merge = object.merge;
     return merge.variant != 0 &&
            (merge.family == ObjectFamily::pickup || merge.family == ObjectFamily::laser);
 }
 
-/// Returns the offset, in a stand-in, of the tee's position.
+/// Returns the index of the tee's position in a stand-in.
 std::size_t tee_position_offset(const ObjectSpec& object) {
     return object.merge.family == ObjectFamily::laser ? kLaserStartIndex : 0;
 }
 
 /// Finds stand-ins: weapon and laser items that a server sends in place of a player's tee and hook,
-/// if the client has no free client id for the player. Stand-ins have separate item ids.
+/// if the client has no free client id for the player. Stand-ins have item ids of their own.
 class StandInFinder {
   public:
     /// Collects the tees' positions and the items of untranslated views from a tick's views. The
@@ -223,7 +223,7 @@ void for_each_name(const View& view, const Use& use) {
 
 /// The ids in a translated view that do not belong to players.
 struct NonPlayers {
-    /// These ids in ascending order. The last one is used for chat lines of players without an id.
+    /// In ascending order. Servers use the last id for chat lines of players without an id.
     std::vector<std::uint16_t> ids;
     /// The second to last of `ids` stands for all players without an id.
     bool has_placeholder = false;
@@ -235,11 +235,12 @@ struct NonPlayers {
 
 NonPlayers find_non_players(const View& view) {
     NonPlayers found;
+    // An id that belongs to no player has a blank name. 0.7 strips leading blanks.
     const std::string_view nameless = view.dialect == snapshot::Dialect::seven ? "" : " ";
     std::vector<std::uint16_t> placeholders;
     for_each_name(view, [&](std::uint16_t client, record::PackedText packed) {
         const std::string name = unpack_text(packed);
-        if (name == nameless) { // 0.7 strips leading blanks
+        if (name == nameless) {
             found.ids.push_back(client);
         } else if (name.starts_with(kPlaceholderName) && client != view.own_client_id) {
             placeholders.push_back(client);
@@ -255,8 +256,8 @@ NonPlayers find_non_players(const View& view) {
     return found;
 }
 
-/// Returns the id that the server itself uses for the viewer's player: the id of the item
-/// spectator_info, which servers never translate.
+/// Returns the id that the server itself uses for the viewer's player. It is the id of the
+/// spectator_info item, which servers never translate.
 std::optional<std::uint16_t> find_server_id_of_viewer(const SnapshotView& items,
                                                       const record::ItemTypes& types) {
     std::optional<std::uint16_t> own;
@@ -363,8 +364,8 @@ std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
            numbering.players.size() * kPlayerBytes;
 }
 
-/// Reads a view's numbers and names. Returns false if they have not changed since the previous
-/// tick.
+/// Reads a view's client numbers and names. Returns false if they have not changed since the
+/// session's previous view.
 bool IdRestorer::read_numbering(const View& view, const record::ItemTypes& types,
                                 ClientNumbering& into) {
     const auto server_id = view.has_translated_ids && view.own_client_id
@@ -391,7 +392,7 @@ bool IdRestorer::read_numbering(const View& view, const record::ItemTypes& types
             .own_number = view.own_client_id,
             .server_id = server_id,
             .has_placeholder = non_players.has_placeholder};
-    std::map<std::string, int> times; // mods allow equal names, which are made distinct here
+    std::map<std::string, int> times; // mods allow equal names, so repeated ones get a suffix
     for_each_name(view, [&](std::uint16_t client, record::PackedText packed) {
         std::string name = unpack_text(packed);
         if (const int nth = ++times[name]; nth > 1) {
@@ -427,8 +428,8 @@ void IdRestorer::for_each_present_session(const Use& use) {
     }
 }
 
-/// Learns the server's ids from untranslated views, and from translated views with the id of the
-/// viewer's player.
+/// Learns the server's ids from untranslated views, and from translated views that contain the
+/// server's id of the viewer's player.
 void IdRestorer::learn_ids() {
     for_each_present_session([this](const ClientNumbering& numbering) {
         for (const Player& player : numbering.players) {
@@ -451,7 +452,8 @@ void IdRestorer::learn_ids() {
     });
 }
 
-/// Returns whether the view's numbers may be the server's ids: none differs from a learned id.
+/// Returns whether the view's numbers may be the server's ids, because no number differs from a
+/// learned id.
 bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
         const auto id = name_ids_.last_learned_id(player.name);
@@ -459,8 +461,8 @@ bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     });
 }
 
-/// Gives an id to each player that has none in this tick: the player's number in the views that use
-/// the server's ids, if these views agree and no other player has this number.
+/// Gives ids to players without an id in this tick. A player's id is its number in the views that
+/// use the server's ids, if these views agree and no other player has this number.
 void IdRestorer::assign_ids_from_agreed_numbers() {
     std::map<std::string_view, std::set<std::uint16_t>> numbers;
     std::map<std::uint16_t, std::set<std::string_view>> names;

@@ -20,10 +20,11 @@ namespace tw::world {
 /// the id is known to belong to another name.
 class PlayerNameIds {
   public:
-    /// The first made-up id, for players without a known id. No server uses ids from here on.
+    /// The first made-up id. Made-up ids are for players without a known id. No server uses such
+    /// high ids.
     static constexpr std::uint16_t kFirstMadeUpId = 128;
-    /// The limit of names. If it is exceeded, the name that was not seen for the longest time is
-    /// forgotten.
+    /// The maximum number of names. A further name replaces the name that was not seen for the
+    /// longest time.
     static constexpr std::size_t kMaxNames = 1024;
 
     PlayerNameIds() = default;
@@ -85,8 +86,8 @@ class PlayerNameIds {
     [[nodiscard]] bool make_room_for_name();
     [[nodiscard]] std::uint16_t generate_id();
     NameIterator add_name(const std::string& name, std::uint16_t id, record::IdKind kind);
-    /// Gives the id to the name, and takes it from another name. Returns the end of the names if
-    /// there is no room for the name.
+    /// Gives the id to the name, and takes it from any other name. Returns names_.end() if there is
+    /// no room for the name.
     NameIterator give_id(const std::string& name, std::uint16_t id, record::IdKind kind);
 
     Names names_;
@@ -108,7 +109,7 @@ using ClientIds = std::map<std::uint16_t, std::optional<std::uint16_t>>;
 /// server. A player's id is the first available of:
 ///
 /// 1. the server's id, from an untranslated view or as sent to the player's own client;
-/// 2. the number in those views whose numbers are the server's ids, as far as known;
+/// 2. the number that is the same in all views that seem to use the server's ids;
 /// 3. the number in the view of the player's own client;
 /// 4. the player's previous id;
 /// 5. an id that no server uses.
@@ -139,8 +140,7 @@ class IdRestorer {
     /// Frees the copies that restore_ids() made.
     void free_rewritten_views() { rewritten_views_.clear(); }
 
-    /// Returns the memory use of the remembered numberings (which number is which player), in
-    /// bytes.
+    /// Returns the memory use of the remembered numberings (see ClientNumbering), in bytes.
     [[nodiscard]] std::size_t memory_bytes() const { return numbering_bytes_; }
 
     /// Forgets which numbers the views use for which players, but not the ids of names.
@@ -148,11 +148,10 @@ class IdRestorer {
 
   private:
     static constexpr std::size_t kNumberingBytes = 256;
-    /// Memory counted for a player in bytes, including the entry in ClientNumbering::ids.
+    /// The estimated memory of a player in bytes, including the entry in ClientNumbering::ids.
     static constexpr std::size_t kPlayerBytes = 128;
 
-    /// A session's numbering (which number is which player) is forgotten if the session had no view
-    /// for more than this many ticks.
+    /// A session's numbering is forgotten if the session had no view for more than this many ticks.
     static constexpr std::uint64_t kRememberedTicks = 50;
 
     struct Player {
@@ -160,10 +159,10 @@ class IdRestorer {
         std::string name;
     };
 
-    /// The client numbers that a session's view uses, and their players.
+    /// The client numbers in a session's latest view, and the players with these numbers.
     struct ClientNumbering {
-        /// The view's ints from which all this was read. While they are equal in later views,
-        /// nothing is read again.
+        /// The view's ints from which the other members were read. A later view with equal ints is
+        /// not read again.
         std::vector<std::int32_t> source{};
         bool is_translated = false;
         std::optional<std::uint16_t> own_number{}; ///< client number of the viewer's player
@@ -192,13 +191,13 @@ class IdRestorer {
 
     PlayerNameIds name_ids_;
     std::map<std::uint32_t, ClientNumbering> numberings_; ///< by session
-    /// Of the tick's views, in their order.
+    /// The numberings of the current tick's views, in the order of the views.
     std::vector<const ClientNumbering*> numberings_of_views_;
     std::vector<std::uint32_t> sessions_present_; ///< sessions with a view in the previous tick
     std::size_t numbering_bytes_ = 0;             ///< memory use of numberings_
     std::uint64_t num_ticks_ = 0;
     /// True if the server puts the client's own number, not the server's id, into the items about
-    /// the viewer. Detected when the clients of two players received the same value.
+    /// the viewer. This is the case if the clients of two players received the same value.
     bool server_id_is_number_ = false;
     std::vector<std::int32_t> numbering_source_; ///< a buffer; a member only to reuse its memory
     std::vector<record::IdKind> id_kinds_;

@@ -22,8 +22,8 @@ constexpr std::uint32_t kAwayBits = 1U | 2U | 4U;
 /// The bit "dead" of 0.7's playerflag.
 constexpr std::uint32_t kDeadBit = 0x10;
 
-/// How far a tee may move in a few ticks, in world units. Subtracted from the distances at which
-/// vanilla servers send tees.
+/// How far a tee may move in a few ticks, in world units. The distances at which vanilla servers
+/// send tees are reduced by this margin.
 constexpr std::int64_t kMovementMargin = 400;
 constexpr std::int64_t kMaxDistanceX = 1000 - kMovementMargin;
 constexpr std::int64_t kMaxDistanceY = 800 - kMovementMargin;
@@ -40,8 +40,8 @@ std::optional<TeePosition> find_position(const View& view, ItemKey key, std::siz
     return data.size() < x + 2 ? std::nullopt : std::optional{TeePosition{data[x], data[x + 1]}};
 }
 
-/// Returns whether the position is so near the viewer's tee that the server certainly sends the
-/// client the tees at the position.
+/// Returns whether the position is so close to the viewer's tee that the server certainly sends the
+/// viewer a tee at this position.
 bool is_certainly_in_view(const View& view, std::uint16_t character, TeePosition place) {
     const auto eye = view.own_client_id && !view.is_spectating
                          ? find_position(view, {character, *view.own_client_id}, kCharacterX)
@@ -68,7 +68,8 @@ bool must_have_tee(const snapshot::ItemView& info, const record::Roster* roster)
 
 using SortedClientIds = std::vector<std::uint16_t>; ///< client ids in ascending order
 
-/// The players of a merged snapshot, by whether they must have a tee.
+/// The players of a merged snapshot, in two lists: those who must have a tee, and those who need
+/// not.
 struct PlayerLists {
     SortedClientIds expected; ///< the players who have a tee or soon get one
     /// The players with a reason to have no tee: dead, spectating, or away.

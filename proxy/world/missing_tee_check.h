@@ -14,8 +14,8 @@ namespace tw::world {
 
 /// Finds tees that disappear although a session's camera is near. Servers send no tee of players
 /// who are dead, spectating or not in the game. DDNet also hides players of other teams and solo
-/// players. Therefore, only the player's own session counts on DDNet, and only while its camera is
-/// at the tee. Vanilla servers hide no tee near the camera.
+/// players. Therefore, on DDNet, only the player's own session is a witness, while its camera is at
+/// the tee. Vanilla servers hide no tee near the camera.
 class MissingTeeCheck {
   public:
     /// Forgets all players. Called when the server restarted or changed the map.

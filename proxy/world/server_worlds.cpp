@@ -10,10 +10,10 @@ namespace tw::world {
 namespace {
 
 /// Late views, and stray views (which do not fit the current map run), are reported if they are
-/// more than 1 of kMinReportedShare views. Fewer are normal: single views are late, and after a
+/// more than one in kMinReportedShare views. A few are normal: single views are late, and after a
 /// lost map change a few views are stray.
 constexpr std::uint64_t kMinReportedShare = 100;
-/// Fewer stray views than this are never reported, not even in a short recording.
+/// This many stray views or fewer are never reported, not even in a short recording.
 constexpr std::uint64_t kMinReportedStrays = ViewCollector::kMaxStrayViews;
 
 } // namespace
@@ -270,8 +270,8 @@ void WorldMerger::pass_input_to_server(ServerWorlds& worlds, const MergerInput& 
 
 void WorldMerger::advance_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
-    // The clock was set back if `now` is this much before last_advance_time_: workers' clocks
-    // differ less.
+    // The clock was set back if `now` is this much earlier than last_advance_time_. The clocks of
+    // workers differ less.
     constexpr record::Timestamp kClockSetBack = 10 * kStep;
     if (now - last_advance_time_ >= kStep || last_advance_time_ - now >= kClockSetBack) {
         last_advance_time_ = now;

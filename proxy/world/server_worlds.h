@@ -83,24 +83,23 @@ class ServerWorlds {
         return messages_.lost_message_count();
     }
 
-    /// Returns the memory use in bytes: waiting views, the previous merged snapshot, and messages.
     [[nodiscard]] std::size_t memory_bytes() const;
 
-    /// Frees memory: closes the oldest open tick early. If no tick is open, forgets the messages
-    /// and the previous merged snapshot; the next one is then written in full.
+    /// Frees memory by closing the oldest open tick early. If no tick is open, forgets the messages
+    /// and the previous merged snapshot. The next merged snapshot is then written in full.
     void free_memory();
 
   private:
     /// A session's map and its tiles.
     struct SessionMap {
-        std::shared_ptr<const AnnouncedMap> announced{}; ///< without a name if unknown
+        std::shared_ptr<const AnnouncedMap> announced{}; ///< its name is empty if unknown
         std::optional<record::TileMap> tile_map{};
     };
 
     void write_world(ClosedTick closed);
     void begin_map_run(std::uint32_t run);
-    /// Begins the merged snapshots anew, in this dialect. A map run has the dialect 0.7 until its
-    /// first 0.6 view, then 0.6.
+    /// Starts a new series of merged snapshots in this dialect. A map run has the dialect 0.7 until
+    /// its first 0.6 view, then 0.6.
     void set_dialect(snapshot::Dialect dialect);
     /// Prepares the views of a tick for the merge.
     void prepare_views(std::vector<View> views);
@@ -138,14 +137,14 @@ class ServerWorlds {
 /// do not fit are counted as dropped.
 class WorldMerger final : public WorldInputSink {
   public:
-    /// The limit of servers. If it is reached, a new server replaces a server that had no event for
-    /// kIdleTimeout nanoseconds: preferably one without sessions, otherwise the one that has been
+    /// The maximum number of servers. A further server replaces a server that had no event for
+    /// kIdleTimeout nanoseconds, preferably one without sessions, otherwise the one that has been
     /// idle longest.
     static constexpr std::size_t kMaxServers = 256;
     static constexpr record::Timestamp kIdleTimeout = 10'000'000'000;
     /// The memory limit for all servers together. The limit suffices for 20 servers with 64 views
-    /// of 10 KiB each that wait a few ticks. If the limit is exceeded, the server that uses most
-    /// memory closes its oldest tick early.
+    /// of 10 KiB each that wait a few ticks. If the limit is exceeded, the server that uses the
+    /// most memory closes its oldest tick early.
     static constexpr std::size_t kMaxBytes = std::size_t{96} << 20U;
 
     /// Returns how much of the program's memory limit a WorldMerger may use.
@@ -213,7 +212,7 @@ class WorldMerger final : public WorldInputSink {
 /// Converts the records of sessions to inputs of a WorldMerger.
 class WorldInputConverter final : public record::RecordSink {
   public:
-    /// `messages`: true if messages to all players are wanted, too.
+    /// `messages`: whether messages to all players are converted, too.
     explicit WorldInputConverter(WorldInputSink& to, bool messages = false)
         : input_sink_{&to}, passes_messages_{messages} {}
 

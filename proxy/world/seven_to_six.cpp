@@ -64,7 +64,7 @@ struct StateFlag {
 /// The flags "game over" (in 0.7 also "round over"), "sudden death" and "paused".
 constexpr std::array kStateFlagBits{StateFlag{1, 4 | 8}, StateFlag{2, 2}, StateFlag{4, 16}};
 
-/// Returns the 0.6 object with this name, which is the first one in the table.
+/// Returns the 0.6 object with this name. It is the first object with this name in the table.
 const ObjectSpec* find_six_object(std::string_view name) {
     const auto table = snapshot::object_table();
     const auto found = std::ranges::find(table, name, &ObjectSpec::name);
@@ -155,7 +155,7 @@ SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
     if (added) {
         at->second.ints.assign(six.size, 0);
         for (const FieldSpec& field : six.fields) {
-            // Zeros are no empty text in 0.6: each character is stored with 128 added.
+            // An empty text is not stored as zeros, because 128 is added to each character.
             if (field.kind == snapshot::FieldKind::int_string) {
                 snapshot::encode_int_string(
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
@@ -246,8 +246,8 @@ void SevenToSixTranslator::add_game_info(const View& view) {
         six.ints[place] = value;
         six.missing_ints &= ~ItemSightings::int_bit(place);
     };
-    // Servers send the game flags to 0.7 clients in a message. The presence of these items shows
-    // the flags, too.
+    // Servers send the game flags to 0.7 clients in a message, which is not available here. The
+    // presence of the items with team scores and flags shows these flags, too.
     set_int(kGameFlagsIndex, (view.items.find(kSevenTeamScoresKey) ? kTeamsBit : 0) |
                                  (view.items.find(kSevenFlagsKey) ? kFlagsBit : 0));
     std::uint32_t state = 0;

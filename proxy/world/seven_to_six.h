@@ -13,10 +13,11 @@
 
 namespace tw::world {
 
-/// Translates the items of 0.7 views to objects of 0.6, for servers with clients of both. The table
-/// of objects defines the translation (snapshot::MergeSpec::six_name, snapshot::RelationToSix).
-/// Ints of a 0.6 object that the 0.7 object lacks are marked in View::missing_ints. Items without a
-/// 0.6 object are kept unchanged. A 0.7 game_data item becomes a game_info item if no view has one.
+/// Translates the items of 0.7 views to objects of 0.6, for servers with clients of both versions.
+/// The table of objects defines the translation (snapshot::MergeSpec::six_name,
+/// snapshot::RelationToSix). Ints of a 0.6 object that the 0.7 object lacks are marked in
+/// View::missing_ints. Items without a 0.6 object are kept unchanged. If no view has a game_info
+/// item, one is made from the 0.7 game_data item.
 class SevenToSixTranslator {
   public:
     explicit SevenToSixTranslator(const snapshot::ObjectSet& objects);
@@ -24,8 +25,8 @@ class SevenToSixTranslator {
     /// Replaces the items of the 0.7 views by translated ones, which are valid until the next call.
     void translate_views(std::vector<View>& views);
 
-    /// Returns a bit mask of the ints of a 0.6 type that have the same values in the 0.7 view of a
-    /// tick.
+    /// Returns a bit mask of the ints of a 0.6 type whose values must be equal in the 0.6 and 0.7
+    /// views of a tick.
     [[nodiscard]] static std::uint32_t comparable_int_mask(std::uint16_t type);
 
   private:

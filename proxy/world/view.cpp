@@ -17,15 +17,15 @@ constexpr std::size_t kPlayerFlagsIndex = 15;
 constexpr std::uint32_t kScoreboardBit = 8;
 constexpr std::uint32_t kSevenScoreboardBit = 4;
 
-/// Returns whether no player has this name. If a server has more players than a client supports, it
-/// gives a blank name to the client's last id and uses this id for chat lines of players without an
-/// id. In 0.7, names arrive in messages, without leading blanks.
+/// Returns whether the name belongs to no player. If a server has more players than a client
+/// supports, it gives a blank name to the client's last id and uses this id for chat lines of
+/// players without an id. In 0.7, names arrive in messages, without leading blanks.
 bool is_nameless(std::optional<record::PackedText> name, snapshot::Dialect dialect) {
     return name && unpack_text(*name) == (dialect == snapshot::Dialect::seven ? "" : " ");
 }
 
-/// Sets the view's members about spectating. `id`: the offset of the spectated client's id in the
-/// item.
+/// Sets the view's `is_spectating` and `spectated_client_id`. `id`: the offset of the spectated
+/// client's id in a spectator_info item.
 void read_spectated_client(const SnapshotView& items, std::size_t id, View& view) {
     const std::size_t at = items.lower_bound({.type = snapshot::kSpectatorInfoType, .id = 0});
     if (at == items.size() || items[at].key.type != snapshot::kSpectatorInfoType) {

@@ -36,14 +36,14 @@ struct View {
     /// record::ItemSightings; empty if no int is missing.
     std::span<const std::uint32_t> missing_ints{};
 
-    /// Returns whether the view has a client id for every player. Then the id −1 means "no player".
-    /// Returns false for 0.7, where this is not certain.
+    /// Returns whether the view certainly has a client id for every player. Then the id -1 means
+    /// "no player". This is never certain for 0.7.
     [[nodiscard]] bool knows_all_players() const {
         return !has_translated_ids && dialect == snapshot::Dialect::six;
     }
 };
 
-/// A copy of a view with changed items, which View refers to.
+/// The changed items and players of a view. The view refers to them instead of the originals.
 struct ViewCopy {
     snapshot::Snapshot items;
     std::vector<std::uint32_t> missing_ints;
@@ -68,16 +68,16 @@ struct ViewCopy {
 
 [[nodiscard]] std::string unpack_text(record::PackedText name);
 
-/// Makes a view of a snapshot. `roster`: the players, whom 0.7 sends in messages; null if unknown
-/// and for 0.6, where the items contain them.
+/// Makes a view of a snapshot. `roster`: the players of a 0.7 session; null if unknown, and for
+/// 0.6, where the items contain the players.
 [[nodiscard]] View make_view(std::uint32_t session, std::int32_t version,
                              const snapshot::SnapshotView& items,
                              snapshot::Dialect dialect = snapshot::Dialect::six,
                              const record::Roster* roster = nullptr);
 
-/// Returns whether `left` has more information than `right`. Decided by the first of these criteria
-/// that differs: 0.6 before 0.7, ids for all players, newer version, lower session number. This is
-/// a total order, because a session has only one view per tick.
+/// Returns whether `left` has more information than `right`. The criteria are, in this order: 0.6
+/// before 0.7, ids for all players, newer version, lower session number. This is a total order,
+/// because a session has only one view per tick.
 [[nodiscard]] bool has_more_information(const View& left, const View& right);
 
 /// Returns the class of a client version. Servers build some objects differently for clients before
@@ -92,7 +92,7 @@ struct AnnouncedMap {
     ~AnnouncedMap() = default;
 
     std::string name;
-    record::MapRecord record; ///< its texts are `name` and a static text
+    record::MapRecord record; ///< its texts refer to `name` and a static text
 };
 
 /// A session's event that affects the merged snapshots of its server.
@@ -103,7 +103,7 @@ struct MergerInput {
         /// The session received a verified snapshot. These members are set: `tick`, `items`,
         /// `tile_map`, `dialect`, `roster`, `client_version`.
         snapshot,
-        message,     ///< the session received a message that may be to all players: `payload`
+        message,     ///< the session received a message, perhaps to all players; `payload` is set
         close,       ///< the session ended
         time_passed, ///< no session had an event until `time`
     };

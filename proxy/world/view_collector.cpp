@@ -11,19 +11,19 @@ using Wide = std::int64_t; ///< for sums of ticks, which are untrusted and must 
 
 namespace {
 
-/// Times of tick 0, computed from views of one map run, differ by less than this (ns).
+/// The time of tick 0, computed from the views of one map run, varies by less than this (ns).
 constexpr Timestamp kMaxTickZeroDeviation = 3'000'000'000;
-/// In most networks, these times differ by less than this (ns). No map run is shorter than this.
+/// In most networks, the time of tick 0 varies by less than this (ns). Every map run is longer.
 constexpr Timestamp kUsualTickZeroDeviation = 200'000'000;
-/// A tick this far behind the newest one belongs to another map run.
+/// A tick that is this many ticks older than the newest one belongs to another map run.
 constexpr Tick kMaxTicksBehind = 250;
 /// A session that enters a map run is ahead of the other sessions by at most this time (ns).
 constexpr Timestamp kMaxTimeAhead = 1'000'000'000;
 /// The largest tick step of a session at full rate.
 constexpr Tick kMaxFullRateStep = 2;
 /// The smallest tick step of a session at a reduced rate. Servers reduce the rate until a session
-/// acknowledges a snapshot, and after the session lost the base of a delta. Smaller steps above
-/// kMaxFullRateStep are due to lost snapshots.
+/// acknowledges a snapshot, and after the session lost the base of a delta. Steps between
+/// kMaxFullRateStep and this value are due to lost snapshots.
 constexpr Tick kMinReducedRateStep = 10;
 
 Timestamp tick_zero_time(const MergerInput& input) {
@@ -118,7 +118,8 @@ ViewCollector::MapRunOfView ViewCollector::find_map_run_of_view(const Session& s
     const bool fits =
         are_times_near(tick_zero, tick_zero_) && input.tick > Wide{*newest_tick_} - kMaxTicksBehind;
     if (lingers || (fits && is_far_ahead_of_others(session, input))) {
-        // The view is a late one of the previous map run, or fits the current one only by chance.
+        // The view is a late one of the previous map run, or fits the current map run only by
+        // chance.
         return other;
     }
     if (!may_enter) {
@@ -144,9 +145,9 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
         return true;
     }
     const Timestamp tick_zero = tick_zero_time(input);
-    // The map run that has more sessions becomes the current one. They are counted when a session
-    // enters a run and, because the message of a map change may be lost, after every kMaxStrayViews
-    // views of a session that are not of the current run.
+    // The map run that has more sessions becomes the current one. The sessions are counted when a
+    // session enters a run. They are also counted after every kMaxStrayViews stray views of a
+    // session, because the message of a map change may be lost.
     const bool enters = session.is_entering_map_run && !is_of_previous_map_run(tick_zero);
     if (!enters && (session.num_strays == 0 || session.num_strays % kMaxStrayViews != 0)) {
         return false;
@@ -335,8 +336,8 @@ bool ViewCollector::may_close_tick(Tick tick) {
     if (*newest_tick_ < Wide{tick} + delay_.min_ticks) {
         return false;
     }
-    // After a takeover, the first ticks wait until each session's snapshot rate is known. It shows
-    // whether the previous process wrote these ticks.
+    // After a takeover, the first ticks wait until each session's snapshot rate is known. The rate
+    // shows whether the previous process wrote these ticks.
     const bool first = tick < Wide{*first_tick_} + delay_.min_ticks;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;
@@ -344,8 +345,8 @@ bool ViewCollector::may_close_tick(Tick tick) {
                (first && session.is_resumed && session.map_run == map_run_ &&
                 session.tick_step == 0);
     };
-    // This function is called for every view. Usually the session that the last call found still
-    // holds up the tick, so it is checked first.
+    // This function is called for every view. The session that held up the tick at the last call is
+    // checked first, because it usually still does.
     const auto last = sessions_.find(awaited_session_);
     if (last != sessions_.end() && holds_up(*last)) {
         return false;

@@ -26,14 +26,14 @@ struct TickInMapRun {
     snapshot::Dialect dialect = snapshot::Dialect::six;
 };
 
-/// The views of a tick that does not wait for further views: either all have arrived, or the
-/// waiting time is over.
+/// The views of a closed tick, which does not wait for further views: either all have arrived, or
+/// the waiting time is over.
 struct ClosedTick {
     snapshot::Tick tick = 0;
     record::Timestamp time = 0; ///< arrival time of the view that arrived first
     std::vector<View> views{};  ///< sorted by has_more_information()
     std::uint32_t map_run = 1;
-    bool is_complete = false; ///< no view is missing of a session that receives every tick
+    bool is_complete = false; ///< each session that receives every tick has a view
 };
 
 /// A map's name and checksum as the server announces them.
@@ -42,7 +42,7 @@ struct MapId {
     std::uint32_t crc = 0;
 };
 
-/// How long a tick waits for views: until the newest tick is this many ticks newer.
+/// How long a tick waits for views. The wait ends when the newest tick is this many ticks newer.
 struct MergeDelay {
     /// The shortest wait. Snapshots may arrive 4 ticks out of order, and the first view of a new
     /// session may be late.
@@ -51,18 +51,18 @@ struct MergeDelay {
 };
 
 /// Collects the views (sessions' snapshots) of each tick of one server and decides when a tick is
-/// complete. A tick is closed when the newest tick is MergeDelay::least ticks ahead and each
+/// complete. A tick is closed when the newest tick is MergeDelay::min_ticks ticks ahead and each
 /// session that receives all ticks has reached the tick. At the latest, a tick is closed when the
-/// newest tick is MergeDelay::most ticks ahead, or when no view arrived for kMaxSilence. Ticks are
-/// closed in ascending order, in whatever order views arrive.
+/// newest tick is MergeDelay::max_ticks ticks ahead, or when no view arrived for kMaxSilence. Ticks
+/// are closed in ascending order, in whatever order views arrive.
 ///
 /// After a takeover from another process, it is unknown at first which ticks the sessions receive.
 /// Therefore, a tick of the first second counts as incomplete unless all sessions have a view of
 /// it. Ticks that both processes received were written by the previous process.
 ///
 /// A map run is the time from a start of the server or a map change to the next one. Ticks count
-/// from 0 in each map run, so views of different ones must not be mixed. A session enters the next
-/// map run if
+/// from 0 in each map run, so views of different map runs must not be mixed. A session enters the
+/// next map run if
 ///
 /// - the server announces another map to the session than the current map run's;
 /// - the server announces the same map again, and the time of tick 0 then differs;
@@ -95,7 +95,8 @@ class ViewCollector {
     void add_session(std::uint32_t session);
     /// Sets the map that the server announced to the session. Adds the session if it is new.
     void add_session(std::uint32_t session, MapId map);
-    /// Adds a session that another process inspected before, as if nothing were known about it.
+    /// Adds a session that another process inspected before. The ticks that it receives are not yet
+    /// known.
     void resume_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
     void add_view(const MergerInput& input);
@@ -114,7 +115,8 @@ class ViewCollector {
     /// session has no view of this map run.
     [[nodiscard]] std::optional<TickInMapRun> tick_in_map_run_of(std::uint32_t session) const;
 
-    /// Returns how many views were collected, late or stray. All other counts in it are 0.
+    /// Returns the numbers of collected, late and stray views. The other counts in the result are
+    /// 0.
     [[nodiscard]] const record::WorldStats& view_counts() const { return view_counts_; }
 
     /// Returns the memory use of the ticks that wait for views, in bytes.
@@ -143,9 +145,9 @@ class ViewCollector {
         bool is_resumed = false; ///< another process inspected the session earlier in this map run
         std::uint32_t map_run = 0; ///< map run of the session's last snapshot
         int num_strays = 0;        ///< number of consecutive stray views (see kMaxStrayViews)
-        /// Value of num_fitting_views_ at the session's first stray view, updated after every
-        /// kMaxStrayViews of them. Sessions with a greater `fitting_views_at_last_fit` had a view
-        /// of the current map run since then.
+        /// Value of num_fitting_views_ at the session's first stray view, and again after every
+        /// kMaxStrayViews stray views. A session with a greater `fitting_views_at_last_fit` had a
+        /// view of the current map run since then.
         std::uint64_t fitting_views_at_stray = 0;
         /// Value of num_fitting_views_ at the session's last fitting view.
         std::uint64_t fitting_views_at_last_fit = 0;
@@ -158,13 +160,14 @@ class ViewCollector {
         std::optional<MapId> map{}; ///< the map that the server announced to the session last
     };
 
-    /// The map run to which a view belongs: the current one, none (it is ignored), or another one.
+    /// The map run to which a view belongs: the current one, none (the view is ignored), or another
+    /// one.
     enum class MapRunOfView : std::uint8_t { current, none, other };
 
     [[nodiscard]] MapRunOfView find_map_run_of_view(const Session& session,
                                                     const MergerInput& input) const;
-    /// Returns whether the view belongs to another map run, whatever its tick: the session's map
-    /// changed, or the tick is not new. Precondition: the session is about to enter a map run.
+    /// Returns whether the session has another map than the current map run, or the tick is not
+    /// newer than the session's latest one. Precondition: the session is about to enter a map run.
     [[nodiscard]] bool is_of_other_map_run(const Session& session, const MergerInput& input) const;
     [[nodiscard]] bool is_of_previous_map_run(record::Timestamp tick_zero) const;
     [[nodiscard]] bool is_far_ahead_of_others(const Session& session,
@@ -172,7 +175,8 @@ class ViewCollector {
     [[nodiscard]] bool had_recent_view(const Session& session, record::Timestamp now) const;
     [[nodiscard]] bool ends_map_run(const Session& session, const MergerInput& input) const;
     void count_stray_view(Session& session);
-    /// Updates Session::tick_step and Session::full_rate_ticks after a view of a later tick than before.
+    /// Updates Session::tick_step and Session::full_rate_ticks. `tick` is newer than the latest
+    /// tick.
     static void update_tick_step(Session& session, snapshot::Tick tick);
     void begin_map_run(record::Timestamp now);
     [[nodiscard]] bool expects_view(const Session& session, snapshot::Tick tick) const;
@@ -189,8 +193,8 @@ class ViewCollector {
     struct StoredView {
         explicit StoredView(const MergerInput& input);
 
-        /// Returns an upper bound of the memory use in bytes. A roster that several views share
-        /// counts for each.
+        /// Returns an upper bound of the memory use in bytes. A roster that several views share is
+        /// counted for each view.
         [[nodiscard]] std::size_t memory_bytes() const;
 
         std::shared_ptr<const snapshot::Snapshot> items;
@@ -210,7 +214,7 @@ class ViewCollector {
     TickCloseHandler close_handler_;
     std::map<std::uint32_t, Session> sessions_;
     std::map<snapshot::Tick, OpenTick> open_ticks_;
-    /// The session for which the oldest tick waited when last checked.
+    /// The session that held up the oldest tick at the last check.
     std::uint32_t awaited_session_ = 0;
     std::size_t memory_bytes_ = 0; ///< memory use of the open ticks
     std::uint32_t map_run_;

@@ -24,8 +24,8 @@ using Ints = std::span<const std::int32_t>;
 constexpr std::int32_t kDoorKind = 2;
 constexpr std::int32_t kLightKind = 3;
 
-/// Number of ints for the two end points of a laser, with which both the old and the new laser
-/// object begin.
+/// The number of ints at the start of a laser that contain its two end points, in the old and the
+/// new laser object.
 constexpr std::size_t kEndPointInts = 4;
 
 /// The bit "racetime" of gamestateflag: the timer shows the viewer's race time.
@@ -34,12 +34,13 @@ constexpr std::uint32_t kRaceBit = 8;
 /// The bit "watching" of 0.7's playerflag: the viewer spectates the player.
 constexpr std::uint32_t kWatchingBit = 0x20;
 
-/// Values of ValuePatch::rank. If several patches change an int, the lowest rank is used.
+/// Values of ValuePatch::rank. If several patches change an int, the patch with the lowest rank is
+/// used.
 constexpr std::uint8_t kOwnerRank = 0;
 constexpr std::uint8_t kSpectatorRank = 1;
 constexpr std::uint8_t kGreatestValueRank = 2;
 
-/// The number of ints that the mask MergeRules::compared_ints has bits for.
+/// The number of bits in the mask MergeRules::compared_ints.
 constexpr std::size_t kIntsInMask = 32;
 
 /// Clients from this version on receive switch states. To older clients, the server sends doors and
@@ -76,7 +77,7 @@ bool has_race_bit(std::int32_t flags) {
     return (static_cast<std::uint32_t>(flags) & kRaceBit) != 0;
 }
 
-/// Returns whether views may have different values of the field without a report.
+/// Returns whether differences of the field between views are normal and not reported.
 bool may_differ_between_views(FieldMerge merge) {
     return merge == FieldMerge::varies || merge == FieldMerge::own ||
            merge == FieldMerge::own_first || merge == FieldMerge::about_viewer ||
@@ -240,7 +241,7 @@ void ViewMerger::add_view(std::uint32_t view) {
 
 bool ViewMerger::choose_item(const MergedItem& first, ItemRef other, bool takes_other) {
     if (takes_other) {
-        // Of several replacements, the first is kept: its view has the most information.
+        // The first of several replacements is kept, because its view has the most information.
         replacements_.emplace(first.key, other);
     }
     return true;
@@ -282,7 +283,7 @@ bool ViewMerger::choose_item_by_rule(const MergedItem& first, ItemRef other) {
             return choose_item(first, other, other_knows);
         }
     }
-    // A longer item is from a newer server version, with more fields.
+    // A longer item has more fields, so it is preferred.
     choose_item(first, other, left.size() < right.size());
     return false;
 }
@@ -513,8 +514,8 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
 }
 
 void ViewMerger::write_items() {
-    // write_item() uses an int's first patch: of patches with the same rank, the earliest one; with
-    // the rank kGreatestValueRank, the patch with the greatest value.
+    // write_item() uses the first patch of each int. Patches with the rank kGreatestValueRank are
+    // sorted by value, the greatest first. Other patches with equal ranks keep their order.
     std::ranges::stable_sort(patches_, [](const ValuePatch& left, const ValuePatch& right) {
         const auto order = [](const ValuePatch& patch) {
             return std::tuple{patch.key, patch.offset, patch.rank,

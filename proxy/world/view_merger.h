@@ -26,9 +26,9 @@ struct MergeRules {
     std::uint32_t owner_only_ints = 0;
     /// Ints that must be equal in all views: differences are reported.
     std::uint32_t compared_ints = 0;
-    /// Some ints depend on the viewer; the merged item contains 0 for them.
+    /// Some ints depend on the viewer and are cleared in the merged item.
     bool has_viewer_ints = false;
-    /// Each field is merged separately; if false, one view's item is used unchanged.
+    /// Each field is merged separately. If false, one view's whole item may be chosen instead.
     bool merges_by_field = false;
     /// Fields whose value comes from the view of the player to whom the item belongs.
     std::vector<const snapshot::FieldSpec*> own_fields{};
@@ -124,7 +124,7 @@ class ViewMerger {
     std::vector<std::size_t> session_indices_;
     ItemSessionMasks session_masks_;
     std::vector<MergedItem> merged_items_; ///< the items of the views so far, sorted by key
-    /// By packed key: the item of a later view that replaces the first view's item.
+    /// The items of later views that replace the first view's items, by packed key.
     std::map<std::uint32_t, ItemRef> replacements_;
     std::vector<ValuePatch> patches_;
     /// Draggers and beams with an id that an earlier view uses for another object.
@@ -134,7 +134,7 @@ class ViewMerger {
     std::vector<std::uint64_t> mask_words_;
     std::vector<std::uint32_t> missing_ints_;
     record::ItemSightings sightings_;
-    std::vector<MergedItem> added_items_; ///< items that no view before the one being merged has
+    std::vector<MergedItem> added_items_; ///< items of the current view that no earlier view has
 };
 
 } // namespace tw::world

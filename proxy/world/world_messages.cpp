@@ -112,9 +112,9 @@ struct Broadcast {
 };
 
 /// Converts a message that a session received. `world`: the dialect of the merged snapshots. `ids`:
-/// the client ids of the session's client numbers; null if they are equal. Returns nullopt if the
-/// message is not for all players, is malformed, does not exist in the dialect `world`, or is about
-/// a client that `ids` does not know.
+/// the client ids of the session's client numbers; null if the numbers are the client ids. Returns
+/// nullopt if the message is not for all players, is malformed, does not exist in the dialect
+/// `world`, or is about a client that `ids` does not contain.
 std::optional<Broadcast> read_broadcast(std::span<const std::byte> payload, Dialect dialect,
                                         Dialect world, const ClientIds* ids) {
     const auto head = wire::decode_message_header(payload, dialect);
@@ -225,7 +225,7 @@ void WorldMessages::forget_oldest_occurrence(MessageTexts::iterator text) {
     MessageOccurrences& it = text->second;
     it.occurrences.pop_front();
     for (auto& [session, times] : it.num_received) {
-        --times; // counted from the oldest occurrence, which each session here received
+        --times; // each session in num_received received the oldest occurrence
     }
     memory_bytes_ -=
         kReceivedCountBytes * std::erase_if(it.num_received, [](const auto& num_received) {

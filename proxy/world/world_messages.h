@@ -67,7 +67,7 @@ class WorldMessages {
     void pass_on_messages(const WrittenWorld& world, record::WorldMessageSink& to);
     /// Forgets the messages of the previous map run (see ViewCollector).
     void begin_map_run();
-    /// Forgets all messages. Those that wait for their tick count as lost.
+    /// Forgets all messages. Messages that wait for their tick count as lost.
     void clear();
 
     [[nodiscard]] std::size_t memory_bytes() const { return memory_bytes_; }
@@ -83,7 +83,7 @@ class WorldMessages {
         std::vector<std::byte> payload{};
     };
 
-    /// One time at which the server sent a message text.
+    /// One sending of a message text by the server.
     struct Occurrence {
         std::uint64_t number = 0; ///< sequence number among all occurrences of all texts
         record::Timestamp first_time = 0;
@@ -96,14 +96,13 @@ class WorldMessages {
         /// it. False while only one session plays.
         bool needs_second_recipient = false;
         std::deque<Occurrence> occurrences{};
-        /// For each session, how many of the occurrences it has received, counted from the first.
+        /// The number of occurrences that each session has received, counted from the oldest.
         std::map<std::uint32_t, std::size_t> num_received{};
     };
 
     using MessageTexts = std::map<std::vector<std::byte>, MessageOccurrences>; ///< by message bytes
 
-    /// The oldest occurrence of a text. The occurrence is forgotten kMaxDeliveryTicks ticks after
-    /// `tick`.
+    /// An occurrence of a text. It is forgotten kMaxDeliveryTicks ticks after `tick`.
     struct TextOccurrence {
         snapshot::Tick tick = 0;
         MessageTexts::iterator text{};
@@ -118,13 +117,14 @@ class WorldMessages {
 
     struct Session {
         bool has_left = false;
-        /// By the client's own numbers for players; nullopt if these are the server's client ids.
+        /// The client ids of the numbers that the client uses for players; nullopt if the numbers
+        /// are the server's client ids.
         std::optional<ClientIds> client_ids{};
     };
 
-    // Estimated memory in bytes of a WaitingMessage, without its payload; of an Occurrence; and of
-    // an entry of MessageOccurrences::num_received. A message that is no longer waiting may become
-    // one of each of the latter two, which together count as much.
+    // The estimated memory, in bytes, of a WaitingMessage without its payload, of an Occurrence,
+    // and of an entry of MessageOccurrences::num_received. A processed message counts no more than
+    // a waiting one, because the second and the third constant add up to the first.
     static constexpr std::size_t kWaitingMessageBytes = 192;
     static constexpr std::size_t kOccurrenceBytes = 128;
     static constexpr std::size_t kReceivedCountBytes = 64;

@@ -101,7 +101,7 @@ bool VitalChunkOrder::on_ack(std::uint16_t ack) {
         return false;
     }
     if (ahead + 1 < wire::sequence_distance(last_accepted_chunk_, first_dropped_chunk_)) {
-        last_accepted_chunk_ = ack; // acknowledges only a part of the gap
+        last_accepted_chunk_ = ack; // `ack` covers only a part of the gap
         return true;
     }
     last_accepted_chunk_ =
@@ -144,9 +144,8 @@ namespace {
 /// This many packets with the same token show a connection whose handshake was not seen.
 constexpr int kMinPacketsWithToken = 2;
 
-/// Whether an ACCEPT ends with the server's token, which its header contains, too. `last_bytes`:
-/// the last bytes of the ACCEPT. DDNet servers append their token, since 18.3 in reverse byte
-/// order.
+/// Whether an ACCEPT ends with the server's token, as the ACCEPT of a DDNet server does. DDNet 18.3
+/// and newer append the token in reverse byte order. `last_bytes`: the last bytes of the ACCEPT.
 bool is_token_repeated(const std::optional<wire::Token>& last_bytes,
                        const std::optional<wire::Token>& token) {
     if (!last_bytes || !token) {
@@ -182,7 +181,7 @@ ConnectionChange SevenHandshake::on_control(wire::Direction direction, const wir
     } else if (c2s && control.kind == wire::ControlKind::connect && server_token_ &&
                (server_token_ == token || previous_server_token_ == token)) {
         connect_token_ = token;
-        // The client's TOKEN packet may not have been seen; this packet contains the same token.
+        // The client's TOKEN packet may not have been seen. This CONNECT contains the same token.
         client_token_ = control.token ? control.token : client_token_;
     } else if (!c2s && control.kind == wire::ControlKind::accept && connect_token_ &&
                client_token_ == token) {
@@ -258,7 +257,7 @@ std::optional<wire::Token> token_from_bytes(std::span<const std::byte> bytes) {
     return token;
 }
 
-/// Returns the token form of a packet that contains `token`.
+/// Returns the token form of a packet. `token`: the packet's token; nullopt if it has no token.
 TokenForm token_form_of(const wire::Packet& packet, std::optional<wire::Token> token) {
     return packet.header_token ? TokenForm::vanilla : token ? TokenForm::ddnet : TokenForm::none;
 }
@@ -388,9 +387,9 @@ bool Connection::begins_connection(wire::Direction direction, const wire::Packet
     if (!handshake_.is_answered || packet.header_token) {
         return false;
     }
-    // Without a token, only the first vital chunk shows that a new connection began. The same is
-    // true if the ACCEPT was not seen, because DDNet's token is the same for all connections of an
-    // address.
+    // Without a token, only the first vital chunk shows that a new connection began. If the ACCEPT
+    // was not seen, DDNet's token does not show it either, because all connections of an address
+    // have the same token.
     const bool starts = !chunks.chunks.empty() && chunks.chunks.front().vital &&
                         chunks.chunks.front().sequence == 1;
     if (handshake_.token_form == TokenForm::ddnet) {
@@ -429,17 +428,17 @@ ConnectionChange Connection::on_chunk_packet(wire::Direction direction, const wi
 
 ConnectionChange Connection::adopt_connection(wire::Direction direction, const wire::Packet& packet,
                                               const PacketChunks& chunks) {
-    // In 0.7, the bit of a header token is a resend request, which rarely occurs in several packets
-    // in a row and mostly in packets without chunks.
+    // In 0.7, the bit of a header token is a resend request. Resend requests rarely occur in
+    // several packets in a row, and mostly in packets without chunks.
     constexpr int kEnoughHeaderTokens = 3;
     const auto token =
         packet.header_token ? packet.header_token : token_from_bytes(chunks.trailing_bytes);
     if (!token && !chunks.trailing_bytes.empty()) {
-        return ConnectionChange::none; // in 0.6, a token or nothing follows the chunks
+        return ConnectionChange::none; // in 0.6, only a token can follow the chunks
     }
     if (is_established()) {
-        // One packet with another token is old or forged. Packets of both directions with the same
-        // other token belong to a new connection whose handshake was not seen.
+        // A single packet with another token is old or forged. If packets of both directions have
+        // this token, they belong to a new connection whose handshake was not seen.
         if (!token || foreign_token_ != token || foreign_token_direction_ == direction) {
             foreign_token_ = token;
             foreign_token_direction_ = direction;
@@ -447,7 +446,7 @@ ConnectionChange Connection::adopt_connection(wire::Direction direction, const w
         }
     } else if (handshake_.is_answered) {
         if (token != handshake_.token) {
-            return ConnectionChange::none; // the packet is a late one of an older connection
+            return ConnectionChange::none; // a late packet of an older connection
         }
     } else if (direction == wire::Direction::c2s) {
         client_token_form_ = token_form_of(packet, token);

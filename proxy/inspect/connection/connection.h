@@ -150,8 +150,9 @@ class SevenHandshake {
 
     /// Whether the packet contains the token that its receiver chose for the current connection.
     [[nodiscard]] bool has_expected_token(wire::Direction direction, const wire::Packet& packet);
-    /// Whether this CLOSE ends an attempt to connect: the server rejects the client, for example
-    /// because it is full, or the client stops trying, perhaps before it knows the server's token.
+    /// Whether this CLOSE ends an attempt to connect. A server rejects a client with a CLOSE, for
+    /// example if the server is full. A client stops trying with a CLOSE, perhaps before it knows
+    /// the server's token.
     [[nodiscard]] bool ends_handshake_attempt(wire::Direction direction,
                                               const wire::Packet& packet) const;
 
@@ -171,7 +172,7 @@ class SevenHandshake {
   private:
     /// The client's token, which the server's packets contain.
     std::optional<wire::Token> client_token_;
-    /// The server's newest token; it changes every 16 seconds.
+    /// The server's newest token. Servers change their token every 16 seconds.
     std::optional<wire::Token> server_token_;
     /// The server's token before `server_token_`.
     std::optional<wire::Token> previous_server_token_;
@@ -180,7 +181,7 @@ class SevenHandshake {
     bool awaits_first_chunks_ = false; ///< the server accepted no chunks of this connection so far
     /// The tokens of the current connection, by the direction of the packets that contain them.
     std::array<RepeatedTokenCounter, 2> connection_tokens_;
-    /// By direction: the newest token that is not the connection's.
+    /// The newest token of each direction that is not the connection's token.
     std::array<RepeatedTokenCounter, 2> foreign_tokens_;
 };
 
@@ -218,9 +219,9 @@ class Connection {
                                                  : wire::Protocol::six;
     }
 
-    /// Returns the protocol that the next datagram most likely uses. It is unknown if the server
-    /// answered a 0.6 handshake after the connection was closed, or during a 0.7 connection whose
-    /// handshake was not seen: the client may then have switched to 0.6 without tokens.
+    /// Returns the protocol that the next datagram most likely uses. Returns `unknown` if the
+    /// server answered a 0.6 handshake after the connection was closed, or during a 0.7 connection
+    /// whose handshake was not seen. The client may then have switched to 0.6 without tokens.
     [[nodiscard]] wire::Protocol expected_protocol() const {
         return (is_closed_ || is_guessed_seven_) && handshake_.is_answered ? wire::Protocol::unknown
                                                                            : protocol();
@@ -274,7 +275,7 @@ class Connection {
         bool is_answered = false;
         TokenForm token_form = TokenForm::unknown;
         std::optional<wire::Token> token{};
-        /// The client sent an ACCEPT although no answer of the server was seen.
+        /// Whether the client sent an ACCEPT. Used if no answer of the server was seen.
         bool has_accept = false;
         std::optional<wire::Token> accept_token{};
     };
@@ -303,13 +304,14 @@ class Connection {
     /// a connection, even after other answers of the server.
     std::optional<wire::Token> granted_token_;
     /// The token of the client's packets before the connection is known, and the token form of the
-    /// newest of these packets. For infer_connection_from_client().
+    /// newest of these packets. Used by infer_connection_from_client().
     RepeatedTokenCounter client_token_counter_;
     TokenForm client_token_form_ = TokenForm::unknown;
     /// The token in the headers of the server's packets, before the connection is known.
     RepeatedTokenCounter header_token_counter_;
-    /// The newest token that is not the connection's, and the direction of its packet. If packets
-    /// of both directions have this token, it belongs to a connection whose handshake was not seen.
+    /// The newest token that is not the connection's token, and the direction of its packet. If
+    /// packets of both directions have this token, it belongs to a connection whose handshake was
+    /// not seen.
     std::optional<wire::Token> foreign_token_;
     wire::Direction foreign_token_direction_ = wire::Direction::c2s;
     std::array<VitalChunkOrder, 2> vital_orders_;

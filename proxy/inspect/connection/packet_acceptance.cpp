@@ -6,22 +6,21 @@
 
 namespace tw::inspect {
 
-// Source of the rules: DDNet's history of
-//         src/engine/shared/network.cpp, network_conn.cpp and network_server.cpp.
-//         tests/e2e/evasion.mjs checks the rules with a real DDNet 16.4.
+// Source: the history of DDNet's network.cpp, network_conn.cpp and network_server.cpp in
+//         src/engine/shared. tests/e2e/evasion.mjs checks the rules with a real DDNet 16.4.
 ReceiverRules receiver_rules(const ReceiverProgram& receiver) {
     // In vanilla 0.6.5, UnpackPacket reads a token after the header and decompresses control
     // packets. CNetRecvUnpacker reads the chunks of all packets that CNetConnection::Feed accepts.
     if (receiver.has_header_token) {
         return {.token_bit_rule = TokenBitRule::reads_token};
     }
-    // In vanilla 0.6.4 and, for clients that joined without a token, in 0.6.5, UnpackPacket reads
-    // four flags and twelve bits of acknowledgement. If bit 0x08 or 0x04 is set, the
+    // In vanilla 0.6.4, UnpackPacket reads four flags and twelve bits of acknowledgement. 0.6.5
+    // does so for clients that joined without a token. If bit 0x08 or 0x04 is set, the
     // acknowledgement is greater than all sent chunks.
     if (receiver.is_vanilla) {
         return {};
     }
-    // Before version 11, DDNet's versions are numbered differently, so they count as unknown.
+    // DDNet numbered its versions before 11 differently, so they count as unknown.
     constexpr std::int32_t kFirst = 11000;
     constexpr std::int32_t kSixFlags = 14000;
     constexpr std::int32_t kChecksHeader = 19040;
@@ -342,8 +341,9 @@ ConnectionChange PacketAcceptance::on_non_six_datagram(std::span<const std::byte
         seven_handshake_.on_seven_packet(reporter.direction(), *packet->header_token));
 }
 
-// DDNet servers translate for 0.7 clients. The ACCEPT packet of any session shows whether a server
-// is one; DDNet's messages do not, because 0.7 servers of mods send them, too, to DDNet's clients.
+// DDNet servers translate their game for 0.7 clients. The ACCEPT of any session shows whether the
+// server is a DDNet server. DDNet's messages are weaker evidence, because 0.7 servers of mods send
+// them to DDNet's clients, too.
 bool PacketAcceptance::is_translated_to_seven() const {
     return connection_.token_form() == TokenForm::seven &&
            (seven_handshake_.is_accepted_by_ddnet() ||
@@ -443,7 +443,7 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
     }
     const wire::Direction sender = wire::opposite(reporter.direction());
     if (connection_.vital_order(sender).on_ack(packet.ack)) {
-        if (sees_all_datagrams_) { // missed copies are reported, and reset the order
+        if (sees_all_datagrams_) { // on_missed_datagrams() has handled missed copies
             reporter.report_finding(
                 {.id = record::FindingId::chunk_unseen_ack, .value = packet.ack});
         } else {
@@ -462,8 +462,8 @@ bool PacketAcceptance::accept_chunks(const wire::Packet& packet, const PacketChu
 }
 
 bool PacketAcceptance::is_anti_spoof_prelude(const PacketChunks& chunks, Reporter& reporter) {
-    // Only the first chunks can be a prelude. Sequence numbers repeat after 1024 chunks, so a copy
-    // of the prelude would look new then.
+    // Only the first chunks of a connection can be a prelude. Sequence numbers repeat after 1024
+    // chunks, so a later copy of the prelude could look new.
     const bool possible = reporter.direction() == wire::Direction::s2c && !has_ddnet_token() &&
                           connection_.token_form() != TokenForm::seven &&
                           connection_.vital_order(wire::Direction::s2c).num_accepted_chunks() <=

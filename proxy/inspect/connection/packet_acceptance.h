@@ -25,7 +25,7 @@ enum class TokenBitRule : std::uint8_t {
     drops_packet,
 };
 
-/// Which packets a client or server program rejects, as far as programs differ in this.
+/// Rules for rejecting packets. Client and server programs differ in these rules.
 struct ReceiverRules {
     bool refuses_compressed_control = false;
     /// The program drops a control packet whose header announces chunks. If false, the program also
@@ -50,8 +50,8 @@ struct ReceiverProgram {
 };
 
 /// Returns the rules of a receiver. An unknown program, such as a server before its first client
-/// has joined, is treated as the newest DDNet, which rejects the most kinds of packets, but none
-/// that honest peers send.
+/// has joined, is treated as the newest DDNet. The newest DDNet rejects the most kinds of packets,
+/// but no packets that honest peers send.
 [[nodiscard]] ReceiverRules receiver_rules(const ReceiverProgram& receiver);
 
 /// Why a receiver drops a packet. `none`: the receiver accepts it.
@@ -74,10 +74,10 @@ enum class PacketRefusal : std::uint8_t {
 /// acknowledgement and vital sequence. Rejected packets do not change the session's state. They are
 /// counted and reported.
 ///
-/// A packet is rejected only with evidence: the packets that its receiver sent, and the
-/// connection's token. The relay sees all packets. In a capture or a tap, single datagrams or all
-/// datagrams of one direction may be missing. If it is therefore unknown whether the receiver
-/// accepts a packet, the packet's chunks are not read.
+/// The evidence for a rejection is the connection's token and the packets that the receiver sent.
+/// The relay sees all packets. In a capture or a tap, single datagrams or all datagrams of one
+/// direction may be missing. If it is therefore unknown whether the receiver accepts a packet, the
+/// packet's chunks are not read.
 ///
 /// A packet is checked in DDNet's order: form of the packet, token, acknowledgement, then the vital
 /// sequence of the chunks.
@@ -86,8 +86,8 @@ class PacketAcceptance {
     /// Datagrams that are in flight when a connection is closed arrive within this time (ns).
     static constexpr record::Timestamp kInFlightTime = 5'000'000'000;
     /// If one side sends nothing for this time (ns), and the other side sends
-    /// kMaxUnansweredDatagrams datagrams, the silent side must be missing in the recording: each
-    /// peer sends something at least once a second.
+    /// kMaxUnansweredDatagrams datagrams, the silent side must be missing in the recording. A
+    /// connected peer sends something at least once a second.
     static constexpr record::Timestamp kMaxSilence = 10'000'000'000;
     static constexpr int kMaxUnansweredDatagrams = 100; ///< number of datagrams, see kMaxSilence
 
@@ -99,8 +99,8 @@ class PacketAcceptance {
     /// Must be called for each datagram of the session. Stores when its sender was last active.
     void store_activity(record::Timestamp time, wire::Direction direction);
 
-    /// Returns whether the traffic has this direction, because a datagram of it was seen; always
-    /// true for a live proxy, which sees both.
+    /// Returns whether a datagram of this direction was seen. Always true if no datagram can be
+    /// missing.
     [[nodiscard]] bool was_direction_ever_seen(wire::Direction direction) const {
         return sees_all_datagrams_ || side_activities_[wire::index_of(direction)].was_seen;
     }
@@ -122,8 +122,8 @@ class PacketAcceptance {
     [[nodiscard]] bool receiver_reads_chunks_of_control(const wire::Packet& packet,
                                                         const PacketChunks& chunks,
                                                         const Reporter& reporter);
-    /// If the receiver of a 0.6 connection reads this datagram with a 0.7 header as a 0.6 control
-    /// packet, returns that packet; else nullopt.
+    /// Reads a datagram with a 0.7 header as the receiver on a 0.6 connection does. Returns the 0.6
+    /// control packet; nullopt if the receiver does not accept the datagram.
     [[nodiscard]] std::optional<wire::Packet>
     read_as_six_control(std::span<const std::byte> datagram, const Reporter& reporter);
 
@@ -152,7 +152,7 @@ class PacketAcceptance {
     void on_client_version(std::int32_t version) { client_version_ = version; }
 
     /// Returns the server's program and version, as far as known. The caller must pass the server's
-    /// messages to this object.
+    /// messages to the result.
     [[nodiscard]] ServerProgram& server_program() { return server_program_; }
 
     /// Handles a packet of chunks and returns how it changes the connection.
@@ -168,8 +168,8 @@ class PacketAcceptance {
     /// must answer before it can join.
     [[nodiscard]] bool is_anti_spoof_prelude(const PacketChunks& chunks, Reporter& reporter);
 
-    /// Returns whether the client has acknowledged vital chunks that twscope did not see, and
-    /// clears this flag.
+    /// Returns whether, since the last call, the client acknowledged vital chunks that twscope did
+    /// not see.
     [[nodiscard]] bool take_missed_chunks_flag() {
         return std::exchange(has_missed_chunks_, false);
     }
@@ -199,7 +199,7 @@ class PacketAcceptance {
     }
 
     /// Continues a running connection from another observer process's checkpoint.
-    /// Precondition: checkpoint.form is not unknown.
+    /// Precondition: checkpoint.token_form is not unknown.
     [[nodiscard]] ConnectionChange continue_connection(const SessionCheckpoint& checkpoint) {
         if (checkpoint.token_form != TokenForm::seven) {
             return connection_.continue_connection(checkpoint.token_form, checkpoint.token);
@@ -242,8 +242,8 @@ class PacketAcceptance {
                                                       wire::Direction direction);
     /// Returns why the receiver rejects this acknowledgement; `none` if it accepts it.
     [[nodiscard]] PacketRefusal refusal_of_ack(wire::Direction direction, std::uint16_t ack);
-    /// Whether the recording contains what the receiver of this direction's packets sends. Only
-    /// then is it known which acknowledgements the receiver accepts.
+    /// Whether the recording contains packets of the side that receives this direction's packets.
+    /// Without them, it is unknown which acknowledgements that side accepts.
     [[nodiscard]] bool has_traffic_from_receiver(wire::Direction direction) const;
     /// Whether this refusal may be wrong, because datagrams may be missing in the recording.
     [[nodiscard]] bool may_refusal_be_wrong(PacketRefusal refusal, wire::Direction direction) const;

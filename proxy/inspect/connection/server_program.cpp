@@ -28,7 +28,7 @@ constexpr FirstVersionOfMessage kFirstVersionsOfMessages[] = {
     {"sv_map_info", 19080},
 };
 
-/// An object that has at least this many ints in this DDNet version and newer ones.
+/// An object that has at least this many ints since this DDNet version.
 struct ObjectSizeSinceVersion {
     std::string_view object;
     std::size_t ints;
@@ -44,7 +44,7 @@ constexpr ObjectSizeSinceVersion kObjectSizesByVersion[] = {
 
 constexpr std::string_view kChatGreeting = "DDraceNetwork Mod. Version: ";
 constexpr std::string_view kDdnetVersionSeparator = ", ";
-constexpr std::string_view kTranslationArrow = "\u2194"; // "0.7↔0.6, 20.1.1"
+constexpr std::string_view kTranslationArrow = "\u2194"; // as in "0.7↔0.6, 20.1.1"
 
 /// Parses a version such as "20.1.1" at the start of a text; nullopt if there is none.
 std::optional<DdnetVersion> parse_version(std::string_view text) {

@@ -28,7 +28,7 @@ class ServerProgram {
     void on_uuid_message(const wire::MessageSpec& message);
 
     /// Called when the server sent a map change. DDNet sends its capabilities before the map
-    /// change, so a server that has sent no DDNet message before is vanilla.
+    /// change. A server that has not sent a DDNet message by then counts as vanilla.
     void on_map_change() { lacks_ddnet_messages_ = !has_ddnet_features_; }
 
     /// Searches a verified snapshot for objects that only some versions send.
@@ -63,8 +63,8 @@ class ServerProgram {
     /// newest version that sends these messages and objects; nullopt if no upper limit is known.
     [[nodiscard]] std::optional<DdnetVersion> version() const;
 
-    /// Whether a message id has the meaning that the message table lists. In some versions of
-    /// servers, some ids have another meaning.
+    /// Whether a message id has its meaning in the message table. Some server versions use some ids
+    /// for other messages.
     enum class IdInterpretation : std::uint8_t {
         certain,  ///< the id has the meaning in the table
         likely,   ///< the version is unknown, but the body fits the message in the table
@@ -75,8 +75,8 @@ class ServerProgram {
 
   private:
     static constexpr DdnetVersion kNoVersionLimit = std::numeric_limits<DdnetVersion>::max();
-    /// The most snapshots that are examined (half a second of play), because some servers never
-    /// send anything that shows their version.
+    /// The most snapshots that are examined (a second of play). Some servers never send anything
+    /// that shows their version.
     static constexpr int kMaxExaminedSnapshots = 25;
 
     void rule_out_versions_before(DdnetVersion version);

@@ -46,8 +46,8 @@ constexpr std::size_t kMaxOpenParts =
     snapshot::kMaxOpenTicks * static_cast<std::size_t>(snapshot::kMaxParts);
 constexpr std::size_t kMaxSnapshotInts = snapshot::kMaxSnapshotBytes / sizeof(std::int32_t);
 
-/// Writes the values of a checkpoint one after the other, or reads and checks them. Each struct
-/// therefore needs only one function that lists its values, for writing and for reading.
+/// Writes the values of a checkpoint one after the other, or reads and checks them. One function
+/// for each struct lists the values, both for writing and for reading.
 class CheckpointArchive {
   public:
     /// Makes an archive for writing.
@@ -260,8 +260,8 @@ void visit_player(CheckpointArchive& archive, record::Roster::Entry& player) {
     std::ranges::for_each(player.name, [&](std::int32_t& ints) { archive.visit_number(ints); });
 }
 
-/// Writes or reads the players, each after its client id plus 1. A 0 ends the list. The own client
-/// id plus 1 follows, or 0 if it is unknown.
+/// Writes or reads the players, each after its client id plus 1. A 0 ends the list. The client id
+/// of the session's own client plus 1 follows, or 0 if it is unknown.
 void visit_roster(CheckpointArchive& archive, record::Roster& roster) {
     std::size_t client = 0;
     roster.for_each_player([&](std::uint16_t known, record::Roster::Entry player) {

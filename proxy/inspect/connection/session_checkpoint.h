@@ -16,8 +16,9 @@
 
 namespace tw::inspect {
 
-/// The state of a session with which another observer process can continue the session: everything
-/// needed to rebuild snapshots from the server's next deltas, and to locate their items on the map.
+/// The state of a session with which another observer process can continue the session. It contains
+/// everything that is needed to rebuild snapshots from the server's next deltas, and to locate
+/// their items on the map.
 struct SessionCheckpoint {
     /// A snapshot on which the server's next deltas may be based.
     ///
@@ -67,29 +68,30 @@ struct SessionCheckpoint {
     /// are empty. An encoded checkpoint does not contain this flag.
     bool is_closed = false;
 
-    /// Whether all snapshots are sound, and their ticks are different and in ascending order.
+    /// Whether all snapshots are consistent, and their ticks are different and in ascending order.
     [[nodiscard]] bool is_consistent() const;
 };
 
 /// The largest encoded checkpoint in bytes. If a checkpoint is larger, its oldest snapshots are
-/// left out. Typical checkpoints have some ten thousand bytes.
+/// left out.
 inline constexpr std::size_t kMaxEncodedCheckpoint = std::size_t{4} << 20U;
 
 /// Encodes a checkpoint. The encoding is the same on all machines. It contains the version of the
 /// layout: 1 without learned sizes, otherwise 2.
 ///
 /// Layout:  Varints; texts and data follow their length. In order: version; dialect; token form,
-///          token and client version of the connection; map; roster; in version 2, the learned
-///          sizes after their number; parts; snapshots, newest first. A snapshot is encoded as a
-///          difference to the previously encoded, newer one: the difference of their ticks (first
-///          snapshot: its tick plus 1; 0 ends the list); the number of items; then each item. An
-///          item is the difference of its key to the previous item's key, then 0 if the newer
-///          snapshot has an equal item. Otherwise its size plus 1 follows, then its ints, each
-///          minus the int of the newer snapshot's item with this key and size, if there is one.
+///          translation flag, token and client version of the connection; map; roster; in version
+///          2, the learned sizes after their number; parts; snapshots, newest first. Each snapshot
+///          is encoded as a difference to the newer snapshot before it. First comes the difference
+///          of their ticks (for the first snapshot, its tick plus 1; 0 ends the list), then the
+///          number of items, then each item. An item begins with the difference of its key to the
+///          previous item's key. A 0 follows if the newer snapshot has an equal item. Otherwise,
+///          the item's size plus 1 follows, then its ints. If the newer snapshot has an item with
+///          this key and size, that item's ints are subtracted.
 [[nodiscard]] std::vector<std::byte> encode_checkpoint(SessionCheckpoint checkpoint);
 
 /// Decodes a checkpoint; nullopt if the bytes have another version or are malformed. All snapshots
-/// of the result are sound. The result takes at most about 16 MiB.
+/// of the result are consistent. The result takes at most about 16 MiB.
 [[nodiscard]] std::optional<SessionCheckpoint> decode_checkpoint(std::span<const std::byte> bytes);
 
 } // namespace tw::inspect

@@ -26,8 +26,8 @@ std::uint32_t sum_after_update(const CrcMismatch& mismatch, const DeltaUpdate& u
     return sum;
 }
 
-/// Returns the item's update that a later update replaced, if this explains the checksum's error;
-/// else null.
+/// Returns an update of the item that a later update replaced, if this explains the checksum's
+/// error; otherwise null.
 const DeltaUpdate* find_overwritten_update(const CrcMismatch& mismatch, ItemKey key) {
     const auto missing = static_cast<std::uint32_t>(mismatch.delta.crc) -
                          static_cast<std::uint32_t>(mismatch.rebuilt.crc);
@@ -116,7 +116,7 @@ MismatchCause explain_without_suspects(const CrcMismatch& mismatch) {
                 "the base or the announced checksum are"};
 }
 
-/// Returns the causes other than a flipped bit that fit a mismatch, to be appended to a sentence.
+/// Returns the end of a sentence that names causes of a mismatch other than a flipped bit.
 std::string describe_other_causes(const CrcMismatch& mismatch) {
     const std::size_t items = mismatch.rebuilt.delta.updates.size();
     return "; if the server changed a value after it built the snapshot, any value of the " +
@@ -231,7 +231,7 @@ NamedCauseCandidates make_named_cause_candidates(std::span<const SuspectValues::
                                                  const record::ItemTypes& types) {
     NamedCauseCandidates candidates{.count = values.size()};
     candidates.field_names.reserve(
-        NamedCauseCandidates::kMaxListed); // the list refers to the names
+        NamedCauseCandidates::kMaxListed); // `listed` refers to the names, so they must not move
     for (const auto& value :
          values.first(std::min(values.size(), NamedCauseCandidates::kMaxListed))) {
         candidates.listed.push_back({.item = make_finding_item(types, value.key),
@@ -306,8 +306,8 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
         rebuilt.error = read.error();
         return;
     }
-    // The result is in reserved memory of the history. The caller stores it if its checksum is
-    // right.
+    // The result is in reserved memory of the history. The caller adds it to the history if its
+    // checksum is right.
     const auto built =
         snapshot::apply_delta(rebuilt.base, rebuilt.delta, history, rebuilt.warnings);
     if (!built) {
@@ -331,7 +331,7 @@ bool has_items_of_base(const RebuiltSnapshot& rebuilt) {
 
 namespace {
 
-/// Whether the body is truncated or too long, which other item sizes cannot explain.
+/// Whether the body is truncated or has too many ints. Other item sizes cannot explain that.
 bool is_length_error(const snapshot::DecodeError& error) {
     return error.code == snapshot::DecodeErrc::truncated ||
            error.code == snapshot::DecodeErrc::too_many_ints;
@@ -399,7 +399,7 @@ MismatchCause SnapshotDiagnosis::on_mismatch(const CrcMismatch& mismatch, Search
     auto suspects = std::make_unique<SuspectValues>(mismatch, searches);
     searches.end_search();
     MismatchCause cause = explain_mismatch(mismatch, suspects->rank_suspects());
-    // SuspectValues assume a single wrong value. A delta with warnings has several errors.
+    // SuspectValues assumes a single wrong value. A delta with warnings has several errors.
     if (mismatch.rebuilt.warnings.count == 0 && !suspects->empty()) {
         suspect_values_ = std::move(suspects);
     }

@@ -39,8 +39,8 @@ struct MismatchCause {
     std::string sentence{}; ///< the cause as a sentence for users
     /// The item that caused the wrong checksum; nullopt if several causes are possible.
     std::optional<snapshot::ItemKey> item_key{};
-    /// The index of the value that is most likely wrong, or of the item's update, in the delta's
-    /// ints.
+    /// The index in the delta's ints of the value that is most likely wrong, or of the first int of
+    /// the item's update.
     std::optional<std::size_t> index_in_delta{};
     std::string field_name{}; ///< the field of the wrong value, if a single value is the cause
     /// The items or values that may have caused the mismatch; empty if the cause is known.
@@ -74,8 +74,8 @@ void add_position_of_int(record::FindingRecord& finding, std::span<const std::by
 make_named_cause_candidates(std::span<const SuspectValues::Suspect> values,
                             const record::ItemTypes& types);
 
-/// Returns the finding for a wrong checksum, which refers to `cause`. The finding's bytes point to
-/// the wrong value in the delta's body, or to the value that is most likely wrong.
+/// Returns the finding for a wrong checksum. The finding refers to `cause`, so it must not outlive
+/// `cause`. Its bytes point to the delta's value that is wrong or most likely wrong.
 [[nodiscard]] record::FindingRecord make_checksum_finding(const CrcMismatch& mismatch,
                                                           const MismatchCause& cause);
 
@@ -86,7 +86,8 @@ void report_delta_warnings(const snapshot::AssembledDelta& delta,
 /// Counts and reports deltas of which at least one part was lost.
 void report_lost_deltas(std::span<const snapshot::LostDelta> lost, Reporter& reporter);
 
-/// Rebuilds the snapshot of a delta in memory of the history, without adding it to the history.
+/// Rebuilds the snapshot of a delta. The snapshot uses memory of the history, but is not added to
+/// the history.
 void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::AgreedSizes& sizes,
                       snapshot::History& history, RebuiltSnapshot& rebuilt);
 
@@ -94,7 +95,7 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
 [[nodiscard]] bool has_items_of_base(const RebuiltSnapshot& rebuilt);
 
 /// Whether the rebuilt snapshot equals its base. In most deltas, the first int already shows that
-/// it does not.
+/// the snapshot differs.
 [[nodiscard]] inline bool equals_base(const RebuiltSnapshot& rebuilt) {
     const snapshot::Delta& delta = rebuilt.delta;
     if (!delta.updates.empty()) {
@@ -116,10 +117,10 @@ struct SnapshotBuffers {
 /// are verified, this takes hardly any memory or time.
 class SnapshotDiagnosis {
   public:
-    /// `types`: the item types of the connection, with the item sizes that servers and clients of
-    /// its dialect take for granted. `learn`: whether to decode with other sizes that the server's
-    /// deltas show. `shared`: sizes that sessions of the server learned; null: nothing is shared.
-    /// `types`, their objects and `shared` must outlive this object.
+    /// `types`: the item types of the connection, with the agreed item sizes of its dialect.
+    /// `learn`: whether to decode with other sizes that the server's deltas show. `shared`: the
+    /// sizes that sessions of the server learned; null if sessions share no sizes. `types`, their
+    /// objects and `shared` must outlive this object.
     SnapshotDiagnosis(const record::ItemTypes& types, bool learn, LearnedSizes::ServerSizes* shared)
         : types_{&types}, agreed_sizes_{&types.objects().sizes(types.dialect())},
           may_learn_sizes_{learn}, shared_sizes_{shared} {}
@@ -163,9 +164,9 @@ class SnapshotDiagnosis {
         }
     }
 
-    /// Reports what is known about the newest mismatch. Forgets snapshots that can be decoded with
-    /// several sets of item sizes, but not the learned sizes. Must be called if the next snapshots
-    /// are not based on the earlier ones.
+    /// Reports what is known about the newest mismatch. Forgets undecided snapshots (SizeLearner),
+    /// but keeps the learned sizes. Must be called if the next snapshots are not based on earlier
+    /// snapshots.
     void forget_snapshots(Reporter& reporter) {
         report_suspects(reporter);
         if (size_learner_) {
@@ -174,13 +175,13 @@ class SnapshotDiagnosis {
     }
 
     /// Forgets learned sizes. Must be called when a new connection begins, after forget_snapshots()
-    /// and after the types know the connection's dialect.
+    /// and after the dialect of the item types was set.
     void forget_learned_sizes() {
         agreed_sizes_ = &types_->objects().sizes(types_->dialect());
         size_learner_.reset();
     }
 
-    /// Returns the item types' sizes that this session and the server's other sessions learned.
+    /// Returns the item sizes that this session and the server's other sessions learned.
     [[nodiscard]] std::vector<LearnedSize> learned_sizes() const {
         return size_learner_ ? size_learner_->learned_sizes()
                              : SizeLearner{*types_, shared_sizes_}.learned_sizes();

@@ -14,9 +14,9 @@ using snapshot::Tick;
 
 namespace {
 
-/// Whether to search for item sizes that explain a snapshot, after `misfits` unexplained snapshots
-/// in a row. The first kInARow snapshots are searched. Later, `misfits` must be a power of two,
-/// because searches without success cost time.
+/// Whether to search for item sizes after `misfits` unexplained snapshots in a row. True for the
+/// first kInARow snapshots. Later, true only if `misfits` is a power of two, because searches
+/// without success cost time.
 bool is_search_due(std::uint32_t misfits) {
     constexpr std::uint32_t kInARow = 8;
     return misfits < kInARow || std::has_single_bit(misfits);
@@ -55,8 +55,8 @@ ItemTypeCounts count_types_in(const snapshot::Delta& delta) {
     return seen;
 }
 
-/// Whether this key may be the key of another type with one flipped bit. That is impossible if the
-/// snapshot `items`, which contains this key, also contains the other key.
+/// Whether one flipped bit may have changed the key of another type into this key. That is
+/// impossible if the snapshot `items`, which contains this key, also contains the other key.
 bool may_be_damaged_key(snapshot::ItemKey key, const AgreedSizes& sizes,
                         const SnapshotView& items) {
     for (unsigned bit = 1; bit <= snapshot::kMaxItemType; bit <<= 1U) {
@@ -102,8 +102,8 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
     const auto as_agreed =
         before != agreed_sizes_ ? count_types_if_valid(misfit.delta, agreed_sizes_) : std::nullopt;
     if (as_agreed) {
-        // The delta fits the agreed sizes, so the learned sizes of its types are wrong, perhaps
-        // from another server's checkpoint.
+        // The delta fits the agreed sizes, so the learned sizes of its types are wrong. They may
+        // come from another server's checkpoint.
         AgreedSizes reverted = before;
         for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
             if (as_agreed->counts[type] != 0) {
@@ -148,7 +148,7 @@ bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t ti
         known.certain_types.reset();
         known.sizes = reported_types_.any()
                           ? before
-                          : agreed_sizes_; // restored, unreported sizes may be wrong
+                          : agreed_sizes_; // restored but unreported sizes may be wrong
         found = find_item_sizes(misfit.delta, known, budget);
     }
     search_items_left_ -= budget.end_search();

@@ -24,7 +24,7 @@ struct LearnedSize {
     std::uint16_t type = 0;
     std::uint8_t size = 0;     ///< number of ints; 0: deltas contain the size
     bool is_confirmed = false; ///< enough evidence was found, so a session has reported the size
-    /// Number of items of this type that the session read from deltas; 0: another session learned
+    /// Number of items of this type that the session read from deltas; 0 if another session learned
     /// the size.
     std::uint32_t num_items = 0;
     /// Number of the session's verified snapshots that contain the type.
@@ -67,8 +67,8 @@ class LearnedSizes {
         std::array<SizesPlusOne, snapshot::kDialects> sizes_plus_one_{};
     };
 
-    /// Returns the server with this address, valid as long as this table. Adds the server if
-    /// necessary; null if the table is full.
+    /// Returns the sizes of the server with this address. Adds the server if necessary; returns
+    /// null if the table is full. The result is valid as long as this table.
     [[nodiscard]] ServerSizes* find_or_add_server(std::string_view address) {
         const std::size_t name = std::hash<std::string_view>{}(address) | 1U;
         for (ServerSizes& each : servers_) {
@@ -87,29 +87,29 @@ class LearnedSizes {
 /// Learns the item sizes of one connection's server from deltas that do not fit the agreed sizes.
 ///
 /// An explanation is a set of item sizes with which the delta can be decoded. A snapshot is
-/// undecided while several explanations fit it; later deltas show which explanation is right.
-/// Because later deltas are based on undecided snapshots, these are stored once for each
+/// undecided while several explanations fit it. Later deltas show which explanation is right.
+/// Because they are based on undecided snapshots, each undecided snapshot is stored once for each
 /// explanation.
 class SizeLearner {
   public:
-    /// `types`: the item types of the connection. `shared`: sizes that sessions of the server
-    /// learned; null: nothing is shared. Both must outlive this object.
+    /// `types`: the item types of the connection. `shared`: the sizes that sessions of the server
+    /// learned; null if sessions share no sizes. Both must outlive this object.
     explicit SizeLearner(const record::ItemTypes& types,
                          LearnedSizes::ServerSizes* shared = nullptr)
         : types_{&types}, agreed_sizes_{types.objects().sizes(types.dialect())}, shared_sizes_{
                                                                                      shared} {}
 
     /// A size counts as learned if this many items of the type were read, and this many verified
-    /// snapshots contain the type. No more are needed, because almost every wrong size is noticed:
-    /// a valid key must follow each item, and the checksum covers the item's ints.
+    /// snapshots contain the type. This is enough, because almost every wrong size is noticed: a
+    /// valid key must follow each item, and the checksum covers the item's ints.
     static constexpr std::uint32_t kConfirmingItems = 3;
     /// A size also counts as learned if at least one item was read and this many verified snapshots
-    /// contain the type (a second of play). So many are needed because an unchanged item proves
-    /// only that the sum of its ints is right.
+    /// contain the type (a second of play). This many are necessary, because an unchanged item
+    /// proves only that the sum of its ints is right.
     static constexpr std::uint32_t kConfirmingSnapshots = 25;
 
-    /// The most undecided snapshots. If there are more snapshots or ints, the learner chooses the
-    /// explanation that differs from the agreed sizes for the fewest types.
+    /// The most undecided snapshots. If this limit or kMaxUndecidedInts is exceeded, the learner
+    /// chooses the explanation that differs from the agreed sizes for the fewest types.
     static constexpr std::size_t kMaxUndecidedSnapshots = 16;
     /// The most ints in all undecided snapshots together (1 MiB).
     static constexpr std::size_t kMaxUndecidedInts = std::size_t{256} << 10U;
@@ -152,8 +152,8 @@ class SizeLearner {
     /// size, it is reported again.
     void restore_learned_sizes(std::span<const LearnedSize> learned);
 
-    /// Forgets the undecided snapshots and all ticks. Called if later deltas are not based on
-    /// earlier snapshots, and ticks may begin again (map change).
+    /// Forgets the undecided snapshots and all ticks. Called when later deltas are not based on
+    /// earlier snapshots, and ticks may begin again, for example after a map change.
     void forget_snapshots();
 
     [[nodiscard]] std::size_t memory_bytes() const {
@@ -161,7 +161,7 @@ class SizeLearner {
     }
 
     /// Returns the item sizes to decode with: learned sizes, and agreed sizes for all other types.
-    /// While several explanations fit, only agreed sizes.
+    /// While several explanations fit, returns only agreed sizes.
     [[nodiscard]] const snapshot::AgreedSizes& decoding_sizes() const {
         return explanations_.size() == 1 ? explanations_.front().sizes : agreed_sizes_;
     }
@@ -176,7 +176,8 @@ class SizeLearner {
     struct Evidence {
         std::uint32_t num_items = 0;     ///< number of items read from deltas
         std::uint32_t num_snapshots = 0; ///< number of verified snapshots that contain the type
-        /// The first of these snapshots; nullopt if another map or observer saw it.
+        /// Tick of the first of these snapshots; nullopt if it was on an earlier map, or an earlier
+        /// observer process saw it.
         std::optional<snapshot::Tick> first_tick{};
 
         void add_snapshot(snapshot::Tick tick, std::uint32_t new_items) {
@@ -216,7 +217,7 @@ class SizeLearner {
     /// explanations. Returns whether at least one explanation fits the delta.
     [[nodiscard]] bool drop_contradicted_explanations(const DeltaGetter& delta_of);
     /// Tries the agreed sizes, the sizes that other sessions learned, and the sizes of the base's
-    /// items. Returns whether one of them explains the delta.
+    /// items. Returns whether one of these sets of sizes explains the delta.
     [[nodiscard]] bool try_likely_sizes(const MisfitDelta& misfit);
     [[nodiscard]] bool search_explanations(const MisfitDelta& misfit, std::int64_t time,
                                            SearchBudget& budget);
@@ -225,8 +226,8 @@ class SizeLearner {
     /// Stores an undecided snapshot, once for each explanation. If a limit is exceeded, chooses one
     /// explanation and returns true.
     [[nodiscard]] bool store_undecided_snapshot(snapshot::Tick tick, const DeltaGetter& delta_of);
-    /// Returns the types whose size is the same in all possible explanations of the snapshots,
-    /// differs from the protocol's size, and was not reported yet.
+    /// Returns the types whose size is the same in all remaining explanations, differs from the
+    /// agreed size, and was not reported yet.
     [[nodiscard]] NumberedTypeSet unreported_types() const;
     void count_delta_as_evidence(const DeltaGetter& delta_of, snapshot::Tick tick);
     void forget_undecided_snapshots();
@@ -241,7 +242,8 @@ class SizeLearner {
     std::vector<Explanation> explanations_; ///< all that fit the deltas so far
     NumberedTypeSet reported_types_;
     std::uint32_t num_unexplained_deltas_ = 0;
-    std::int64_t search_items_left_ = SearchBudget::kItemsPerSession; ///< that searches may read
+    /// Number of items that searches may still read.
+    std::int64_t search_items_left_ = SearchBudget::kItemsPerSession;
     std::size_t undecided_ints_ = 0; ///< number of ints in all undecided snapshots
     std::vector<RepeatedSnapshot> repeated_snapshots_;
 };

@@ -20,14 +20,14 @@ constexpr int kMaxSizeChange = 12;
 constexpr int kMaxUnknownTypeSize = 24;
 /// The highest cost of an explanation. An unknown type or a type with a changed size costs one.
 constexpr int kMaxExplanationCost = 20;
-/// The cost of a type whose size deltas contain although the protocol defines the size, or omit
-/// although the protocol does not. It is higher than the cost of a changed size, which is likelier.
+/// The cost of a type with an agreed size whose size deltas contain, or of a type without an agreed
+/// size whose size deltas omit. A changed size costs less, because it is likelier.
 constexpr int kSizeInDeltaCost = 2;
 /// Numbered types that are only parts of other objects and messages, and never sent as items.
 constexpr std::array<std::string_view, 3> kNeverSentTypes{"player_input", "character_core",
                                                           "common"};
-/// Marks an entry of `charged_types_` for the cost of an unusual id: an item of the type has the
-/// number of a UUID type.
+/// Marks an entry of `charged_types_` as the cost of an unusual id. An id is unusual if it could be
+/// the number of a UUID type.
 constexpr std::uint16_t kUnusualIdBit = 0x8000;
 constexpr int kUnusualIdCost = 2;
 static_assert(kUnusualIdBit > snapshot::kMaxItemType);
@@ -60,7 +60,7 @@ class ReadKeys {
     }
 
   private:
-    static constexpr std::size_t kSlots = 4096; // four times the most items of a snapshot
+    static constexpr std::size_t kSlots = 4096; // four times kMaxItems
     static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
 
     std::array<std::uint32_t, kSlots> slots_{};
@@ -130,7 +130,7 @@ class FittingSizeFinder {
                                                                              known.certain_types} {}
 
     /// Finds all sets of sizes that fit and have at most this cost. `budget`: null if only the
-    /// known sizes must be tried.
+    /// known sizes are tried.
     void find_fitting_sizes(int cost, SearchBudget* budget) {
         found_sizes_.clear();
         search_budget_ = budget;
@@ -169,7 +169,7 @@ class FittingSizeFinder {
     void try_sizes(ReadPosition place, std::uint16_t type, int cost);
 
     const DeltaOfUnknownSizes* delta_;
-    /// Null: all types are allowed without a cost.
+    /// Null if all types are allowed without a cost.
     const PlausibleTypes* plausible_types_ = nullptr;
     AgreedSizes sizes_;
     NumberedTypeSet decided_types_;
@@ -241,8 +241,7 @@ bool FittingSizeFinder::subtract_cost(ItemKey key, int& cost) {
     if (key.type >= kNumberedTypes) {
         return plausible_types_->contains(key.type) || subtract_cost_once(key.type, 1, cost);
     }
-    // If other ints are misread as a key, the id in it most often looks like the number of a UUID
-    // type.
+    // If other ints are misread as a key, its id most often looks like the number of a UUID type.
     const bool odd_id = key.type != snapshot::kDescriptorType && key.id >= snapshot::kFirstUuidType;
     return (!odd_id || subtract_cost_once(key.type | kUnusualIdBit, kUnusualIdCost, cost)) &&
            (!plausible_types_->is_never_sent(key.type) || subtract_cost_once(key.type, 1, cost));
@@ -284,7 +283,7 @@ FittingSizeFinder::ReadResult FittingSizeFinder::read_update(ReadPosition& place
     return ReadResult::read;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
+// NOLINTNEXTLINE(misc-no-recursion): one level for each numbered type
 void FittingSizeFinder::read_updates(ReadPosition place, int cost) {
     const std::size_t keys = read_keys_.num_keys();
     const std::size_t odd = charged_types_.size();
@@ -308,7 +307,7 @@ void FittingSizeFinder::read_updates(ReadPosition place, int cost) {
     charged_types_.resize(odd);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as there are numbered types
+// NOLINTNEXTLINE(misc-no-recursion): one level for each numbered type
 void FittingSizeFinder::try_sizes(ReadPosition place, std::uint16_t type, int cost) {
     const std::uint8_t agreed = sizes_[type];
     const bool known = agreed != 0 || plausible_types_->contains(type);

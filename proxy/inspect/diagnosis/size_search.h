@@ -39,8 +39,8 @@ class SearchBudget {
         return items_left_ >= 0;
     }
 
-    /// Limits the rest of the search to `most` items. Returns the number of items that the search
-    /// may therefore not read, to be passed to return_unread_items().
+    /// Limits the rest of the search to `most` items. Returns the number of items by which this
+    /// shortens the search. The caller must pass this number to return_unread_items().
     [[nodiscard]] std::int64_t limit_remaining_items(std::int64_t most);
 
     void return_unread_items(std::int64_t rest) { items_left_ += rest; }
@@ -88,9 +88,9 @@ struct KnownSizes {
     const record::ItemTypes* item_types = nullptr; ///< names of types with a UUID
 };
 
-/// Decodes a delta with these sizes. Returns the types of its items, or nullopt if the delta does
-/// not fit exactly: with the announced number of updates, valid and unique keys, the item sizes of
-/// the base, no surplus ints, and the right checksum.
+/// Decodes a delta with these sizes. Returns the types of its items; nullopt if the delta does not
+/// fit. A delta fits if it has the announced number of updates, valid and unique keys, the item
+/// sizes of the base, no surplus ints, and the right checksum.
 [[nodiscard]] std::optional<ItemTypeCounts>
 count_types_if_valid(const DeltaOfUnknownSizes& delta, const snapshot::AgreedSizes& sizes);
 
@@ -99,14 +99,14 @@ count_types_if_valid(const DeltaOfUnknownSizes& delta, const snapshot::AgreedSiz
 [[nodiscard]] snapshot::Snapshot apply_delta_with_sizes(const DeltaOfUnknownSizes& delta,
                                                         const snapshot::AgreedSizes& sizes);
 
-/// The most solutions that find_item_sizes() returns. If there are more solutions, it returns none.
+/// The most solutions that find_item_sizes() returns. It ignores further solutions.
 inline constexpr std::size_t kMaxSizeSolutions = 8;
 
-/// Finds solutions: sizes that count_types_if_valid() accepts. Returns the solutions that
-/// differ from the known sizes for the fewest types. For a full snapshot, also returns the
-/// solutions that differ for one more type: the simplest solution may be wrong, because ints that a
-/// mod added to an item can look like a separate item. Returns an empty list if there is no
-/// solution or the budget is used up.
+/// Finds solutions: sizes that count_types_if_valid() accepts. Returns the solutions that differ
+/// from the known sizes for the fewest types. For a full snapshot, also returns the solutions that
+/// differ for one more type. The simplest solution may be wrong, because ints that a mod added to
+/// an item can look like a separate item. Returns an empty list if there is no solution or the
+/// budget is used up.
 [[nodiscard]] std::vector<snapshot::AgreedSizes>
 find_item_sizes(const DeltaOfUnknownSizes& delta, const KnownSizes& known, SearchBudget& budget);
 

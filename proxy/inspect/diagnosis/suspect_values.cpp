@@ -134,7 +134,7 @@ ValueProbability::ValueProbability(const ValueHistory& history) : value_history_
     }
 }
 
-/// Sets the distribution of values for an item of only this snapshot, such as an event.
+/// Sets the distribution of values for an item that only this snapshot contains, such as an event.
 void ValueProbability::model_item_of_one_snapshot() {
     constexpr double kUsual = 4096; // most coordinates, ids and kinds are smaller
     bell_curves_[0] = {.weight = value_history_.character_coordinates.empty() ? 1 : 0.5,
@@ -143,6 +143,7 @@ void ValueProbability::model_item_of_one_snapshot() {
 }
 
 /// Sets the distribution of values for an item that is new, or missing in the next snapshot.
+/// `side`: the int's later or earlier values.
 void ValueProbability::model_new_or_removed_item(Points side) {
     NeighbourCounts steps;
     steps.count_neighbours(side);
@@ -273,7 +274,7 @@ std::int32_t wrapping_minus(std::int32_t a, std::int32_t b) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(a) - static_cast<std::uint32_t>(b));
 }
 
-/// The probability of other damage, relative to one flipped bit.
+/// The probability of damage other than one flipped bit, relative to that of one flipped bit.
 constexpr double kOtherDamageProbability = 1.0 / 1024;
 /// The probability that a delta contains an unchanged item, relative to a changed item. Servers
 /// leave out unchanged items.
@@ -285,7 +286,8 @@ constexpr double kOverlongVarintFactor = 1 << 20U;
 constexpr double kOtherCauseShare = 0.25;
 
 /// A value with a lower probability must be damaged. If there are more than kMaxImplausibleValues
-/// such values, the cause is not one flipped value: the delta was read at wrong positions.
+/// such values, the delta may have been read at wrong positions, so a single wrong value is less
+/// likely.
 constexpr double kImplausibleProbability = 1e-8;
 constexpr std::size_t kMaxImplausibleValues = 2;
 
@@ -514,7 +516,7 @@ std::vector<SuspectValues::Suspect> SuspectValues::rank_suspects() const {
         sum += weight.gain;
     }
     if (may_be_misread_ || absurd > kMaxImplausibleValues) {
-        sum *= 2; // with a probability of 0.5, no single value is the cause
+        sum *= 2; // a single value is then the cause with a probability of at most 0.5
     }
     for (Suspect& each : all) {
         each.probability /= sum;

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-/// Estimates how likely a value of an item is, by the snapshots before and after.
+/// Estimates how likely a value of an item is, based on the snapshots before and after.
 namespace tw::inspect {
 
 /// The values of one int of an item in the snapshots before and after the examined snapshot.
@@ -33,11 +33,11 @@ struct ValueHistory {
     static constexpr std::size_t kMaxPoints = 3;
 
     snapshot::Tick tick = 0;
-    std::span<const ValueAtTick> before{}; ///< earlier values, newest first; empty: a new item
+    std::span<const ValueAtTick> before{}; ///< earlier values, newest first; empty for a new item
     std::span<const ValueAtTick> after{};  ///< later values, oldest first
     const snapshot::FieldSpec* field{};    ///< the int's field; null if unknown
     double change_rate = 0.5;              ///< probability that the next snapshot changes the int
-    /// All values that the int has had so far; empty if it has had many.
+    /// All values that the int has had so far; empty if there are too many.
     std::span<const std::int32_t> usual_values{};
     /// If the int is a coordinate, the characters' coordinates on the same axis.
     std::span<const std::int32_t> character_coordinates{};
@@ -136,14 +136,13 @@ class SuspectValues {
     /// A value is reported as the cause only if the probability of any other cause is lower than
     /// this.
     static constexpr double kMaxDoubt = 0.01;
-    /// If the probability of another cause is below this, the reported value is called exact,
-    /// otherwise likely. The limit is low, because the probabilities wrongly treat values as
-    /// independent. In a test with 74,000 flipped bits, the reported value was wrong 26 times, and
-    /// the lowest computed probability of another cause was then 4e-6.
+    /// If the probability of any other cause is lower than this, the reported value is called
+    /// exact, otherwise likely. The limit is low, because the probabilities wrongly treat values as
+    /// independent. In a test, wrong values were reported at computed probabilities down to 4e-6.
     static constexpr double kMaxExactDoubt = 1e-7;
 
-    /// Examines the values of the delta. If `budget` is used up, the list of suspects is empty. The
-    /// types must outlive this object.
+    /// Examines the values of the delta. If `budget` is used up, the list of suspects is empty.
+    /// `mismatch.types` must outlive this object.
     SuspectValues(const CrcMismatch& mismatch, SearchBudget& budget);
 
     /// Called when a verified snapshot arrived. Once the wrong value is clear, or kMaxPoints
@@ -186,7 +185,7 @@ class SuspectValues {
     struct IntStatistics {
         static constexpr std::size_t kMaxSeenValues = 8;
         std::uint32_t num_changes = 0;
-        /// The different values so far. After kMaxSeenValues + 1 values, no further ones are added.
+        /// The different values so far, at most kMaxSeenValues + 1.
         std::vector<std::int32_t> seen_values;
     };
 
@@ -220,16 +219,16 @@ class SuspectValues {
     std::vector<std::byte> delta_body_;
     /// The error of the checksum: the rebuilt snapshot's checksum minus the server's.
     std::int32_t checksum_error_;
-    /// The delta has surplus ints: a flipped bit may have split an int into two, so that all later
-    /// ints are misread.
+    /// True if the delta has surplus ints. A flipped bit may then have split an int into two, so
+    /// that all later ints are misread.
     bool may_be_misread_ = false;
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> before_ticks_{};
     std::array<snapshot::Tick, ValueHistory::kMaxPoints> after_ticks_{};
     std::size_t num_after_ = 0;
     std::vector<DeltaValue> delta_values_;
-    /// By type, for the types in the delta.
+    /// The statistics of the types in the delta, by type.
     std::map<std::uint16_t, TypeStatistics> type_statistics_;
-    /// All characters' x, all characters' y.
+    /// The x coordinates and the y coordinates of the characters.
     std::array<std::vector<std::int32_t>, 2> character_coordinates_;
 };
 

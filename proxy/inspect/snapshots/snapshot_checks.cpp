@@ -26,7 +26,7 @@ namespace {
 
 /// Returns the number of bytes or items of each item type. `bytes`: whether to count bytes.
 std::map<std::uint16_t, std::int64_t> count_per_type(const SnapshotView& items, bool bytes) {
-    constexpr std::size_t kItemBytes = 8; // without the item's ints
+    constexpr std::size_t kItemBytes = 8; // the size of an item without its ints
     std::map<std::uint16_t, std::int64_t> taken;
     for (std::size_t i = 0; i < items.size(); ++i) {
         const snapshot::ItemView item = items[i];
@@ -36,7 +36,8 @@ std::map<std::uint16_t, std::int64_t> count_per_type(const SnapshotView& items, 
     return taken;
 }
 
-/// Returns the key of the type's last item, which is the newest, because servers count ids upwards.
+/// Returns the key of the type's last item. It is the newest item, because servers count ids
+/// upwards.
 ItemKey find_last_key_of_type(const SnapshotView& items, std::uint16_t type) {
     const auto keys = items.keys();
     const auto behind =
@@ -99,7 +100,7 @@ void SnapshotLimitCheck::warn_of_approaching_limit(const Limit& limit,
         is_growth_reported_[limit.index] = false;
         return;
     }
-    const std::int64_t left = (limit.limit - limit.current) * age / grown; // ticks
+    const std::int64_t left = (limit.limit - limit.current) * age / grown; // ticks to the limit
     if (is_growth_reported_[limit.index] || left > kWarningTicks) {
         return;
     }
@@ -227,8 +228,8 @@ void SnapshotChecks::forget_reported_problems() {
     limit_check_ = {};
 }
 
-// Reports numbered types that are unknown. Clients remove items of types that the table of their
-// version does not contain (ValidateObj).
+// Reports unknown types without a UUID. Clients remove items whose type their version does not know
+// (ValidateObj).
 void SnapshotChecks::check_unknown_types(const record::SnapshotRecord& record,
                                          std::span<const std::uint32_t> keys, Reporter& reporter) {
     constexpr std::uint32_t kFirst = 21; // all lower types are known in 0.6 and 0.7

@@ -48,7 +48,7 @@ class SnapshotLimitCheck {
     /// An earlier snapshot, from which the growth per type is computed; empty if there is none.
     snapshot::Snapshot sample_snapshot_;
     snapshot::Tick sample_tick_ = 0;
-    /// Whether a warning was reported: about items, about bytes.
+    /// Whether growth was reported. The array's index is Limit::index.
     std::array<bool, 2> is_growth_reported_{};
     bool was_limit_reached_ = false; ///< the previous snapshot reached a limit
 };
@@ -73,8 +73,7 @@ class SnapshotChecks {
 
     /// Characters with this client id or a higher one are not checked for impossible positions.
     static constexpr std::size_t kMaxClients = 128;
-    /// The most unknown types that are reported; no known mod has as many. Further unknown types
-    /// are only counted.
+    /// The most unknown types that are reported. Further unknown types are only counted.
     static constexpr std::size_t kMaxUnknownTypes = 64;
 
     std::bitset<kMaxClients> misplaced_characters_;

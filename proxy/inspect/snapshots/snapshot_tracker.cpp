@@ -28,7 +28,7 @@ TickClass TickPlausibility::classify_tick(snapshot::Tick tick, std::int64_t time
         return TickClass::plausible;
     }
     if (last_implausible_ && last_implausible_->tick == tick) {
-        return TickClass::implausible; // another part of the same snapshot does not count again
+        return TickClass::implausible; // another part of this tick was already counted
     }
     if (restart_expected_at_) {
         return restart_ticks_from({tick, time});
@@ -119,7 +119,7 @@ bool SnapshotTracker::is_plausible(Tick tick, Reporter& reporter) {
     if (tick_class == TickClass::implausible) {
         return false;
     }
-    forget_snapshots(reporter); // deltas after a restart are not based on snapshots before it
+    forget_snapshots(reporter); // deltas after the restart do not use earlier snapshots
     return true;
 }
 
@@ -197,7 +197,7 @@ void SnapshotTracker::on_empty_snapshot(Tick tick, Tick base_tick, Reporter& rep
         history_.store_unchanged(base_tick, tick);
     }
     if (!history_.contains(tick)) {
-        ++reporter.stats.repeated; // older than the whole history: counts as known
+        ++reporter.stats.repeated; // the tick is older than all snapshots in the history
         return;
     }
     accept_snapshot(record, reporter);

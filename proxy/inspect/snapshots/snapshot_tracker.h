@@ -48,7 +48,8 @@ enum class TickClass : std::uint8_t {
 
 /// Checks whether the ticks of snapshots are plausible for the elapsed time. A client believes
 /// every tick and then ignores older ticks. Therefore, after one forged tick far in the future, the
-/// client ignores all snapshots until the map changes. Inspection must go on all the same.
+/// client ignores all snapshots until the map changes. The inspection must not fail in the same
+/// way.
 ///
 /// Units:   time in nanoseconds; ticks of 1/50 s.
 class TickPlausibility {
@@ -162,7 +163,7 @@ class SnapshotTracker {
     void on_message(const wire::SnapshotBody& body, wire::MessageId id, bool compressed,
                     Reporter& reporter, SnapshotBuffers& workspace);
     void on_input(const wire::InputBody& input, Reporter& reporter);
-    /// Called when the server sent an INPUTTIMING, which tells how early it read an input.
+    /// Called when the server sent an INPUTTIMING, which tells how early the server read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter);
 
     [[nodiscard]] StallDetector& stall_detector() { return stall_detector_; }
@@ -184,8 +185,8 @@ class SnapshotTracker {
         tick_plausibility_.expect_tick_restart(reporter.head().time);
     }
 
-    /// Called when the map changed: ticks start again and all items are new, but type numbers keep
-    /// their meaning. Recognises late snapshots of the previous map for some seconds.
+    /// Called when the map changed. The ticks start again and all items are new, but type numbers
+    /// keep their meaning. For some seconds, late snapshots of the previous map are recognised.
     void on_map_change(Reporter& reporter);
 
     /// Called when the client has loaded the new map.
@@ -280,7 +281,8 @@ class SnapshotTracker {
     record::ItemTypes item_types_;
     record::Roster roster_;                       ///< the players; used for 0.7 only
     std::optional<snapshot::Tick> verified_tick_; ///< tick of the newest verified snapshot
-    /// The tick that the client acknowledged last, except ticks newer than all stored snapshots.
+    /// The tick that the client acknowledged last. Ticks newer than all stored snapshots are
+    /// ignored.
     std::optional<snapshot::Tick> acked_tick_;
     std::uint64_t num_accepted_snapshots_ = 0;
     std::optional<FailedSnapshots> failed_snapshots_;

@@ -12,8 +12,8 @@ using record::Timestamp;
 namespace {
 
 constexpr std::int64_t kReceiptMillisecond = 1'000'000;
-/// The longest time between two stored inputs: the ring buffer then covers ten seconds of silence,
-/// after which the first clients disconnect.
+/// The longest time between two stored inputs. With it, the ring buffer covers more than ten
+/// seconds of silence. After ten seconds, the first clients disconnect.
 constexpr Timestamp kMaxInputSpacing = 200 * kReceiptMillisecond;
 
 } // namespace

@@ -48,15 +48,16 @@ class InputTimingTracker {
     }
 
   private:
-    /// The smallest value of the last 10 to 20 seconds. Older values are forgotten, because the
-    /// clocks of the server and of this computer drift apart.
+    /// The smallest of the values that were added in the last 10 to 20 seconds. Older values are
+    /// forgotten, because the clocks of the server and of this computer drift apart.
     class RecentMinimum {
       public:
         void add_value(std::int64_t value, record::Timestamp now);
         [[nodiscard]] std::optional<std::int64_t> minimum() const;
 
       private:
-        static constexpr record::Timestamp kPeriod = 10'000'000'000; ///< minimum() covers 1 to 2
+        /// The length of a period (ns). minimum() covers one to two periods.
+        static constexpr record::Timestamp kPeriod = 10'000'000'000;
 
         std::optional<std::int64_t> current_minimum_;
         std::optional<std::int64_t> previous_minimum_;

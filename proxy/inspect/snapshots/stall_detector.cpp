@@ -334,7 +334,8 @@ StallEvidence StallDetector::collect_evidence(const PendingStall& stall,
 
 void StallDetector::report_stalls_with_known_cause(Reporter& reporter) {
     if (pending_stall_) {
-        // If no newer snapshot arrives, waits longer: answers to inputs may still arrive.
+        // While no newer snapshot arrives, the wait is longer, because inputs may still be
+        // answered.
         const Timestamp waited = reporter.head().time - pending_stall_->end;
         const bool goes_on = displayed_ && displayed_->time > pending_stall_->end;
         judge_pending_stall(waited >= (goes_on ? kEvidenceTimeout : kSilentServerTimeout),
@@ -388,8 +389,8 @@ void StallDetector::report_waiting_stalls(Reporter& reporter) {
 
 StallVerdict StallDetector::judge_repeated_acks(std::optional<Tick> next, Timestamp end) const {
     const Timestamp step = usual_interval_ * kTickDuration;
-    // The time of two snapshots is left out at each end, because chunks that the client received
-    // just before the first or just after the last input prove nothing.
+    // Chunks that the client received just before the first or just after the last input prove
+    // nothing. Therefore, two snapshot intervals are left out at each end.
     if (repeated_acks_.requested_full_snapshot ||
         chunk_acks_.was_any_chunk_acknowledged(repeated_acks_.first_time + 2 * step,
                                                end - 2 * step)) {
@@ -414,8 +415,9 @@ StallVerdict StallDetector::judge_repeated_acks(std::optional<Tick> next, Timest
 
 void StallDetector::end_repeated_acks(std::optional<Tick> next, Timestamp end, Reporter& reporter) {
     // The stall ended after the last input that repeats the acknowledgement, and before the next
-    // input. If only the network delayed the inputs, the ticks for which they were meant
-    // (`by_client`) show a much shorter stall. These ticks may drift by one step meanwhile.
+    // input. `by_client` is its duration according to the ticks for which the inputs were meant. If
+    // only the network delayed the inputs, this duration is much shorter. It is not exact, because
+    // these ticks drift a little while no snapshots arrive.
     const Timestamp step = usual_interval_ * kTickDuration;
     const Timestamp behind = std::min(end - repeated_acks_.last_time, step);
     const Timestamp by_client =
@@ -442,7 +444,7 @@ void StallDetector::end_repeated_acks(std::optional<Tick> next, Timestamp end, R
     add_freeze_to_totals(freeze, reporter);
     if (postponed_stall_ && repeated_acks_.requested_full_snapshot &&
         postponed_stall_->freeze.displayed_tick >= repeated_acks_.tick) {
-        postponed_stall_->freeze.duration += frozen; // this freeze is part of the held stall
+        postponed_stall_->freeze.duration += frozen; // this freeze is part of the postponed stall
         return;
     }
     report_stall(freeze, judge_repeated_acks(next, end), reporter);

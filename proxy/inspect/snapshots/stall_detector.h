@@ -17,8 +17,8 @@ namespace tw::inspect {
 /// Measures how evenly snapshots or inputs arrive, compared with the ticks in them.
 class ArrivalJitter {
   public:
-    /// Called when a message arrived. Returns by how many microseconds the time since the previous
-    /// message differs from the time between the ticks of both messages; never negative. Returns
+    /// Called when a message arrived. Compares the time since the previous message with the time
+    /// between the ticks of both messages. Returns the absolute difference in microseconds. Returns
     /// nullopt for the first message, for a message out of order, and after a pause.
     [[nodiscard]] std::optional<std::int64_t> on_arrival(snapshot::Tick tick, std::int64_t time);
 
@@ -38,7 +38,7 @@ struct SnapshotArrival {
     /// Number of snapshots that were expected in the skipped ticks.
     std::uint64_t num_missed_snapshots = 0;
     bool is_reordered = false; ///< a newer snapshot arrived before this one
-    /// If reordered: number of ticks wrongly counted as skipped so far.
+    /// The number of ticks that were wrongly counted as skipped; 0 unless `is_reordered` is true.
     std::uint64_t num_filled_ticks = 0;
     std::optional<std::int64_t> deviation_us; ///< see ArrivalJitter::on_arrival()
 };
@@ -61,8 +61,9 @@ class SnapshotCadence {
     /// Returns the most frequent distance between two snapshots, in ticks; 0 if not known yet.
     [[nodiscard]] std::uint64_t usual_interval() const;
 
-    /// Whether the distance from `shown` to `tick` is due to the slower rate after a join: every
-    /// 10th tick in the first second. `shown`: the tick of the newest snapshot before `tick`.
+    /// Whether the distance from `shown` to `tick` is due to the slower rate after a join. In the
+    /// first second, servers send a snapshot every 10th tick. `shown`: the tick of the newest
+    /// snapshot before `tick`.
     [[nodiscard]] bool is_join_interval(snapshot::Tick shown, snapshot::Tick tick) const {
         return first_tick_ && std::int64_t{tick} - *first_tick_ <= kRecoveryInterval &&
                tick % kJoinInterval == 0 && tick > shown && tick - shown <= kJoinInterval;
@@ -96,7 +97,7 @@ class StallDetector {
     static constexpr record::Timestamp kMinStall = 250'000'000;
     /// The longest wait for evidence of a stall's cause after the stall (ns).
     static constexpr record::Timestamp kEvidenceTimeout = 1'000'000'000;
-    /// Like kEvidenceTimeout, but while the server sends no newer snapshot (ns).
+    /// The longest wait for evidence while the server sends no newer snapshot (ns).
     static constexpr record::Timestamp kSilentServerTimeout = 5'000'000'000;
 
     /// `cadence`: the cadence of the connection's snapshots. `server`: the server's activity. Both
@@ -152,7 +153,7 @@ class StallDetector {
         handle_input(input, reporter);
     }
 
-    /// Called when the server sent an INPUTTIMING, which tells when it read an input.
+    /// Called when the server sent an INPUTTIMING, which tells when the server read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
         input_timing_.on_answer(timing.input_pred_tick, timing.time_left, reporter.head().time);
         report_known_causes(reporter);
@@ -212,7 +213,7 @@ class StallDetector {
         record::Timestamp last_time = 0;
         snapshot::Tick first_intended = 0;
         snapshot::Tick last_intended = 0;
-        /// After the first of these inputs, others requested a full snapshot.
+        /// True if an input after the first one requested a full snapshot.
         bool requested_full_snapshot = false;
 
         [[nodiscard]] static RepeatedAcks begin(const wire::InputBody& input,
@@ -231,9 +232,9 @@ class StallDetector {
         snapshot::Tick displayed_tick = 0; ///< tick of the snapshot that the client showed
         std::optional<SnapshotTicks> next_snapshot{}; ///< the snapshot that ended the freeze
         std::uint64_t num_refused = 0;
-        /// Text about the request for a full snapshot; empty: no request.
+        /// Text about the client's request for a full snapshot; empty if there was none.
         std::string request_text{};
-        /// Detected because the client acknowledged no newer snapshot.
+        /// True if the freeze was detected because the client acknowledged no newer snapshot.
         bool is_detected_by_acks = false;
     };
 
@@ -259,8 +260,8 @@ class StallDetector {
         record::Timestamp duration = 0;
     };
 
-    /// The number of rejected snapshots that are remembered, because the client may acknowledge one
-    /// of them a round trip later.
+    /// The number of rejected snapshots that are remembered. The client may acknowledge one of them
+    /// a round trip later.
     static constexpr std::size_t kStoredRejectedSnapshots = 16;
     /// How many counted freezes are remembered, so that none of them is counted twice.
     static constexpr std::size_t kStoredFreezes = 4;
@@ -303,8 +304,8 @@ class StallDetector {
     void count_freeze(record::Timestamp frozen, const std::optional<SnapshotTicks>& usable,
                       Reporter& reporter);
     /// Returns whether the freeze is due to the slower rate at which servers send snapshots until
-    /// the client acknowledges a full snapshot. If so, reports the freeze, or holds it until the
-    /// client acknowledges snapshots again.
+    /// the client acknowledges a full snapshot. If so, reports the freeze, or postpones the report
+    /// until the client acknowledges snapshots again.
     [[nodiscard]] bool report_slower_rate(const Freeze& freeze, record::Timestamp to,
                                           Reporter& reporter);
     /// If the server sent nothing to any session from the shown snapshot until `to`, returns the
@@ -319,7 +320,7 @@ class StallDetector {
     /// Reports all stalls that wait for evidence, without waiting any longer.
     void report_waiting_stalls(Reporter& reporter);
     /// Reports a stall if the client has acknowledged the same tick for too long. `next`: the tick
-    /// that the next inputs acknowledge, if any follow.
+    /// that the next inputs acknowledge; nullopt if no inputs follow.
     void end_repeated_acks(std::optional<snapshot::Tick> next, record::Timestamp end,
                            Reporter& reporter);
     [[nodiscard]] StallVerdict judge_repeated_acks(std::optional<snapshot::Tick> next,
@@ -342,7 +343,7 @@ class StallDetector {
     /// decrements it, and the client's request for a full snapshot resets it.
     std::uint32_t checksum_errors_ = 0;
     std::uint32_t errors_at_reset_ = 0; ///< value of `checksum_errors_` when the client reset it
-    /// The client requested a full snapshot since `displayed_`.
+    /// True if the client has requested a full snapshot since the arrival of `displayed_`.
     bool requested_after_errors_ = false;
     bool requests_full_snapshot_ = false; ///< the client's newest input requested a full snapshot
     RepeatedAcks repeated_acks_;
