@@ -27,10 +27,10 @@ struct DeltaPlan {
     std::size_t num_updates = 0;
     std::size_t num_added = 0;
     /// True if no item is added or removed and no item is updated twice, as in most deltas.
-    bool keeps_keys = false;
+    bool has_same_keys_as_base = false;
     // For each update, the index of its item in the base; kNewItem if the base does not contain the
     // item.
-    std::array<std::uint16_t, kMaxUpdates> targets;
+    std::array<std::uint16_t, kMaxUpdates> base_item_indices;
     std::array<std::uint64_t, kMaxUpdates> added; // new items: key << 32 | index of update, sorted
 };
 
@@ -68,7 +68,7 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseItem
         const DeltaUpdate& update = delta.updates[i];
         const std::uint32_t key = update.key.packed();
         const std::size_t item = index.find(key);
-        plan.targets[i] = static_cast<std::uint16_t>(item);
+        plan.base_item_indices[i] = static_cast<std::uint16_t>(item);
         if (item == kNewItem) {
             const std::uint64_t entry = std::uint64_t{key} << 32U | i;
             sorted = sorted && (plan.num_added == 0 || plan.added[plan.num_added - 1] < entry);
@@ -223,7 +223,7 @@ Result<void> plan_delta(const SnapshotView& base, const Delta& delta, DeltaPlan&
         return planned;
     }
     if (delta.deleted.empty() && plan.num_added == 0 && warnings.count == warnings_before) {
-        plan.keeps_keys = true;
+        plan.has_same_keys_as_base = true;
         plan.num_items = base.size();
         plan.num_ints = base.data().size();
         return {};
@@ -236,18 +236,19 @@ Result<void> plan_delta(const SnapshotView& base, const Delta& delta, DeltaPlan&
 
 void apply_plan(const SnapshotView& base, const Delta& delta, const DeltaPlan& plan,
                 SnapshotWriter writer) {
-    if (plan.keeps_keys) {
+    if (plan.has_same_keys_as_base) {
         writer.copy(base);
         for (std::size_t i = 0; i < plan.num_updates; ++i) {
             const DeltaUpdate& update = delta.updates[i];
-            add_to(writer.data_of(plan.targets[i]), delta.ints.data() + update.begin, update.size);
+            add_to(writer.data_of(plan.base_item_indices[i]), delta.ints.data() + update.begin,
+                   update.size);
         }
         return;
     }
     std::array<std::uint16_t, kMaxItems> moved; // not initialised: merge_items() sets what is read
     merge_items(base, delta, plan, writer, moved);
     for (std::size_t i = 0; i < plan.num_updates; ++i) {
-        const std::size_t item = plan.targets[i];
+        const std::size_t item = plan.base_item_indices[i];
         if (item == kNewItem) {
             continue;
         }

@@ -72,7 +72,7 @@ struct BlockReader {
     std::size_t at; // offset of the first unread byte; may be after the end of the block
     std::int32_t* out;
 
-    void read_single_bytes(const std::byte* block, std::size_t end) {
+    void read_one_byte_values(const std::byte* block, std::size_t end) {
         // Usually fewer than kWideBytes one-byte values follow, often none. Widening more bytes
         // than needed is cheaper than a branch.
         widen_bytes(block + at, out);
@@ -93,7 +93,7 @@ struct BlockReader {
         std::uint64_t longer = continuation_bits(block) & ~std::uint64_t{0} << at;
         longer &= ~(longer << 1U);
         for (; longer != 0; longer &= longer - 1) {
-            read_single_bytes(block, static_cast<std::size_t>(std::countr_zero(longer)));
+            read_one_byte_values(block, static_cast<std::size_t>(std::countr_zero(longer)));
             const std::uint64_t word = load_word(block + at);
             const std::uint64_t last = ~word & 0x8080808080U;
             if (last == 0) {
@@ -103,7 +103,7 @@ struct BlockReader {
             at += static_cast<unsigned>(std::countr_zero(last)) / 8 + 1;
         }
         if (at < end) {
-            read_single_bytes(block, end);
+            read_one_byte_values(block, end);
         }
         return true;
     }

@@ -96,7 +96,7 @@ constexpr ObjectSpec of_seven(ObjectSpec object) {
 
 /// Marks a 0.7 object that also exists in 0.6. `six`: the object's name in 0.6; empty if it is the
 /// same as in 0.7.
-constexpr ObjectSpec also_in_six(ObjectSpec object, std::string_view six = {}) {
+constexpr ObjectSpec with_six_counterpart(ObjectSpec object, std::string_view six = {}) {
     object = of_seven(object);
     object.merge.six_name = six.empty() ? object.name : six;
     return object;
@@ -181,34 +181,38 @@ constexpr std::array kObjects{
                                        "character-display-info@netobj.ddnet.tw",
                                        "e7b431e5-dee0-3e5f-9224-2c95efb38878", 5, {})),
     // The objects of 0.7, sorted by type number from 1 on. Types 13 to 15 occur in demos only.
-    also_in_six(object_with_number(1, "player_input", seven::kPlayerInput)),
-    also_in_six(as_variant_of(ObjectFamily::projectile, 2,
-                              object_with_number(2, "projectile", kProjectile))),
-    also_in_six(as_variant_of(ObjectFamily::laser, 1, object_with_number(3, "laser", kLaser))),
-    also_in_six(
+    with_six_counterpart(object_with_number(1, "player_input", seven::kPlayerInput)),
+    with_six_counterpart(as_variant_of(ObjectFamily::projectile, 2,
+                                       object_with_number(2, "projectile", kProjectile))),
+    with_six_counterpart(
+        as_variant_of(ObjectFamily::laser, 1, object_with_number(3, "laser", kLaser))),
+    with_six_counterpart(
         as_variant_of(ObjectFamily::pickup, 1, object_with_number(4, "pickup", seven::kPickup))),
-    also_in_six(object_with_number(5, "flag", kFlag)),
+    with_six_counterpart(object_with_number(5, "flag", kFlag)),
     covered_by_six(object_with_number(6, "game_data", seven::kGameData)),
-    also_in_six(object_with_number(7, "game_data_team", seven::kGameDataTeam), "game_data"),
-    also_in_six(object_with_number(8, "game_data_flag", seven::kGameDataFlag), "game_data"),
-    also_in_six(object_with_number(9, "character_core", std::span{seven::kCharacter}.first(15))),
-    also_in_six(
+    with_six_counterpart(object_with_number(7, "game_data_team", seven::kGameDataTeam),
+                         "game_data"),
+    with_six_counterpart(object_with_number(8, "game_data_flag", seven::kGameDataFlag),
+                         "game_data"),
+    with_six_counterpart(
+        object_with_number(9, "character_core", std::span{seven::kCharacter}.first(15))),
+    with_six_counterpart(
         with_client_as_id(object_with_number(kSevenCharacterType, "character", seven::kCharacter))),
-    also_in_six(with_client_as_id(
+    with_six_counterpart(with_client_as_id(
         object_with_number(kSevenPlayerInfoType, "player_info", seven::kPlayerInfo))),
-    also_in_six(per_session(
+    with_six_counterpart(per_session(
         with_client_as_id(object_with_number(12, "spectator_info", seven::kSpectatorInfo)))),
     covered_by_six(
         with_client_as_id(object_with_number(13, "de_client_info", seven::kDeClientInfo))),
     covered_by_six(object_with_number(14, "de_game_info", seven::kDeGameInfo)),
     covered_by_six(object_with_number(15, "de_tune_params", seven::kDeTuneParams)),
-    also_in_six(as_event(object_with_number(16, "common", kPositionFields))),
-    also_in_six(as_event(object_with_number(17, "explosion", kPositionFields))),
-    also_in_six(as_event(object_with_number(18, "spawn", kPositionFields))),
-    also_in_six(as_event(object_with_number(19, "hammer_hit", kPositionFields))),
-    also_in_six(as_event(object_with_number(kSevenDeathType, "death", kDeath))),
-    also_in_six(as_event(object_with_number(21, "sound_world", kSoundGlobal))),
-    also_in_six(as_event(object_with_number(22, "damage", seven::kDamage)), "damage_ind"),
+    with_six_counterpart(as_event(object_with_number(16, "common", kPositionFields))),
+    with_six_counterpart(as_event(object_with_number(17, "explosion", kPositionFields))),
+    with_six_counterpart(as_event(object_with_number(18, "spawn", kPositionFields))),
+    with_six_counterpart(as_event(object_with_number(19, "hammer_hit", kPositionFields))),
+    with_six_counterpart(as_event(object_with_number(kSevenDeathType, "death", kDeath))),
+    with_six_counterpart(as_event(object_with_number(21, "sound_world", kSoundGlobal))),
+    with_six_counterpart(as_event(object_with_number(22, "damage", seven::kDamage)), "damage_ind"),
     with_client_as_id(of_seven(object_with_number(23, "player_info_race", seven::kPlayerInfoRace))),
     of_seven(object_with_number(kSevenGameDataRaceType, "game_data_race", seven::kGameDataRace)),
 };

@@ -105,14 +105,14 @@ const MapVisit& visit_of_pair(const ComparisonReport& report, std::size_t record
     return report.readers[recording]->visits()[recording == 0 ? a : b];
 }
 
-std::string more_text(std::size_t count) {
+std::string unlisted_count_text(std::size_t count) {
     return count > kMaxListed ? fmt::format("... and {} more\n", count - kMaxListed)
                               : std::string{};
 }
 
 /// Returns true if all snapshots of the recording are worlds (`worlds`), or all are of sessions
 /// (`worlds` is false).
-bool has_only(const ComparisonReport& report, std::size_t recording, bool worlds) {
+bool has_only_view_kind(const ComparisonReport& report, std::size_t recording, bool worlds) {
     return std::ranges::all_of(
         report.readers[recording]->visits(),
         [worlds](const MapVisit& visit) { return (visit.session == 0) == worlds; });
@@ -120,9 +120,10 @@ bool has_only(const ComparisonReport& report, std::size_t recording, bool worlds
 
 /// If one recording has only worlds and the other only sessions, returns advice how to make
 /// comparable recordings; otherwise an empty text.
-std::string views_differ_text(const ComparisonReport& report) {
+std::string comparable_views_advice(const ComparisonReport& report) {
     for (const std::size_t worlds : {0U, 1U}) {
-        if (has_only(report, worlds, true) && has_only(report, 1 - worlds, false)) {
+        if (has_only_view_kind(report, worlds, true) &&
+            has_only_view_kind(report, 1 - worlds, false)) {
             const char other = kRecordingNames[1 - worlds];
             return fmt::format(
                 "{0} holds only worlds and {1} only sessions: make {1} from its capture with '{2}'",
@@ -134,7 +135,7 @@ std::string views_differ_text(const ComparisonReport& report) {
 
 std::string pairs_text(const ComparisonReport& report) {
     std::string text;
-    if (!views_differ_text(report).empty()) {
+    if (!comparable_views_advice(report).empty()) {
         return text;
     }
     const std::size_t pairs = report.pairs->pairs.size();
@@ -143,7 +144,7 @@ std::string pairs_text(const ComparisonReport& report) {
                             describe(visit_of_pair(report, 1, i)),
                             describe(report.differences->pairs[i]));
     }
-    text += more_text(pairs);
+    text += unlisted_count_text(pairs);
     for (std::size_t recording = 0; recording < kRecordingNames.size(); ++recording) {
         const auto& unpaired = report.pairs->unpaired[recording];
         for (std::size_t i = 0; i < std::min(unpaired.size(), kMaxListed); ++i) {
@@ -153,7 +154,7 @@ std::string pairs_text(const ComparisonReport& report) {
                                                          : "no counterpart by name or address, map "
                                                            "and ticks");
         }
-        text += more_text(unpaired.size());
+        text += unlisted_count_text(unpaired.size());
     }
     return text;
 }
@@ -204,7 +205,7 @@ std::string uncompared_text(const ComparisonReport& report) {
 
 std::string comparison_result(const ComparisonReport& report) {
     if (report.pairs->pairs.empty()) {
-        const std::string views_differ = views_differ_text(report);
+        const std::string views_differ = comparable_views_advice(report);
         return "not compared: " + (views_differ.empty()
                                        ? "no session of A could be aligned with one of B"
                                        : views_differ);
@@ -283,7 +284,7 @@ std::optional<std::vector<FieldDifference>> compare_items(const RecordedItem& a,
     return found.empty() && both_data ? compare_ints(*a.data, *b.data) : found;
 }
 
-void GameComparison::drop_oldest_snapshot(WaitingSnapshots& waiting) {
+void GameComparison::drop_oldest_snapshot(WaitingQueue& waiting) {
     waiting.snapshots.pop_front();
     --num_waiting_[waiting.recording];
 }
@@ -291,7 +292,7 @@ void GameComparison::drop_oldest_snapshot(WaitingSnapshots& waiting) {
 void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick tick,
                                  std::shared_ptr<const RecordedItems> items) {
     VisitPairTotals& totals = differences_.pairs[pair];
-    WaitingSnapshots& waiting = waiting_pairs_[pair];
+    WaitingQueue& waiting = waiting_pairs_[pair];
     while (waiting.recording != recording && !waiting.snapshots.empty()) {
         const Tick other_tick = waiting.snapshots.front().tick;
         if (other_tick > tick) {
@@ -318,7 +319,7 @@ void GameComparison::on_snapshot(std::size_t pair, std::size_t recording, Tick t
 
 void GameComparison::count_unpaired_ticks() {
     for (std::size_t i = 0; i < waiting_pairs_.size(); ++i) {
-        WaitingSnapshots& waiting = waiting_pairs_[i];
+        WaitingQueue& waiting = waiting_pairs_[i];
         differences_.pairs[i].unpaired_ticks[waiting.recording] += waiting.snapshots.size();
         num_waiting_[waiting.recording] -= waiting.snapshots.size();
         waiting.snapshots.clear();

@@ -84,7 +84,7 @@ class GameComparison {
     static constexpr std::size_t kMaxCountedFields = 4096;
 
     /// `num_pairs`: the number of pairs of map visits. `games`: for each pair, the number of its
-    /// game (see number_games()); empty if all pairs show one game.
+    /// game (see assign_game_numbers()); empty if all pairs show one game.
     explicit GameComparison(std::size_t num_pairs, std::vector<std::size_t> games = {})
         : differences_{.pairs = std::vector<VisitPairTotals>(num_pairs)}, games_{std::move(games)},
           waiting_pairs_(num_pairs) {}
@@ -109,12 +109,12 @@ class GameComparison {
         std::shared_ptr<const RecordedItems> items;
     };
 
-    struct WaitingSnapshots {
+    struct WaitingQueue {
         std::size_t recording = 0; ///< 0 for A
         std::deque<WaitingSnapshot> snapshots;
     };
 
-    void drop_oldest_snapshot(WaitingSnapshots& waiting);
+    void drop_oldest_snapshot(WaitingQueue& waiting);
     void compare_snapshots(std::size_t pair, snapshot::Tick tick, const RecordedItems& a,
                            const RecordedItems& b);
     /// Compares an item of A and of B; null: the recording has no such item. Returns true if they
@@ -125,7 +125,7 @@ class GameComparison {
 
     GameDifferences differences_;
     std::vector<std::size_t> games_; ///< number of the game, by pair; empty: one game
-    std::vector<WaitingSnapshots>
+    std::vector<WaitingQueue>
         waiting_pairs_; ///< by pair; all snapshots of a pair are of one recording
     std::array<std::size_t, 2> num_waiting_{}; ///< number of stored snapshots, by recording
 };

@@ -287,7 +287,7 @@ void ExplanationReader::add_explainable_finding(const json::object& record, std:
         return;
     }
     last_explainable_ = {number, tick};
-    ++explanation_.num_explainable;
+    ++explanation_.num_explainable_findings;
     if (explanation_.explainable_findings.size() < kMaxListedFindings) {
         explanation_.explainable_findings.push_back(
             {.session = number,
@@ -449,14 +449,14 @@ const json::object& Explanation::most_certain_finding() const {
 }
 
 const json::object* Explanation::suspect() const {
-    if (!is_uncertain_suspect()) {
+    if (!is_suspect_uncertain()) {
         return &most_certain_finding();
     }
     const json::array* const list = likeliest_candidates(most_certain_finding());
     return list == nullptr || list->empty() ? nullptr : list->front().if_object();
 }
 
-bool Explanation::is_uncertain_suspect() const {
+bool Explanation::is_suspect_uncertain() const {
     return !most_certain_finding().contains("item");
 }
 
@@ -469,7 +469,7 @@ const json::object* Explanation::suspect_item() const {
     return object_of(suspect(), "item");
 }
 
-const json::object* Explanation::suspect_item_in(const Items& items) const {
+const json::object* Explanation::find_suspect_item(const Items& items) const {
     const json::object* const named = suspect_item();
     if (named == nullptr) {
         return nullptr;

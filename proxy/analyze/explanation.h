@@ -74,7 +74,7 @@ struct Explanation {
     std::size_t num_sessions = 0;
     /// The first warnings and errors about snapshots, at most one per tick and session.
     std::vector<ExplainableFinding> explainable_findings{};
-    std::uint64_t num_explainable = 0;
+    std::uint64_t num_explainable_findings = 0;
     /// The kinds of findings, in the order of their first occurrence. Their number is limited.
     std::vector<FindingTally> finding_kinds{};
     std::uint64_t num_other_findings = 0; ///< number of findings that are not about snapshots
@@ -128,11 +128,11 @@ struct Explanation {
     [[nodiscard]] const boost::json::object* suspect() const;
 
     /// True if suspect() is only the most likely of several candidates.
-    [[nodiscard]] bool is_uncertain_suspect() const;
+    [[nodiscard]] bool is_suspect_uncertain() const;
 
     [[nodiscard]] const boost::json::object* suspect_item() const;
     /// Returns the item of suspect() in `items`; null if it is missing there.
-    [[nodiscard]] const boost::json::object* suspect_item_in(const Items& items) const;
+    [[nodiscard]] const boost::json::object* find_suspect_item(const Items& items) const;
 };
 
 /// Collects what records say about one finding. Explains the selected finding; without a selection,
@@ -234,18 +234,18 @@ class SnapshotDatagrams final : public inspect::Observer {
 };
 
 /// Returns the flags, or the page address, with which users get the explanation of a finding.
-using SelectionText = std::function<std::string(std::int64_t session, std::int64_t tick)>;
+using SelectionFormatter = std::function<std::string(std::int64_t session, std::int64_t tick)>;
 
 /// Returns a list of the findings that can be explained, for users whose selection matched no
 /// finding. `select`: null to name findings by session and tick. `list_command`: the command that
 /// lists all findings; empty to name no command.
 [[nodiscard]] std::string explainable_findings_text(const Explanation& explanation,
-                                                    const SelectionText& select = {},
+                                                    const SelectionFormatter& select = {},
                                                     std::string_view list_command = {});
 
 /// Returns the explanation as one page of text.
 [[nodiscard]] std::string explanation_text(const Explanation& explanation,
-                                           const SelectionText& select = {});
+                                           const SelectionFormatter& select = {});
 
 /// Returns the explanation, or the findings that can be explained, as one JSON object.
 [[nodiscard]] boost::json::object explanation_json(const Explanation& explanation);

@@ -137,9 +137,9 @@ std::string candidates_text(const json::object& finding) {
 
 /// Returns the verb of the text "5004 VERB 1004", in which 5004 is the received value and 1004 the
 /// expected value.
-std::string_view verb_of(const Explanation& story) {
+std::string_view comparison_verb(const Explanation& story) {
     return text_of(story.explaining_finding, "name") == "exact" ? "must have been"
-           : story.is_uncertain_suspect()                       ? "a guess:"
+           : story.is_suspect_uncertain()                       ? "a guess:"
                                                                 : "was likely";
 }
 
@@ -211,7 +211,7 @@ std::string reason_text(const Explanation& story) {
     if (item != nullptr) {
         compared += fmt::format("{} {} gave {} where it {} {} ({})", item_name(item),
                                 safe_text(explained, "field"), value_text(&explained, "value"),
-                                verb_of(story), value_text(&explained, "expected"),
+                                comparison_verb(story), value_text(&explained, "expected"),
                                 safe_text(explained, "name"));
     }
     if (const auto detail = safe_text(explained, "detail"); !detail.empty()) {
@@ -242,8 +242,8 @@ std::string int_text(const json::object* item, std::int64_t index) {
 /// Returns the table of the item's fields before and after the finding; empty if the records do not
 /// contain the item's fields.
 std::string fields_table(const Explanation& story) {
-    const json::object* const before = story.suspect_item_in(story.items_before);
-    const json::object* const after = story.suspect_item_in(story.items_after);
+    const json::object* const before = story.find_suspect_item(story.items_before);
+    const json::object* const after = story.find_suspect_item(story.items_after);
     const auto tick = [](const std::optional<std::int64_t>& number) {
         return number ? fmt::format("tick {}", *number) : std::string{};
     };
@@ -263,7 +263,7 @@ std::string fields_table(const Explanation& story) {
         if (text_of(*suspect, "field") == name) {
             remark = suspect->contains("expected")
                          ? fmt::format("  <- rejected: {}, {} {}", value_text(suspect, "value"),
-                                       verb_of(story), value_text(suspect, "expected"))
+                                       comparison_verb(story), value_text(suspect, "expected"))
                          : "  <- wrong in the rejected snapshot";
         }
         text += line(escape_for_terminal(name), value_text(old_fields, name),
@@ -293,10 +293,10 @@ std::string item_text(const Explanation& story) {
     if (named == nullptr) {
         return {};
     }
-    const bool is_guess = story.is_uncertain_suspect();
-    const json::object* const before = story.suspect_item_in(story.items_before);
+    const bool is_guess = story.is_suspect_uncertain();
+    const json::object* const before = story.find_suspect_item(story.items_before);
     const json::object* const any =
-        before != nullptr ? before : story.suspect_item_in(story.items_after);
+        before != nullptr ? before : story.find_suspect_item(story.items_after);
     if (any == nullptr && !is_guess) {
         return {};
     }
@@ -361,7 +361,7 @@ struct FindingBytes {
     [[nodiscard]] std::size_t size() const { return hex.size() / 2; }
 };
 
-FindingBytes find_bytes(const Explanation& story) {
+FindingBytes bytes_of_finding(const Explanation& story) {
     const json::object& explained = story.explaining_finding;
     const bool is_explained = explained.contains("offset");
     FindingBytes bytes{.record = is_explained ? &explained : &story.finding, .hex = {}};
@@ -399,7 +399,7 @@ std::string hex_row(const FindingBytes& bytes, std::size_t begin, std::size_t en
 std::string bytes_text(const Explanation& story) {
     constexpr std::size_t kRow = 16;
     constexpr std::size_t kRowsAround = 2;
-    const FindingBytes bytes = find_bytes(story);
+    const FindingBytes bytes = bytes_of_finding(story);
     if (bytes.size() == 0) {
         return {};
     }
@@ -412,7 +412,7 @@ std::string bytes_text(const Explanation& story) {
     }
     if (bytes.mark) {
         text += fmt::format(", byte {} marked", *bytes.mark);
-        text += story.is_uncertain_suspect() && story.suspect_item() != nullptr ? " (a guess)" : "";
+        text += story.is_suspect_uncertain() && story.suspect_item() != nullptr ? " (a guess)" : "";
         if (const auto* const datagram = datagram_of(story, bytes); datagram != nullptr) {
             text += fmt::format(": byte {} of the {}", datagram->part_offset + *bytes.mark,
                                 datagram->is_compressed ? "decompressed payload after the header"
@@ -463,7 +463,7 @@ std::string advice_text(const Explanation& story) {
                            fmt::join(names, "|"));
     }
     const json::object* const suspect = story.suspect();
-    const std::string_view field = suspect == nullptr || story.is_uncertain_suspect()
+    const std::string_view field = suspect == nullptr || story.is_suspect_uncertain()
                                        ? std::string_view{}
                                        : text_of(*suspect, "field");
     if (const json::object* const item = story.suspect_item(); item != nullptr && !field.empty()) {
@@ -477,12 +477,13 @@ std::string advice_text(const Explanation& story) {
 
 /// Returns the command line or page address that explains a finding. Returns the finding's session
 /// and tick if `select` is null.
-std::string select_text(const SelectionText& select, std::int64_t session, std::int64_t tick) {
+std::string selection_text(const SelectionFormatter& select, std::int64_t session,
+                           std::int64_t tick) {
     return select ? select(session, tick) : fmt::format("session {}, tick {}", session, tick);
 }
 
 /// Returns the other warnings and errors about snapshots, by kind.
-std::string other_findings_text(const Explanation& story, const SelectionText& select) {
+std::string also_reported_text(const Explanation& story, const SelectionFormatter& select) {
     std::string text;
     for (const Explanation::FindingTally& kind : story.finding_kinds) {
         const bool is_this = kind.id == text_of(story.finding, "id") &&
@@ -490,7 +491,7 @@ std::string other_findings_text(const Explanation& story, const SelectionText& s
         if (!kind.is_info && !is_this) {
             text += fmt::format("  {}{}: {}\n", escape_for_terminal(kind.id),
                                 kind.type.empty() ? "" : " of " + escape_for_terminal(kind.type),
-                                select_text(select, kind.session, kind.tick));
+                                selection_text(select, kind.session, kind.tick));
         }
     }
     return text.empty() ? text : "\nAlso reported (the first of each kind)\n" + text;
@@ -502,18 +503,18 @@ std::string choices_text(const Explanation& story) {
         text += fmt::format("  session {}{}: {}\n", choice.session,
                             choice.tick ? fmt::format(", tick {}", *choice.tick) : "", choice.id);
     }
-    const std::uint64_t more = story.num_explainable - story.explainable_findings.size();
+    const std::uint64_t more = story.num_explainable_findings - story.explainable_findings.size();
     return more == 0 ? text : text + fmt::format("  and {} more\n", more);
 }
 
 /// Returns how to explain findings with the severity info, which are explained only on request.
-std::string informational_text(const Explanation& story, const SelectionText& select) {
+std::string informational_text(const Explanation& story, const SelectionFormatter& select) {
     const auto first =
         std::ranges::find_if(story.finding_kinds, &Explanation::FindingTally::is_info);
     return first == story.finding_kinds.end()
                ? std::string{}
                : fmt::format("Findings of severity info exist; {} explains the first ({}).\n",
-                             select_text(select, first->session, first->tick),
+                             selection_text(select, first->session, first->tick),
                              escape_for_terminal(first->id));
 }
 
@@ -523,7 +524,7 @@ json::value text_or_null(std::string_view text) {
 }
 
 json::array datagrams_json(const Explanation& story) {
-    const FindingBytes bytes = find_bytes(story);
+    const FindingBytes bytes = bytes_of_finding(story);
     const SnapshotDatagram* const marked = bytes.mark ? datagram_of(story, bytes) : nullptr;
     json::array list;
     for (const SnapshotDatagram& each : story.datagrams) {
@@ -546,7 +547,7 @@ json::array datagrams_json(const Explanation& story) {
     return list;
 }
 
-json::array kinds_json(const Explanation& story) {
+json::array finding_kinds_json(const Explanation& story) {
     json::array list;
     for (const Explanation::FindingTally& kind : story.finding_kinds) {
         list.push_back(json::object{{"id", kind.id},
@@ -578,14 +579,15 @@ json::object choices_json(const Explanation& story) {
     }
     return {{"finding", nullptr},
             {"others", std::move(choices)},
-            {"num_others", story.num_explainable},
-            {"kinds", kinds_json(story)},
+            {"num_others", story.num_explainable_findings},
+            {"kinds", finding_kinds_json(story)},
             {"sessions", story.num_sessions}};
 }
 
 } // namespace
 
-std::string explainable_findings_text(const Explanation& explanation, const SelectionText& select,
+std::string explainable_findings_text(const Explanation& explanation,
+                                      const SelectionFormatter& select,
                                       std::string_view list_command) {
     const FindingSelection& wanted = explanation.selection;
     std::string asked;
@@ -612,7 +614,7 @@ std::string explainable_findings_text(const Explanation& explanation, const Sele
     return text;
 }
 
-std::string explanation_text(const Explanation& explanation, const SelectionText& select) {
+std::string explanation_text(const Explanation& explanation, const SelectionFormatter& select) {
     std::string text = size_cause_text(explanation) + safe_text(explanation.finding, "id") + '\n' +
                        explanation.title;
     if (const std::string tick = value_text(&explanation.finding, "tick"); !tick.empty()) {
@@ -637,7 +639,7 @@ std::string explanation_text(const Explanation& explanation, const SelectionText
     if (is_certain) {
         text += "\nWhat to change\n" + wrap_text(size_change_text(explanation));
     }
-    return text + other_findings_text(explanation, select);
+    return text + also_reported_text(explanation, select);
 }
 
 json::object explanation_json(const Explanation& explanation) {
@@ -652,17 +654,17 @@ json::object explanation_json(const Explanation& explanation) {
     return {{"finding", explanation.finding},
             {"explained", value_or_null(explained)},
             {"about", explanation.title},
-            {"before",
-             side(explanation.before_tick, explanation.suspect_item_in(explanation.items_before))},
+            {"before", side(explanation.before_tick,
+                            explanation.find_suspect_item(explanation.items_before))},
             {"after",
-             side(explanation.after_tick, explanation.suspect_item_in(explanation.items_after))},
+             side(explanation.after_tick, explanation.find_suspect_item(explanation.items_after))},
             {"events", json::array(explanation.events.begin(), explanation.events.end())},
             {"sizes", sizes_json(explanation)},
             {"cause", text_or_null(explanation.usual_cause())},
             {"look", text_or_null(advice_text(explanation))},
             {"acknowledged", value_or_null(explanation.acknowledged_tick)},
             {"datagrams", datagrams_json(explanation)},
-            {"kinds", kinds_json(explanation)}};
+            {"kinds", finding_kinds_json(explanation)}};
 }
 
 std::string explain_finding_in_lines(std::string_view lines, std::int64_t session,

@@ -183,7 +183,8 @@ json::object layer_place_json(map::LayerPlace place, const map::TileLayer& layer
 
 /// Returns how many tiles have each id; ids that no tile has are left out. `size`: the size of a
 /// tile in bytes; `id_at`: the position of the id among these bytes.
-json::object count_ids(std::span<const std::byte> records, std::size_t size, std::size_t id_at) {
+json::object count_tiles_by_id(std::span<const std::byte> records, std::size_t size,
+                               std::size_t id_at) {
     std::array<std::size_t, 256> counts{};
     for (std::size_t at = id_at; at < records.size(); at += size) {
         ++counts.at(std::to_integer<std::size_t>(records[at]));
@@ -197,7 +198,7 @@ json::object count_ids(std::span<const std::byte> records, std::size_t size, std
     return object;
 }
 
-std::uint64_t declared_bytes(const map::Map& map, std::int32_t block) {
+std::uint64_t declared_block_size(const map::Map& map, std::int32_t block) {
     const bool there = block >= 0 && static_cast<std::size_t>(block) < map.datafile().block_count();
     return there ? map.datafile().block_info(static_cast<std::size_t>(block)).size : 0;
 }
@@ -229,7 +230,7 @@ void add_game_tiles(json::object& out, std::span<const std::byte> tiles) {
     }
     out["index_sha256"] = map::to_hex(map::sha256_of(ids));
     out["flags_sha256"] = map::to_hex(map::sha256_of(flags));
-    out["histogram"] = count_ids(ids, 1, 0);
+    out["histogram"] = count_tiles_by_id(ids, 1, 0);
     out["nonzero_skip_or_pad"] = skips;
     out["entities"] = entities;
 }
@@ -241,7 +242,7 @@ json::value game_layer_json(const map::Map& map) {
     }
     const auto item = map.layer(place->layer);
     const auto& layer = std::get<map::TileLayer>(item->content);
-    const std::uint64_t bytes = declared_bytes(map, layer.data);
+    const std::uint64_t bytes = declared_block_size(map, layer.data);
     json::object out = layer_place_json(*place, layer);
     out["name"] = record::value_or_null(layer.name);
     if (map::is_packed(layer)) {
@@ -264,7 +265,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
     json::object out = layer_place_json(place, layer);
     out["item_ints"] = item->num_item_ints;
     out["name"] = record::value_or_null(layer.name);
-    out["data_bytes"] = declared_bytes(map, own);
+    out["data_bytes"] = declared_block_size(map, own);
     out["own_data_index"] = own;
     out["compat_data_index"] = layer.data;
     const map::TileLayer plain = map::downgrade_unknown_version(layer);
@@ -279,7 +280,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
         return out;
     }
     const auto bytes = tile_bytes(layer, *records, size);
-    out["histogram"] = count_ids(bytes, size, kIdAt.at(static_cast<std::size_t>(kind)));
+    out["histogram"] = count_tiles_by_id(bytes, size, kIdAt.at(static_cast<std::size_t>(kind)));
     out["sha256"] = map::to_hex(map::sha256_of(bytes));
     return out;
 }
@@ -341,7 +342,7 @@ std::uint64_t count_in(const json::object& object, std::string_view key) {
 }
 
 /// A text with a line for each key and value. Empty values are left out.
-struct Page {
+struct KeyValueText {
     std::string text{};
 
     void add_line(std::string_view key, std::string_view value) {
@@ -384,7 +385,7 @@ std::string count_with_noun(const json::object& object, std::string_view key,
     return record::count_with_noun(count_in(object, key), noun);
 }
 
-void add_content_lines(Page& page, const json::object& map) {
+void add_content_lines(KeyValueText& page, const json::object& map) {
     if (const json::object* const info = object_of(map, "info"); info != nullptr) {
         for (const std::string_view key : {"author", "map_version", "credits", "license"}) {
             page.add_line(key, record::escape_for_terminal(text_of(*info, key)));
@@ -399,7 +400,7 @@ void add_content_lines(Page& page, const json::object& map) {
                     count_with_noun(*object_of(map, "envelopes"), "total", "envelope[s]")));
 }
 
-void add_physics_lines(Page& page, const json::object& map) {
+void add_physics_lines(KeyValueText& page, const json::object& map) {
     if (const json::object* const game = object_of(map, "game_layer"); game != nullptr) {
         page.add_line("size",
                       fmt::format("{} x {} tiles", game->at("width").to_number<std::int64_t>(),
@@ -443,7 +444,7 @@ json::object rejected_map_json(std::vector<std::byte> bytes, const map::MapError
 }
 
 std::string map_text(const json::object& map) {
-    Page page;
+    KeyValueText page;
     page.add_line("map", record::escape_for_terminal(text_of(map, "file")));
     page.add_line("bytes", fmt::to_string(count_in(map, "size")));
     page.add_line("crc", text_of(map, "crc32"));

@@ -409,7 +409,7 @@ std::optional<MapVisitPairs> pair_map_visits(const std::vector<MapVisit>& a,
     return found;
 }
 
-std::vector<std::size_t> number_games(const std::vector<MapVisit>& visits) {
+std::vector<std::size_t> assign_game_numbers(const std::vector<MapVisit>& visits) {
     std::vector<std::size_t> games;
     std::set<RecordedSessionKey> seen; // the sessions of the current game
     for (std::size_t i = 0; i < visits.size(); ++i) {

@@ -147,7 +147,7 @@ class MapVisitReader {
 
 /// Numbers the games of a recording from 0 in the order in which they began, and returns the game's
 /// number for each visit. A game ends when the map changes or a session visits it again.
-[[nodiscard]] std::vector<std::size_t> number_games(const std::vector<MapVisit>& visits);
+[[nodiscard]] std::vector<std::size_t> assign_game_numbers(const std::vector<MapVisit>& visits);
 
 /// A map visit that is not compared, because it was not paired with a visit of the other recording.
 struct UnpairedVisit {

@@ -63,7 +63,7 @@ void FindingPrinter::on_record(const record::Record& record) {
     }
 }
 
-void FindingPrinter::print_finding_summary(const sink::FindingLines::ExplainCommand& explain) {
+void FindingPrinter::print_finding_summary(const sink::FindingLines::ExplainCommandMaker& explain) {
     print_lines(console_.take_finding_lines(last_print_time_, true));
     for (const std::string& line : console_.finding_table(explain)) {
         sink::print_text(out_, line + '\n');

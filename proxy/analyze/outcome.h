@@ -31,7 +31,7 @@ class FindingPrinter final : public record::RecordSink {
     void on_record(const record::Record& record) override;
 
     /// Prints the findings that were not printed yet, and the table of all findings.
-    void print_finding_summary(const sink::FindingLines::ExplainCommand& explain);
+    void print_finding_summary(const sink::FindingLines::ExplainCommandMaker& explain);
 
   private:
     void print_lines(const std::vector<std::string>& lines);

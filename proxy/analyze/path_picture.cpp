@@ -27,8 +27,8 @@ constexpr std::array<std::uint32_t, 24> kGroupColors = {
     0x2020e0, 0xa020c0, 0xe0a0e0, 0x20c050, 0x502080, 0xa0c0a0, 0x208020, 0xa02050,
     0xe050a0, 0x8050ff, 0xe0c020, 0x2050a0, 0xa080e0, 0xa05020, 0xa0a020, 0xffc0a0};
 /// Colours from cold to hot: for early to late times of a path, and for the time spent in a tile.
-constexpr std::array<std::uint32_t, 8> kRamp = {0x3b4cc0, 0x2f8fe0, 0x25c4b8, 0x58d65a,
-                                                0xc8e020, 0xffb000, 0xff6a00, 0xff1e1e};
+constexpr std::array<std::uint32_t, 8> kColorRamp = {0x3b4cc0, 0x2f8fe0, 0x25c4b8, 0x58d65a,
+                                                     0xc8e020, 0xffb000, 0xff6a00, 0xff1e1e};
 constexpr std::uint32_t kDeathColor = 0xffffff;
 
 /// Returns the colour of a player or session. If kGroupColors is used up, computes a colour from
@@ -128,14 +128,14 @@ map::Overlay lines_by_time(const RecordedPaths& paths) {
         last = std::max<std::uint64_t>(last, path.points.back().ms);
     }
     map::Overlay overlay;
-    for (std::size_t i = 0; i < kRamp.size(); ++i) {
+    for (std::size_t i = 0; i < kColorRamp.size(); ++i) {
         overlay.colors.push_back(
-            {.rgb = kRamp.at(i),
-             .label = "from " + time_label(paths, (last + 1) * i / kRamp.size())});
+            {.rgb = kColorRamp.at(i),
+             .label = "from " + time_label(paths, (last + 1) * i / kColorRamp.size())});
     }
     for (const RecordedPath& path : paths.paths) {
         add_lines(overlay, path, [last](const PathPoint& point) {
-            return static_cast<std::uint8_t>(point.ms * kRamp.size() / (last + 1));
+            return static_cast<std::uint8_t>(point.ms * kColorRamp.size() / (last + 1));
         });
     }
     return overlay;
@@ -145,8 +145,8 @@ map::Overlay lines_by_time(const RecordedPaths& paths) {
 using TileTicks = std::unordered_map<std::int64_t, double>;
 
 /// Distributes the time between two positions evenly over the line between them.
-void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int width,
-               int height) {
+void add_tile_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int width,
+                    int height) {
     /// The line is divided into equal pieces of about this length (world units). The pieces are
     /// longer if there would be more than kMaxSteps.
     constexpr std::int64_t kStep = map::kTileSize / 2;
@@ -167,7 +167,7 @@ void add_ticks(TileTicks& tiles, const PathPoint& from, const PathPoint& to, int
 
 /// Returns the shortest time (seconds) for each colour, ascending: 1, 3, 10, 30 and so on. The last
 /// of these times is at most `longest`, but at least 0.01.
-std::array<double, kRamp.size()> heat_steps(double longest) {
+std::array<double, kColorRamp.size()> heat_color_times(double longest) {
     const auto step = [](int n) {
         return std::pow(10, std::floor(n / 2.0)) * (n % 2 == 0 ? 1 : 3) / 1000;
     };
@@ -175,7 +175,7 @@ std::array<double, kRamp.size()> heat_steps(double longest) {
     while (step(last + 1) <= longest) {
         ++last;
     }
-    std::array<double, kRamp.size()> seconds{};
+    std::array<double, kColorRamp.size()> seconds{};
     for (std::size_t i = seconds.size(); i-- > 1;) {
         seconds.at(i) = step(last--);
     }
@@ -205,14 +205,14 @@ map::Overlay heat_map_overlay(const RecordedPaths& paths, int width, int height)
     TileTicks tiles;
     for (const RecordedPath& path : paths.paths) {
         for (std::size_t i = 1; i < path.points.size(); ++i) {
-            add_ticks(tiles, path.points[i - 1], path.points[i], width, height);
+            add_tile_ticks(tiles, path.points[i - 1], path.points[i], width, height);
         }
     }
     double longest = 0;
     for (const auto& [unused, ticks] : tiles) {
         longest = std::max(longest, ticks / kTicksPerSecond);
     }
-    const auto steps = heat_steps(longest);
+    const auto steps = heat_color_times(longest);
 
     const std::string players = paths.players.size() == 1
                                     ? paths.players.front()
@@ -222,8 +222,8 @@ map::Overlay heat_map_overlay(const RecordedPaths& paths, int width, int height)
                          .tiles = {},
                          .paths = {},
                          .crosses = {}};
-    for (std::size_t i = 0; i < kRamp.size(); ++i) {
-        overlay.colors.push_back({.rgb = kRamp.at(i),
+    for (std::size_t i = 0; i < kColorRamp.size(); ++i) {
+        overlay.colors.push_back({.rgb = kColorRamp.at(i),
                                   .label = i == 0 ? "under " + duration_text(steps.at(1))
                                                   : "from " + duration_text(steps.at(i))});
     }

@@ -26,11 +26,11 @@ constexpr std::int64_t kExtraDistance = std::int64_t{2} * map::kTileSize;
 /// predict the movement, so snapshots do not show how a tee accelerates or falls.
 constexpr std::int64_t kRunSpeed = 10;
 /// The number of ticks in which the speed of a falling tee grows by one world unit per tick.
-constexpr std::int64_t kFallTicks = 2;
+constexpr std::int64_t kFallAccelerationTicks = 2;
 // A ninja's dash. Snapshots have the velocity 0 during a dash.
 constexpr std::int64_t kDashSpeed = 50; ///< world units per tick
 constexpr std::int64_t kDashTicks = 10;
-constexpr std::int64_t kNinja = 5; ///< the weapon
+constexpr std::int64_t kWeaponNinja = 5; ///< the weapon
 /// A longer time without a snapshot (ticks) ends the paths. Servers send a lagging client a
 /// snapshot every 50 ticks.
 constexpr std::int64_t kMaxSilentTicks = 50;
@@ -39,7 +39,7 @@ constexpr std::int64_t kMaxSilentTicks = 50;
 constexpr std::int64_t kSameDeathTicks = 25;
 /// A kill message is not about the tees of a view whose latest snapshot is more than this many
 /// milliseconds older. A merged snapshot is recorded at most a second late.
-constexpr std::int64_t kStaleMs = 3000;
+constexpr std::int64_t kMaxKillMessageDelayMs = 3000;
 /// The most views (see View). Even recordings of years have fewer.
 constexpr std::size_t kMaxViews = 65536;
 constexpr std::size_t kMaxPlayers = 65536; ///< the most players
@@ -71,7 +71,7 @@ void for_each_item(const json::array& items, std::string_view type, Use use) {
     }
 }
 
-bool is_stopped(const json::object& game_info) {
+bool shows_stopped_game(const json::object& game_info) {
     const json::object* names = object_of(game_info, "names");
     const json::array* flags = names == nullptr ? nullptr : list_of(*names, "game_state_flags");
     return flags != nullptr && std::ranges::any_of(*flags, [](const json::value& flag) {
@@ -100,7 +100,7 @@ struct Motion {
 Motion motion_in(const json::object& fields) {
     return {.speed = speed_in(fields),
             .is_running = number_or_zero(fields, "direction") != 0,
-            .is_ninja = number_or_zero(fields, "weapon") == kNinja};
+            .is_ninja = number_or_zero(fields, "weapon") == kWeaponNinja};
 }
 
 /// Finds the paths from the records of all sessions and merged snapshots.
@@ -147,7 +147,7 @@ class PathCollector {
         } else if (type == "message" && text_of(record, "name") == "sv_kill_msg") {
             on_kill(record, view);
         } else if (type == "message" && text_of(record, "name") == "sv_kill_msg_team") {
-            for (View* each : views_with(view)) {
+            for (View* each : session_and_world_views(view)) {
                 each->team_kill_tick = each->tick;
             }
         }
@@ -269,8 +269,8 @@ class PathCollector {
         }
         const bool died = number_or_zero(*fields, "weapon") != kRemovedByGame;
         const std::int64_t now = filter::parse_unix_ms(text_of(record, "t"));
-        for (View* each : views_with(view)) {
-            if (now - each->ms > kStaleMs || each->ms < view.game_over_ms) {
+        for (View* each : session_and_world_views(view)) {
+            if (now - each->ms > kMaxKillMessageDelayMs || each->ms < view.game_over_ms) {
                 continue; // a filter left out the snapshots of this time, or of this game
             }
             const auto tee = each->tees.find(*victim);
@@ -286,7 +286,7 @@ class PathCollector {
     }
 
     /// Returns a session's view, and the view of its server's merged snapshots, if that exists.
-    std::vector<View*> views_with(View& session) {
+    std::vector<View*> session_and_world_views(View& session) {
         std::vector<View*> views{&session};
         if (const auto world = views_.find({0, session.server}); world != views_.end()) {
             views.push_back(&world->second);
@@ -372,7 +372,7 @@ class PathCollector {
                               on_death_event(*tee->second.player_path, view, position_in(fields));
                           }
                       });
-        if (update_stopped(record, *items, view)) {
+        if (update_stopped_time(record, *items, view)) {
             forget_tees(view);
             return;
         }
@@ -390,12 +390,12 @@ class PathCollector {
 
     /// Returns whether the game is paused or over. If so, adds the time since the previous snapshot
     /// to RecordedPaths::stopped_ms.
-    bool update_stopped(const json::object& record, const json::array& items, View& view) {
+    bool update_stopped_time(const json::object& record, const json::array& items, View& view) {
         const bool was_stopped = view.is_game_stopped;
         for (const json::value& item : items) {
             const json::object* fields = object_of(item.if_object(), "fields");
             if (fields != nullptr && fields->contains("game_state_flags")) {
-                view.is_game_stopped = is_stopped(item.get_object());
+                view.is_game_stopped = shows_stopped_game(item.get_object());
             }
         }
         if (view.is_game_stopped && !is_on_other_map(view)) {
@@ -457,7 +457,7 @@ class PathCollector {
     }
 
     /// Returns whether the player's paths are needed. Adds the name to `players_on_map`.
-    bool is_wanted(const std::string& name) {
+    bool is_player_wanted(const std::string& name) {
         const bool listed = wanted_.contains(name);
         if (listed || found_.players_on_map.size() < kMaxPlayersOnMap) {
             found_.players_on_map.insert(name);
@@ -466,7 +466,8 @@ class PathCollector {
     }
 
     /// Returns the paths of a player. Adds a new player, or returns null at kMaxPlayers.
-    [[nodiscard]] PlayerPath* ensure_path(const View& view, std::string name, std::int64_t id) {
+    [[nodiscard]] PlayerPath* find_or_add_path(const View& view, std::string name,
+                                               std::int64_t id) {
         if (const auto found = player_paths_.find({view.server, name});
             found != player_paths_.end()) {
             const PlayerPath& player_path = found->second;
@@ -497,11 +498,11 @@ class PathCollector {
             }
             return;
         }
-        if (!is_wanted(name)) {
+        if (!is_player_wanted(name)) {
             return;
         }
         found_.positions_on_unknown_maps += view.map_crc.empty() ? 1U : 0U;
-        PlayerPath* const player_path = ensure_path(view, std::move(name), id);
+        PlayerPath* const player_path = find_or_add_path(view, std::move(name), id);
         if (player_path == nullptr || (!view.tees.contains(id) && view.tees.size() >= kMaxTees)) {
             ++found_.num_left_out;
             return;
@@ -605,7 +606,7 @@ class PathCollector {
         const bool is_ninja = before.is_ninja || now.is_ninja;
         const std::int64_t reach = speed * ticks + kExtraDistance +
                                    (is_ninja ? kDashSpeed * std::min(ticks, kDashTicks) : 0);
-        const std::int64_t fall = runs ? ticks * ticks / (2 * kFallTicks) : 0;
+        const std::int64_t fall = runs ? ticks * ticks / (2 * kFallAccelerationTicks) : 0;
         const std::int64_t down = std::int64_t{to.at.y} - player_path.last_point.at.y;
         return std::abs(std::int64_t{to.at.x} - player_path.last_point.at.x) > reach ||
                down > reach + fall || -down > reach;

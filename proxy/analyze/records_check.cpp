@@ -216,12 +216,12 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
         if (before != open_sessions_.end() && before->second.lacks_close_record()) {
             count_cut_off_session(faults_, before->second);
         }
-        open_sessions_[head.session] = {.has_start = true};
+        open_sessions_[head.session] = {.has_first_record = true};
     } else if (!open_sessions_.contains(head.session)) {
         ++num_sessions_; // the session began in another file
     }
     Session& session = open_sessions_[head.session];
-    session.has_events = session.has_events || event;
+    session.has_session_records = session.has_session_records || event;
     if (!session.is_closed && head.time < session.time) {
         add_faults(Fault::time_went_back, 1, head.time);
     }
@@ -238,8 +238,8 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
         if (session.is_closed || session.is_reconnecting) { // the next summary counts from 0
             session = {.time = session.is_closed ? std::string{} : session.time,
                        .file = session.file,
-                       .has_start = session.has_start,
-                       .has_events = true,
+                       .has_first_record = session.has_first_record,
+                       .has_session_records = true,
                        .is_closed = session.is_closed};
         }
     }
@@ -250,7 +250,7 @@ void RecordsCheck::track_session(std::string_view line, const filter::RecordLine
 void RecordsCheck::compare_with_summary(const Session& session, std::string_view line) {
     filter::JsonLine json{line};
     filter::JsonObject& summary = json.object();
-    if (!session.has_start || !summary.has_member("snapshots")) {
+    if (!session.has_first_record || !summary.has_member("snapshots")) {
         return;
     }
     std::uint64_t messages = 0;

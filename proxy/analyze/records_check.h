@@ -58,11 +58,11 @@ class RecordsCheck {
     using FaultCounts = std::array<FaultCount, 9>; ///< by Fault
 
     struct Session {
-        std::string time{};      ///< time of the session's latest record
-        std::size_t file = 0;    ///< index of the latest record's file
-        bool has_start = false;  ///< the recording contains the session's first record
-        bool has_events = false; ///< the recording contains records of the type session
-        bool is_closed = false;  ///< closed; its summary and findings may still follow
+        std::string time{};               ///< time of the session's latest record
+        std::size_t file = 0;             ///< index of the latest record's file
+        bool has_first_record = false;    ///< the recording contains the session's first record
+        bool has_session_records = false; ///< the recording contains records of the type session
+        bool is_closed = false;           ///< closed; its summary and findings may still follow
         /// The client reconnects: the summary of its old connection follows, then the new one.
         bool is_reconnecting = false;
         std::uint64_t num_snapshots = 0;
@@ -70,7 +70,7 @@ class RecordsCheck {
 
         /// Returns true if the session's close record is missing. Returns false if there are no
         /// session records at all, because a filter may have left them out.
-        [[nodiscard]] bool lacks_close_record() const { return has_events && !is_closed; }
+        [[nodiscard]] bool lacks_close_record() const { return has_session_records && !is_closed; }
     };
 
     void add_faults(Fault fault, std::uint64_t count, std::string_view time = {});
@@ -134,7 +134,7 @@ class RecordsCsvWriter {
     [[nodiscard]] bool has_item_rows() const { return rows_are_items_; }
 
     /// Returns whether Options::where compares this key of items.
-    [[nodiscard]] bool selects_by(std::string_view key) const {
+    [[nodiscard]] bool condition_uses_key(std::string_view key) const {
         return options_.where && options_.where->uses_key(key);
     }
 

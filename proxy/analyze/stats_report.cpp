@@ -279,8 +279,8 @@ void PlayerTable::on_record(const record::Record& record) {
     ++played.snapshots;
     played.verified += snapshot.rebuilt ? 1 : 0;
     // Reads the name only once a second, because this is slow.
-    if (snapshot.rebuilt && time - played.named_time >= record::kNanosecondsPerSecond) {
-        played.named_time = time;
+    if (snapshot.rebuilt && time - played.name_read_time >= record::kNanosecondsPerSecond) {
+        played.name_read_time = time;
         if (auto player = record::local_player(snapshot)) {
             played.name = std::move(player->name);
         }

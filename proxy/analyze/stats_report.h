@@ -42,7 +42,7 @@ class PlayerTable final : public record::RecordSink {
         std::string name{}; ///< the player's last name; until known, the one the client asked for
         record::Timestamp first_time = 0;
         record::Timestamp last_time = 0;
-        record::Timestamp named_time = 0; ///< time at which the name was read last
+        record::Timestamp name_read_time = 0; ///< time at which the name was read last
         std::uint64_t snapshots = 0;
         std::uint64_t verified = 0;
     };

@@ -134,7 +134,7 @@ void TypeSizes::on_record(const record::Record& record) {
         if (item.key.type == snapshot::kDescriptorType) {
             continue;
         }
-        SeenSizes& seen = types_[{dialect, item.key.type}];
+        SizeCounts& seen = types_[{dialect, item.key.type}];
         if (std::exchange(seen.counted, num_snapshots_) != num_snapshots_) {
             ++seen.snapshots[item.data.size()];
         }

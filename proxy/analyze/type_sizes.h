@@ -59,7 +59,7 @@ class TypeSizes final : public record::RecordSink {
     [[nodiscard]] std::string objects_json() const;
 
   private:
-    struct SeenSizes {
+    struct SizeCounts {
         /// Number of snapshots with an item of the type, by the item's size.
         std::map<std::size_t, std::uint64_t> snapshots;
         std::uint64_t counted = 0; ///< number of the latest snapshot that was counted
@@ -78,7 +78,7 @@ class TypeSizes final : public record::RecordSink {
 
     const snapshot::ObjectSet* objects_;
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
-    std::map<Type, SeenSizes> types_;
+    std::map<Type, SizeCounts> types_;
     /// The sizes that snapshot.size_differs findings report, by type; 0 if deltas contain the size.
     std::map<Type, std::size_t> differing_;
     std::uint64_t num_snapshots_ = 0;

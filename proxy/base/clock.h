@@ -17,7 +17,7 @@ using Timestamp = std::int64_t;
 }
 
 /// Returns a time in milliseconds since the Unix epoch.
-[[nodiscard]] constexpr std::int64_t unix_ms(Timestamp time) noexcept {
+[[nodiscard]] constexpr std::int64_t to_unix_ms(Timestamp time) noexcept {
     return time / 1'000'000;
 }
 

@@ -44,7 +44,7 @@ Endpoint endpoint_from(const sockaddr* address) noexcept {
     return endpoint;
 }
 
-boost::asio::ip::udp::endpoint to_asio(const Endpoint& endpoint) {
+boost::asio::ip::udp::endpoint to_asio_endpoint(const Endpoint& endpoint) {
     namespace ip = boost::asio::ip;
     if (endpoint.v6) {
         ip::address_v6::bytes_type bytes;

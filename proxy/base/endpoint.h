@@ -39,7 +39,7 @@ struct Endpoint {
 /// Converts an IPv4 or IPv6 socket address. Returns an empty endpoint for other address families.
 [[nodiscard]] Endpoint endpoint_from(const sockaddr* address) noexcept;
 
-[[nodiscard]] AsioEndpoint to_asio(const Endpoint& endpoint);
+[[nodiscard]] AsioEndpoint to_asio_endpoint(const Endpoint& endpoint);
 
 /// An IPv4 or IPv6 socket address. It is smaller than sockaddr_storage, so that the 64 addresses of
 /// a batch of datagrams fit into the cache.

@@ -67,8 +67,8 @@ void BusOutput::write(std::string_view block) {
 }
 
 void BusOutput::do_due_work(Clock::time_point now) {
-    if (now - maintained_at_ >= kMaintenanceInterval) {
-        maintained_at_ = now;
+    if (now - last_maintenance_ >= kMaintenanceInterval) {
+        last_maintenance_ = now;
         backlog_->retry_writing();
         append_loss_record();
         count_waiting_lines();

@@ -78,7 +78,7 @@ class BusOutput final : public store::OutputFile {
     std::vector<LossReport> loss_reports_;
     std::uint64_t logged_dropped_lines_ = 0; ///< number of dropped lines that were logged
     std::int64_t lossless_until_ = 0;        ///< all losses before this time (UTC, ns) are reported
-    Clock::time_point maintained_at_{};
+    Clock::time_point last_maintenance_{};
     bool is_finished_ = false;
     std::shared_ptr<Publisher> publisher_;
     Backlog* backlog_ = nullptr;

@@ -191,7 +191,7 @@ Collector::Result Collector::collect(const std::function<bool()>& stopped) {
 
 void Collector::confirm_batch() {
     sink_->confirm_batch();
-    sink_->on_collected(batch_records_);
+    sink_->on_batch_confirmed(batch_records_);
     batch_records_.clear();
 }
 
@@ -364,7 +364,7 @@ void Collector::collect_records(const BusConnection& link, PositionStore& store,
             }
         }
         checked_at = std::chrono::steady_clock::now();
-        result_.has_reached_end = check_reached_end(link);
+        result_.has_reached_end = is_stream_end_reached(link);
         report_recovery();
         if (result_.has_reached_end && options_.stops_at_end) {
             return;
@@ -467,7 +467,7 @@ void Collector::write_batch(PositionStore& store, const MessageBatch& batch) {
 }
 
 /// Returns true if all available records are written. Counts the records that the stream dropped.
-bool Collector::check_reached_end(const BusConnection& link) {
+bool Collector::is_stream_end_reached(const BusConnection& link) {
     const auto info = find_consumer(link);
     if (!info) {
         throw BusError{fmt::format("the consumer {} was deleted", options_.consumer)};

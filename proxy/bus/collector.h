@@ -116,7 +116,7 @@ class BatchSink : public record::InterfaceBase {
     [[nodiscard]] virtual int roll_back_batch() = 0;
 
     /// Called with the records of each batch after confirm_batch().
-    virtual void on_collected(const std::vector<CollectedRecord>& /*records*/) {}
+    virtual void on_batch_confirmed(const std::vector<CollectedRecord>& /*records*/) {}
 
     /// Called with the reason why no records arrive; with an empty text when they arrive again.
     virtual void set_delay_reason(const std::string& /*reason*/) {}
@@ -176,7 +176,7 @@ class Collector {
     void write_batch(PositionStore& store, const MessageBatch& batch);
     void confirm_batch();
     void roll_back_batch();
-    [[nodiscard]] bool check_reached_end(const BusConnection& link);
+    [[nodiscard]] bool is_stream_end_reached(const BusConnection& link);
     void count_missed_records(std::uint64_t records);
     void report_recovery();
 

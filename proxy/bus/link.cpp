@@ -299,7 +299,7 @@ constexpr std::int64_t kConsumerLifetime =
 } // namespace
 
 void read_messages(
-    const BusConnection& link, const StreamRange& range,
+    const BusConnection& link, const MessageRange& range,
     const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& visit) {
     jsSubOptions wishes;
     jsSubOptions_Init(&wishes);

@@ -184,7 +184,7 @@ class BusConnection {
 void close_bus_library();
 
 /// Selects the messages of a stream on `subjects`, from the sequence number `from` on.
-struct StreamRange {
+struct MessageRange {
     const std::string& stream;
     const std::string& subjects;
     std::uint64_t from = 0; ///< sequence number of the first message; 0 for only the last message
@@ -194,7 +194,7 @@ struct StreamRange {
 /// Calls `visit` for each selected message that the stream contains at the moment, in order, until
 /// `visit` returns false. Errors: BusError.
 void read_messages(
-    const BusConnection& link, const StreamRange& range,
+    const BusConnection& link, const MessageRange& range,
     const std::function<bool(natsMsg* message, const jsMsgMetaData& metadata)>& visit);
 
 /// Maps the number of each stored line of a run to the line's sequence number in the stream.

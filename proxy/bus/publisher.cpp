@@ -113,7 +113,7 @@ void BacklogSender::look_up_stored_lines(std::uint64_t until) {
     if (status.settled_sequence) {
         stored_lines_ = find_stored_lines(
             *link_, *stream_,
-            fmt::format("{}.{}.>", *stream_, subject_wildcard(backlog_->server_name())),
+            fmt::format("{}.{}.>", *stream_, server_part_to_subscribe(backlog_->server_name())),
             backlog_->run_id(), sequence, until);
     } else { // lines sent from now on get sequence numbers above `until`
         backlog_->settle_lines(status.last_settled_line, until);
@@ -208,7 +208,7 @@ void BacklogSender::process_answers(std::chrono::milliseconds timeout) {
         if (status == NATS_NO_RESPONDERS) {
             throw BusError{fmt::format(
                 "no stream accepts {}.{}.*: give {} these subjects, or publish to another stream",
-                *stream_, subject_wildcard(backlog_->server_name()), *stream_)};
+                *stream_, server_part_to_subscribe(backlog_->server_name()), *stream_)};
         }
         link_->require_ok(status);
         process_answer(answer.get());
@@ -275,7 +275,7 @@ constexpr std::chrono::milliseconds kIdleCheckInterval{250};
 /// How long finish_publishing() waits after the deadline, because the thread notices it later.
 constexpr std::chrono::milliseconds kDeadlineGrace{150};
 /// The interval at which the publisher searches for spools of runs that have ended.
-constexpr std::chrono::seconds kSearchInterval{5};
+constexpr std::chrono::seconds kSpoolSearchInterval{5};
 constexpr unsigned kMiBShift = 20;
 
 } // namespace
@@ -399,7 +399,7 @@ void Publisher::run() {
 
 void Publisher::publish_over_connection() {
     const BusConnection link{options_.access,
-                             fmt::format("twscope {}", subject_wildcard(options_.server))};
+                             fmt::format("twscope {}", server_part_to_subscribe(options_.server))};
     log_limit_differences(link.find_or_create_stream(options_.stream, options_.limits).limits);
     if (is_past_deadline()) {
         return;
@@ -409,7 +409,7 @@ void Publisher::publish_over_connection() {
     acknowledged_before_ = totals_.acknowledged;
     if (totals_.connections == 1) {
         log::info("publishing to {} as {}.{}", bus_urls_, options_.stream,
-                  subject_wildcard(options_.server));
+                  server_part_to_subscribe(options_.server));
     }
     do {
         publish_earlier_backlogs(link);
@@ -418,7 +418,7 @@ void Publisher::publish_over_connection() {
 
 /// Publishes the lines of earlier runs, with the message ids of these runs.
 void Publisher::publish_earlier_backlogs(const BusConnection& link) {
-    for (; !is_past_deadline() && find_earlier_backlog(); earlier_backlog_.reset()) {
+    for (; !is_past_deadline() && take_over_earlier_backlog(); earlier_backlog_.reset()) {
         const Backlog::Status status = earlier_backlog_->status();
         const std::uint64_t waiting = status.last_line - status.last_settled_line;
         if (waiting != 0) {
@@ -431,7 +431,7 @@ void Publisher::publish_earlier_backlogs(const BusConnection& link) {
 
 /// Takes over the backlog of an earlier run, unless this process already has one. Returns false if
 /// there is no such backlog.
-bool Publisher::find_earlier_backlog() {
+bool Publisher::take_over_earlier_backlog() {
     last_search_ = Clock::now();
     if (!earlier_backlog_ && folder_) {
         earlier_backlog_ =
@@ -459,7 +459,7 @@ bool Publisher::publish_backlog(const BusConnection& link, Backlog& backlog) {
                 sender.settle_acknowledged_lines();
                 return true;
             }
-            if (Clock::now() - last_search_ > kSearchInterval && find_earlier_backlog()) {
+            if (Clock::now() - last_search_ > kSpoolSearchInterval && take_over_earlier_backlog()) {
                 return false;
             }
             lock.lock();

@@ -193,7 +193,7 @@ class Publisher : public std::enable_shared_from_this<Publisher> {
     /// breaks.
     void publish_over_connection();
     void publish_earlier_backlogs(const BusConnection& link);
-    [[nodiscard]] bool find_earlier_backlog();
+    [[nodiscard]] bool take_over_earlier_backlog();
     /// Publishes a backlog. Stops and returns false if it finds the backlog of an earlier run,
     /// which must be published first.
     [[nodiscard]] bool publish_backlog(const BusConnection& link, Backlog& backlog);

@@ -52,7 +52,7 @@ std::optional<SpoolState> parse_spool_state(std::string_view text) {
                            .sequence = base::parse_number<std::uint64_t>(values[1]),
                            .server = values[2],
                            .stream = values[3]};
-    const bool is_valid = spool_state_text(state) == text && is_subject_server(state.server) &&
+    const bool is_valid = spool_state_text(state) == text && is_server_parameter(state.server) &&
                           (state.stream.empty() || is_subject_token(state.stream));
     return is_valid ? std::optional{state} : std::nullopt;
 }

@@ -64,7 +64,7 @@ std::string make_all_servers_name(std::string_view default_server) {
     return std::string{kAllServersPrefix}.append(default_server);
 }
 
-bool is_subject_server(std::string_view text) {
+bool is_server_parameter(std::string_view text) {
     return is_subject_token(
         text.starts_with(kAllServersPrefix) ? text.substr(kAllServersPrefix.size()) : text);
 }
@@ -92,7 +92,7 @@ std::string_view server_of_subject(std::string_view subject) {
     return rest.substr(0, rest.find('.'));
 }
 
-std::string_view subject_wildcard(std::string_view server) {
+std::string_view server_part_to_subscribe(std::string_view server) {
     return server.starts_with(kAllServersPrefix) ? kAllServersPrefix : server;
 }
 

@@ -29,7 +29,7 @@ inline constexpr std::size_t kMaxSubjectTokenBytes = 64;
 [[nodiscard]] std::string make_all_servers_name(std::string_view default_server);
 
 /// Returns true if the text is a result of make_all_servers_name() or a valid part of a subject.
-[[nodiscard]] bool is_subject_server(std::string_view text);
+[[nodiscard]] bool is_server_parameter(std::string_view text);
 
 /// Returns the server part of the subject for a record's JSON line. This is `server`, except if
 /// `server` is a result of make_all_servers_name(). It is then the server that the line names.
@@ -42,7 +42,7 @@ inline constexpr std::size_t kMaxSubjectTokenBytes = 64;
 
 /// Returns the server part of the subject that selects all lines of `server` in a subscription.
 /// This is `server`, or a wildcard if `server` is a result of make_all_servers_name().
-[[nodiscard]] std::string_view subject_wildcard(std::string_view server);
+[[nodiscard]] std::string_view server_part_to_subscribe(std::string_view server);
 
 /// Returns a URL without user and password, such as "nats://host:4222".
 [[nodiscard]] std::string url_without_password(std::string_view url);

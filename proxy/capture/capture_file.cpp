@@ -53,7 +53,7 @@ int libpcap_link_type(std::uint32_t link) {
 }
 
 /// Returns the number of units in a second, from the value of the option if_tsresol.
-std::uint64_t decode_resolution(unsigned resolution) {
+std::uint64_t decode_units_per_second(unsigned resolution) {
     constexpr unsigned kBinary = 0x80;
     const std::uint64_t base = resolution < kBinary ? 10 : 2;
     std::uint64_t units = 1;
@@ -273,7 +273,8 @@ void CaptureFile::read_interface_block(Bytes body) {
             break;
         }
         if (code == kTimeResolution && size == 1) {
-            interface.units_per_second = decode_resolution(std::to_integer<unsigned>(options[0]));
+            interface.units_per_second =
+                decode_units_per_second(std::to_integer<unsigned>(options[0]));
         } else if (code == kTimeOffset && size == sizeof(std::int64_t)) {
             interface.time_offset = read_number<std::int64_t>(options, 0);
         }

@@ -88,7 +88,7 @@ const TimeSorter::OrderedDatagram* TimeSorter::next_datagram(std::size_t most) {
 namespace {
 
 /// The advice for users whose captures contain frames with several merged datagrams.
-constexpr std::string_view kMergedCure =
+constexpr std::string_view kMergedFramesAdvice =
     "record with generic receive offload off: ethtool -K IFACE "
     "gro off";
 
@@ -101,13 +101,13 @@ void report_capture(const std::string& path, const CaptureFile& file, bool asked
         sink::print_error("{}: {} held several datagrams each, merged by the recording host; "
                           "they were split, and share one time ({})",
                           path, record::count_with_noun(counts.merged_frames, "frame[s]"),
-                          kMergedCure);
+                          kMergedFramesAdvice);
     }
     if (oversized != 0) {
         sink::print_error("{}: {} longer than the 1400 bytes that game programs take; "
                           "the recording host may have merged several into one ({})",
                           path, record::count_with_noun(oversized, "datagram[s] [is|are]"),
-                          kMergedCure);
+                          kMergedFramesAdvice);
     }
     const std::pair<std::string_view, std::uint64_t> warnings[] = {
         {"IP fragment[s] of datagrams that could not be reassembled", counts.incomplete_fragments},

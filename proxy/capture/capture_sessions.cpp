@@ -16,7 +16,7 @@ constexpr std::size_t kMaxServers = 4096;
 constexpr std::int64_t kSecond = record::kNanosecondsPerSecond;
 /// A connection counts as unanswered if no answer arrives within this time. Clients repeat their
 /// requests every half second.
-constexpr std::int64_t kUnansweredTime = kSecond;
+constexpr std::int64_t kConnectionAnswerTimeout = kSecond;
 
 constexpr bool is_game_port(std::uint16_t port) {
     return port >= 8303 && port <= 8310;
@@ -260,9 +260,9 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
     }
     // The sides can be exchanged until the content of a datagram has shown which side is the
     // client.
-    if (found != open_sessions_.end() && !found->second.sides_known &&
+    if (found != open_sessions_.end() && !found->second.are_sides_known &&
         detector_->is_from_client(datagram)) {
-        found->second.sides_known = true;
+        found->second.are_sides_known = true;
         if (direction == wire::Direction::s2c) {
             end_session(found, SessionEndReason::sides_exchanged);
             found = open_sessions_.end();
@@ -277,7 +277,7 @@ void CaptureSessions::on_datagram(const CapturedDatagram& datagram) {
         direction =
             found->first.first == datagram.source ? wire::Direction::c2s : wire::Direction::s2c;
     }
-    record_session_activity(found, direction, !wire::is_connless(datagram.payload));
+    update_session_activity(found, direction, !wire::is_connless(datagram.payload));
     if (recorded_direction(datagram) == (direction == wire::Direction::c2s)) {
         receiver_->on_session_state(found->second.key, datagram.state->bytes);
     }
@@ -302,7 +302,7 @@ void CaptureSessions::on_truncated_datagram(Sessions::iterator session) {
         return;
     }
     ++truncated_count_;
-    record_session_activity(session, wire::Direction::c2s, false);
+    update_session_activity(session, wire::Direction::c2s, false);
     receiver_->on_truncated_datagram(session->second.key, now_);
 }
 
@@ -324,10 +324,11 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
     const bool to_server = said.value_or(side == ServerDetector::Side::destination);
     const auto& client = to_server ? datagram.source : datagram.destination;
     const auto& server = to_server ? datagram.destination : datagram.source;
-    const auto made = open_sessions_
-                          .emplace(EndpointPair{client, server},
-                                   OpenSession{.key = next_key_++, .sides_known = said.has_value()})
-                          .first;
+    const auto made =
+        open_sessions_
+            .emplace(EndpointPair{client, server},
+                     OpenSession{.key = next_key_++, .are_sides_known = said.has_value()})
+            .first;
     SessionList& line = sessions_by_stage_[static_cast<std::size_t>(SessionStage::info_only)];
     made->second.list_position = line.insert(line.end(), &made->first);
     receiver_->on_session_open(made->second.key, now_, client, server);
@@ -342,14 +343,14 @@ bool CaptureSessions::make_room_for_session(bool is_connection) {
         return false;
     }
     const auto longest = open_sessions_.find(*(info_only.empty() ? one_sided : info_only).front());
-    if (info_only.empty() && now_ - longest->second.last_time < kUnansweredTime) {
+    if (info_only.empty() && now_ - longest->second.last_time < kConnectionAnswerTimeout) {
         return false;
     }
     end_session(longest, SessionEndReason::evicted);
     return true;
 }
 
-void CaptureSessions::record_session_activity(Sessions::iterator session, wire::Direction direction,
+void CaptureSessions::update_session_activity(Sessions::iterator session, wire::Direction direction,
                                               bool is_connection) {
     OpenSession& open = session->second;
     open.last_time = std::max(open.last_time, now_);

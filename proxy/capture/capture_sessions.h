@@ -158,7 +158,8 @@ class CaptureSessions {
     struct OpenSession {
         std::uint64_t key = 0;
         std::int64_t last_time = 0;
-        bool sides_known = false; ///< the content of a datagram has shown which side is the client
+        bool are_sides_known =
+            false; ///< the content of a datagram has shown which side is the client
         /// The directions in which a datagram of the connection was seen.
         std::array<bool, 2> seen_directions{};
         SessionStage stage = SessionStage::info_only;
@@ -172,7 +173,7 @@ class CaptureSessions {
     [[nodiscard]] Sessions::iterator open_session(const CapturedDatagram& datagram);
     void on_truncated_datagram(Sessions::iterator session);
     [[nodiscard]] bool make_room_for_session(bool is_connection);
-    void record_session_activity(Sessions::iterator session, wire::Direction direction,
+    void update_session_activity(Sessions::iterator session, wire::Direction direction,
                                  bool is_connection);
     void end_session(Sessions::iterator session, SessionEndReason why);
     void close_idle_sessions();

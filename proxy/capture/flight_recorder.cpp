@@ -69,14 +69,14 @@ constexpr std::size_t kMaxQueuedBytes = std::size_t{8} << 20U;
 /// At the end of the run, writing is given up if the disk accepts no data for this time.
 constexpr std::chrono::milliseconds kMaxDiskWait{500};
 /// A finding's file is begun at the latest when the finding's datagrams are in the oldest
-/// 1/kOldestShare of the data, because the ring drops the oldest data.
-constexpr std::int64_t kOldestShare = 8;
-/// States are repeated so often that the oldest 1/kStateShare of the data contains a state of each
-/// session.
-constexpr std::int64_t kStateShare = 6;
+/// 1/kOldestShareDivisor of the data, because the ring drops the oldest data.
+constexpr std::int64_t kOldestShareDivisor = 8;
+/// States are repeated so often that the oldest 1/kStateShareDivisor of the data contains a state
+/// of each session.
+constexpr std::int64_t kStateShareDivisor = 6;
 /// The most files to write at the end of the run: the open file, a requested file, and a finding's
 /// file.
-constexpr int kLastFiles = 3;
+constexpr int kMaxFilesAtEnd = 3;
 
 std::string file_name(const std::string& finding, std::uint32_t session, record::Timestamp now) {
     std::string name = "flight-" + base::format_utc(now / record::kNanosecondsPerSecond,
@@ -98,7 +98,8 @@ FlightRecorder::FlightRecorder(FlightRecorderOptions options, std::size_t bytes,
 
 void FlightRecorder::set_session_state_source(SessionStateSource states) {
     encoder_.set_session_state_source(
-        std::move(states), std::max(options_.time / kStateShare, record::kNanosecondsPerSecond));
+        std::move(states),
+        std::max(options_.time / kStateShareDivisor, record::kNanosecondsPerSecond));
 }
 
 void FlightRecorder::on_record(const record::Record& record) {
@@ -148,7 +149,7 @@ bool FlightRecorder::on_time(record::Timestamp now) {
         last_file_time_ = now;
         begin_file(*file_cause_, now);
         file_cause_.reset();
-        counts_.held_back += std::exchange(waiting_findings_, 0);
+        counts_.num_findings_without_file += std::exchange(waiting_findings_, 0);
     }
     return open_file_.has_value();
 }
@@ -161,7 +162,7 @@ bool FlightRecorder::is_file_due(record::Timestamp now) const {
     // Otherwise a file is due if the finding's datagrams will be dropped from the memory soon.
     return pause >= kMinFileInterval && ring_.is_nearly_full() &&
            now - file_cause_->since >= (now - ring_.block(ring_.first_block_number()).time) /
-                                           kOldestShare * (kOldestShare - 1);
+                                           kOldestShareDivisor * (kOldestShareDivisor - 1);
 }
 
 void FlightRecorder::request_file(std::uint32_t session) {
@@ -233,7 +234,7 @@ void FlightRecorder::end_file() {
 
 void FlightRecorder::write_remaining_files(record::Timestamp now) {
     last_file_time_ = 0; // at the end, a file need not wait until the previous file is old enough
-    for (int files = 0; files < kLastFiles; ++files) {
+    for (int files = 0; files < kMaxFilesAtEnd; ++files) {
         if (!open_file_) {
             static_cast<void>(on_time(now));
         }

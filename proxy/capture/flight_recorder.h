@@ -88,13 +88,13 @@ struct FlightRecorderOptions {
 struct FlightRecorderCounts {
     std::uint64_t files = 0;
     /// Number of findings that got no separate file, because a file was written shortly before.
-    std::uint64_t held_back = 0;
+    std::uint64_t num_findings_without_file = 0;
     /// Number of datagrams that were dropped from the memory before they were written to a file.
     std::uint64_t lost = 0;
 
     void merge(const FlightRecorderCounts& other) {
         files += other.files;
-        held_back += other.held_back;
+        num_findings_without_file += other.num_findings_without_file;
         lost += other.lost;
     }
 };

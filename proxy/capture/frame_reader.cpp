@@ -46,36 +46,36 @@ void FragmentReassembly::begin_datagram(PartialDatagram& partial, const Fragment
 bool FragmentReassembly::repeats_complete_datagram(const PartialDatagram& partial,
                                                    const Fragment& fragment) {
     const auto bytes = std::span<const std::byte>{partial.bytes}.first(*partial.size);
-    return compare_fragment(partial, fragment) == FragmentFit::repeats &&
+    return compare_fragment(partial, fragment) == FragmentRelation::repeats &&
            std::ranges::equal(fragment.bytes,
                               bytes.subspan(fragment.offset, fragment.bytes.size()));
 }
 
-FragmentReassembly::FragmentFit FragmentReassembly::compare_fragment(const PartialDatagram& partial,
-                                                                     const Fragment& fragment) {
+FragmentReassembly::FragmentRelation
+FragmentReassembly::compare_fragment(const PartialDatagram& partial, const Fragment& fragment) {
     const std::size_t begin = fragment.offset;
     const std::size_t end = begin + fragment.bytes.size();
     constexpr std::size_t kUnit = 8; // every fragment except the last ends at a multiple of 8 bytes
     if (fragment.bytes.empty() || end > kMaxBytes || (fragment.more && end % kUnit != 0)) {
-        return FragmentFit::contradicts;
+        return FragmentRelation::contradicts;
     }
     const auto pieces = std::span{partial.pieces}.first(partial.num_pieces);
     for (const FragmentRange& piece : pieces) {
         if (piece.begin == begin && piece.end == end) {
-            return FragmentFit::repeats;
+            return FragmentRelation::repeats;
         }
         if (piece.begin < end && begin < piece.end) {
-            return FragmentFit::contradicts;
+            return FragmentRelation::contradicts;
         }
         if (!fragment.more && piece.end > end) {
-            return FragmentFit::contradicts;
+            return FragmentRelation::contradicts;
         }
     }
     const bool behind_the_end = partial.size && end > *partial.size;
     const bool second_end = !fragment.more && partial.size && *partial.size != end;
-    return behind_the_end || second_end || partial.num_pieces == kMaxPieces
-               ? FragmentFit::contradicts
-               : FragmentFit::is_new;
+    return behind_the_end || second_end || partial.num_pieces == kMaxFragments
+               ? FragmentRelation::contradicts
+               : FragmentRelation::is_new;
 }
 
 std::optional<FragmentReassembly::ReassembledDatagram>
@@ -87,10 +87,10 @@ FragmentReassembly::add_fragment(const Fragment& fragment) {
     if (partial.is_complete && !repeats_complete_datagram(partial, fragment)) {
         begin_datagram(partial, fragment);
     }
-    const FragmentFit fit = compare_fragment(partial, fragment);
-    if (fit != FragmentFit::is_new) {
-        partial.is_invalid = fit == FragmentFit::contradicts;
-        repeats_ += fit == FragmentFit::repeats ? 1 : 0;
+    const FragmentRelation fit = compare_fragment(partial, fragment);
+    if (fit != FragmentRelation::is_new) {
+        partial.is_invalid = fit == FragmentRelation::contradicts;
+        repeats_ += fit == FragmentRelation::repeats ? 1 : 0;
         return std::nullopt;
     }
     const std::size_t end = fragment.offset + fragment.bytes.size();
@@ -154,7 +154,7 @@ bool may_be_next_packet(Bytes payload, std::size_t before, std::size_t at) {
 
 /// Returns true if a payload looks like packets of this size. The check is quick, and some other
 /// payloads pass it.
-bool may_have_size(Bytes payload, std::size_t size) {
+bool may_consist_of_packets(Bytes payload, std::size_t size) {
     if (std::to_integer<unsigned>(payload[size + 2]) > kMaxLikelyChunks) {
         return false;
     }
@@ -169,10 +169,11 @@ bool may_have_size(Bytes payload, std::size_t size) {
 constexpr std::size_t kBlock = 32;
 
 /// Returns true if a packet may begin at one of the first kBlock positions of `bytes`. If not,
-/// may_have_size() is false for all these positions. Has no branches and is not inlined, so that
-/// compilers use vector instructions. `first`: the payload's first two bytes.
+/// may_consist_of_packets() is false for all these positions. Has no branches and is not inlined,
+/// so that compilers use vector instructions. `first`: the payload's first two bytes.
 /// Precondition: `bytes` has at least kBlock + 2 bytes.
-[[gnu::noinline]] bool may_begin_within(const std::uint8_t* bytes, const std::uint8_t* first) {
+[[gnu::noinline]] bool may_contain_packet_start(const std::uint8_t* bytes,
+                                                const std::uint8_t* first) {
     constexpr auto kSix = std::to_integer<std::uint8_t>(kSixFlowBits);
     constexpr auto kSeven = std::to_integer<std::uint8_t>(kSevenFlowBits);
     const std::uint8_t kind = first[0];
@@ -199,11 +200,12 @@ bool may_be_merged(Bytes payload) {
     for (std::size_t block = kLeast; block + kLeast <= payload.size(); block += kBlock) {
         const std::size_t end = std::min(block + kBlock, payload.size() - kLeast + 1);
         if (payload.size() >= kLeast + kBlock &&
-            !may_begin_within(bytes + std::min(block, payload.size() - kBlock - 2), bytes)) {
+            !may_contain_packet_start(bytes + std::min(block, payload.size() - kBlock - 2),
+                                      bytes)) {
             continue;
         }
         for (std::size_t at = block; at < end; ++at) {
-            if (may_have_size(payload, at)) {
+            if (may_consist_of_packets(payload, at)) {
                 return true;
             }
         }
@@ -247,8 +249,8 @@ std::optional<Flow> flow_of(Bytes datagram, wire::Protocol protocol, wire::Packe
 }
 
 /// Returns the positions at which the first packet of a payload may end according to its content.
-std::vector<std::size_t> first_packet_ends(Bytes payload, wire::Protocol protocol,
-                                           wire::PacketScratch& scratch) {
+std::vector<std::size_t> find_possible_packet_ends(Bytes payload, wire::Protocol protocol,
+                                                   wire::PacketScratch& scratch) {
     const auto packet = wire::decode_packet(
         payload.first(std::min(payload.size(), wire::kMaxDatagramSize)), protocol, scratch);
     const auto rest = packet ? bytes_after_chunks(*packet) : std::nullopt;
@@ -290,7 +292,7 @@ std::optional<std::size_t> find_coalesced_datagram_size(Bytes payload,
     }
     std::optional<std::size_t> found;
     for (const wire::Protocol protocol : {wire::Protocol::six, wire::Protocol::seven}) {
-        for (const std::size_t size : first_packet_ends(payload, protocol, scratch)) {
+        for (const std::size_t size : find_possible_packet_ends(payload, protocol, scratch)) {
             const bool several = size < payload.size() && size <= wire::kMaxDatagramSize &&
                                  payload.size() <= size * kMaxCoalescedDatagrams;
             if (!several || size == found ||
@@ -320,7 +322,7 @@ using Bytes = std::span<const std::byte>;
 constexpr std::uint16_t kEtherIpv4 = 0x0800;
 constexpr std::uint16_t kEtherIpv6 = 0x86dd;
 /// The EtherTypes of VLAN tags: 802.1Q, 802.1ad, and two older types for double tagging.
-constexpr std::array<std::uint16_t, 4> kEtherTags{0x8100, 0x88a8, 0x9100, 0x9200};
+constexpr std::array<std::uint16_t, 4> kVlanEtherTypes{0x8100, 0x88a8, 0x9100, 0x9200};
 constexpr std::size_t kChecksumAt = 6; ///< offset of the checksum in the UDP header
 
 std::uint16_t read_be16(Bytes bytes, std::size_t at) {
@@ -412,7 +414,7 @@ bool FrameReader::parse_link_layer(Bytes frame, CapturedDatagram& datagram) {
     if (link_layout_->protocol_at != kNoProtocol) {
         std::uint16_t protocol = read_be16(frame, link_layout_->protocol_at);
         constexpr int kMaxTags = 2;
-        for (int tags = 0; tags < kMaxTags && std::ranges::count(kEtherTags, protocol) != 0;
+        for (int tags = 0; tags < kMaxTags && std::ranges::count(kVlanEtherTypes, protocol) != 0;
              ++tags) {
             if (frame.size() < header + 4) {
                 return count_incomplete_frame();
@@ -453,8 +455,8 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < header) {
         return count_incomplete_frame();
     }
-    datagram.source.address = address_from(packet.subspan(12, 4));
-    datagram.destination.address = address_from(packet.subspan(16, 4));
+    datagram.source.address = address_from_bytes(packet.subspan(12, 4));
+    datagram.destination.address = address_from_bytes(packet.subspan(16, 4));
     constexpr unsigned kMoreFragments = 0x2000;
     constexpr unsigned kFragmentOffset = 0x1fff;
     const unsigned place = read_be16(packet, 6);
@@ -469,19 +471,19 @@ bool FrameReader::parse_ipv4(Bytes packet, CapturedDatagram& datagram) {
     if (total > packet.size()) {
         return count_truncated_frame();
     }
-    return reassemble({.id = read_be16(packet, 4),
-                       .offset = std::size_t{place & kFragmentOffset} * 8,
-                       .more = (place & kMoreFragments) != 0,
-                       .bytes = packet.subspan(header, total - header)},
-                      datagram);
+    return reassemble_datagram({.id = read_be16(packet, 4),
+                                .offset = std::size_t{place & kFragmentOffset} * 8,
+                                .more = (place & kMoreFragments) != 0,
+                                .bytes = packet.subspan(header, total - header)},
+                               datagram);
 }
 
 bool FrameReader::parse_ipv6(Bytes packet, CapturedDatagram& datagram) {
     if (packet.size() < kIpv6Header) {
         return count_incomplete_frame();
     }
-    datagram.source.address = address_from(packet.subspan(8, 16));
-    datagram.destination.address = address_from(packet.subspan(24, 16));
+    datagram.source.address = address_from_bytes(packet.subspan(8, 16));
+    datagram.destination.address = address_from_bytes(packet.subspan(24, 16));
     std::uint8_t next = read_u8(packet, 6);
     std::size_t at = kIpv6Header;
     while (next == 0 || next == 43 || next == 60) { // hop-by-hop, routing, destination options
@@ -521,14 +523,15 @@ bool FrameReader::parse_ipv6_fragment(Bytes packet, CapturedDatagram& datagram) 
         // The datagram is complete; its fragment header is unnecessary.
         return parse_udp(bytes, datagram);
     }
-    return reassemble({.id = std::uint32_t{read_be16(packet, 4)} << 16U | read_be16(packet, 6),
-                       .offset = place & kFragmentOffset,
-                       .more = (place & kMoreFragments) != 0,
-                       .bytes = bytes},
-                      datagram);
+    return reassemble_datagram(
+        {.id = std::uint32_t{read_be16(packet, 4)} << 16U | read_be16(packet, 6),
+         .offset = place & kFragmentOffset,
+         .more = (place & kMoreFragments) != 0,
+         .bytes = bytes},
+        datagram);
 }
 
-bool FrameReader::reassemble(const Fragment& fragment, CapturedDatagram& datagram) {
+bool FrameReader::reassemble_datagram(const Fragment& fragment, CapturedDatagram& datagram) {
     Fragment placed = fragment;
     placed.time = datagram.time;
     placed.source = datagram.source.address;

@@ -78,7 +78,7 @@ class FragmentReassembly {
     static constexpr std::size_t kMaxDatagrams = 64;
     /// The maximum number of fragments of a datagram. Even 64 KiB in IPv6's smallest fragments need
     /// fewer.
-    static constexpr std::size_t kMaxPieces = 64;
+    static constexpr std::size_t kMaxFragments = 64;
     /// Time in nanoseconds to wait for missing fragments, as in Linux (ipfrag_time).
     static constexpr std::int64_t kTimeoutNs = 30'000'000'000;
     /// The maximum number of bytes of a datagram, because a UDP length has 16 bits.
@@ -115,20 +115,20 @@ class FragmentReassembly {
         std::optional<std::size_t> size{};
         std::size_t bytes_received = 0;
         std::size_t num_pieces = 0; ///< number of fragments in `pieces`
-        std::array<FragmentRange, kMaxPieces> pieces{};
+        std::array<FragmentRange, kMaxFragments> pieces{};
         /// The datagram's bytes. The next datagram in this entry reuses the memory.
         std::vector<std::byte> bytes{};
     };
 
     /// The relation of a fragment to the earlier fragments of its datagram.
-    enum class FragmentFit : std::uint8_t { is_new, repeats, contradicts };
+    enum class FragmentRelation : std::uint8_t { is_new, repeats, contradicts };
 
     [[nodiscard]] PartialDatagram& find_entry(const Fragment& fragment);
     static void begin_datagram(PartialDatagram& partial, const Fragment& fragment);
     [[nodiscard]] static bool repeats_complete_datagram(const PartialDatagram& partial,
                                                         const Fragment& fragment);
-    [[nodiscard]] static FragmentFit compare_fragment(const PartialDatagram& partial,
-                                                      const Fragment& fragment);
+    [[nodiscard]] static FragmentRelation compare_fragment(const PartialDatagram& partial,
+                                                           const Fragment& fragment);
 
     std::array<PartialDatagram, kMaxDatagrams> partials_{};
     std::uint64_t repeats_ = 0;
@@ -183,7 +183,7 @@ class FrameReader {
     [[nodiscard]] bool parse_ipv6_fragment(std::span<const std::byte> packet,
                                            CapturedDatagram& datagram);
     [[nodiscard]] bool parse_udp(std::span<const std::byte> segment, CapturedDatagram& datagram);
-    [[nodiscard]] bool reassemble(const Fragment& fragment, CapturedDatagram& datagram);
+    [[nodiscard]] bool reassemble_datagram(const Fragment& fragment, CapturedDatagram& datagram);
     void pass_on_coalesced_datagrams(std::span<const std::byte> segment,
                                      CapturedDatagram& datagram);
     [[nodiscard]] bool count_non_udp_frame();

@@ -17,11 +17,11 @@ namespace tw::capture {
 namespace {
 
 /// The time in ms for which the kernel collects frames before it delivers them together.
-constexpr int kCollectMs = 10;
+constexpr int kDeliveryTimeoutMs = 10;
 
 /// Parts of the names of libpcap's devices that are not network interfaces.
-constexpr std::array<std::string_view, 5> kNonNetworkNames{"bluetooth", "dbus-", "nflog", "nfqueue",
-                                                           "usbmon"};
+constexpr std::array<std::string_view, 5> kNonNetworkDeviceParts{"bluetooth", "dbus-", "nflog",
+                                                                 "nfqueue", "usbmon"};
 
 /// Returns the names of the interfaces as a list such as "lo, eth0, any".
 std::string interface_names() {
@@ -34,8 +34,9 @@ std::string interface_names() {
     std::vector<std::string> names;
     for (const pcap_if_t* each = all; each != nullptr; each = each->next) {
         const std::string name{each->name};
-        const bool is_network = std::ranges::none_of(
-            kNonNetworkNames, [&](std::string_view begin) { return name.starts_with(begin); });
+        const bool is_network =
+            std::ranges::none_of(kNonNetworkDeviceParts,
+                                 [&](std::string_view begin) { return name.starts_with(begin); });
         if (is_network) {
             names.push_back(name);
         }
@@ -55,7 +56,7 @@ LiveCapture::LiveCapture(const LiveCaptureOptions& options) : interface_{options
     if (!pcap_) {
         throw CaptureError{fmt::format("{}: {}", interface_, error.data())};
     }
-    activate(options);
+    activate_handle(options);
     pcap_set_datalink(pcap_.get(), DLT_LINUX_SLL2); // has an effect on cooked links only
     const int link = pcap_datalink(pcap_.get());
     if (!FrameReader::supports_link_type(link)) {
@@ -69,12 +70,12 @@ LiveCapture::LiveCapture(const LiveCaptureOptions& options) : interface_{options
     }
 }
 
-void LiveCapture::activate(const LiveCaptureOptions& options) {
+void LiveCapture::activate_handle(const LiveCaptureOptions& options) {
     pcap* const handle = pcap_.get();
     constexpr std::size_t kMost = std::size_t{1} << 30U;
     pcap_set_snaplen(handle, kSnapLength);
     pcap_set_promisc(handle, 1); // promiscuous mode also captures traffic of a mirrored port
-    pcap_set_timeout(handle, kCollectMs);
+    pcap_set_timeout(handle, kDeliveryTimeoutMs);
     pcap_set_buffer_size(handle, static_cast<int>(std::min(options.buffer_bytes, kMost)));
     pcap_set_tstamp_precision(handle, PCAP_TSTAMP_PRECISION_NANO);
     const int status = pcap_activate(handle);

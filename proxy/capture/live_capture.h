@@ -56,7 +56,7 @@ class LiveCapture {
         void operator()(pcap* handle) const;
     };
 
-    void activate(const LiveCaptureOptions& options);
+    void activate_handle(const LiveCaptureOptions& options);
     void set_filter(const std::vector<std::uint16_t>& ports);
 
     std::string interface_;

@@ -74,7 +74,7 @@ void set16(std::size_t at, std::uint16_t value, std::vector<std::byte>& out) {
 }
 
 /// Appends an Ethernet header with addresses that no device has.
-void put_ethernet(bool is_v6, std::vector<std::byte>& out) {
+void append_ethernet_header(bool is_v6, std::vector<std::byte>& out) {
     for (const std::uint32_t end : {1U, 2U}) {
         for (const std::uint32_t byte : {2U, 0U, 0U, 0U, 0U, end}) {
             put8(byte, out);
@@ -113,7 +113,7 @@ std::optional<CaptureEndpoint> parse_endpoint(std::string_view text) {
                : std::nullopt;
 }
 
-boost::asio::ip::address address_from(std::span<const std::byte> bytes) {
+boost::asio::ip::address address_from_bytes(std::span<const std::byte> bytes) {
     using boost::asio::ip::address_v4;
     using boost::asio::ip::address_v6;
     const auto copy = [bytes](auto raw) {
@@ -149,7 +149,7 @@ void make_udp_frame(const CaptureEndpoint& from, const CaptureEndpoint& to,
     const bool is_v6 = source.address.is_v6();
     const auto length = static_cast<std::uint32_t>(kUdpHeader + payload.size());
     out.clear();
-    put_ethernet(is_v6, out);
+    append_ethernet_header(is_v6, out);
     const std::size_t packet = out.size();
     if (is_v6) {
         put16(0x6000, out);
@@ -354,14 +354,14 @@ std::optional<CaptureEndpoint> read_endpoint(std::span<const std::byte> bytes) {
         return std::nullopt;
     }
     return CaptureEndpoint{
-        .address = address_from(bytes.subspan(1, family == 4 ? 4 : 16)),
+        .address = address_from_bytes(bytes.subspan(1, family == 4 ? 4 : 16)),
         .port = static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[17]) << 8U |
                                            std::to_integer<unsigned>(bytes[18]))};
 }
 
 } // namespace
 
-void put_session_state(const StoredSessionState& state, std::vector<std::byte>& out) {
+void append_session_state(const StoredSessionState& state, std::vector<std::byte>& out) {
     if (state.bytes.size() > kMaxStateBytes) {
         return;
     }
@@ -440,7 +440,7 @@ void CaptureEncoder::handle_record(const record::SessionRecord& record) {
             .client = parse_endpoint(record.client).value_or(test_endpoint(session)),
             .server = parse_endpoint(record.server).value_or(test_endpoint(0)),
             .summary = fmt::format("session {}: {} to {}", session, record.client, record.server),
-            .opened_in = file_number_};
+            .opened_in_file = file_number_};
         closed_sessions_.erase(session);
         forget_oldest_session();
         break;
@@ -505,9 +505,10 @@ std::vector<std::string> CaptureEncoder::take_comments(DescribedSession* entry) 
     constexpr std::string_view kName = "twscope: ";
     std::vector<std::string> texts;
     if (entry != nullptr) {
-        if (std::exchange(entry->described_in, file_number_) != file_number_) {
-            texts.push_back(fmt::format("{}{}{}", kName, entry->summary,
-                                        entry->opened_in == file_number_ ? "" : ", from before"));
+        if (std::exchange(entry->described_in_file, file_number_) != file_number_) {
+            texts.push_back(
+                fmt::format("{}{}{}", kName, entry->summary,
+                            entry->opened_in_file == file_number_ ? "" : ", from before"));
         }
         for (const std::string& text : std::exchange(entry->deferred_comments, {})) {
             texts.push_back(fmt::format("{}{}", kName, text));
@@ -529,7 +530,7 @@ void CaptureEncoder::set_session_state_source(SessionStateSource states, record:
 }
 
 bool CaptureEncoder::is_state_due(const DescribedSession& entry) const {
-    return entry.state_stored_in != file_number_ ||
+    return entry.state_stored_in_file != file_number_ ||
            (state_interval_ != 0 && head_.time - entry.state_time >= state_interval_);
 }
 
@@ -542,7 +543,7 @@ void CaptureEncoder::on_datagram(const record::RecordHeader& head,
     current_session_ = found == sessions_.end() ? nullptr : &found->second;
     if (current_session_ != nullptr && state_source_ && state_budget_.has_bytes_left() &&
         is_state_due(*current_session_)) {
-        current_session_->state_stored_in = file_number_;
+        current_session_->state_stored_in_file = file_number_;
         current_session_->state_time = head.time;
         state_ = state_source_();
         state_budget_.spend_state_bytes(state_.size());
@@ -561,7 +562,7 @@ bool CaptureEncoder::end_datagram(Bytes& out) {
         current_session_ != nullptr ? current_session_->server : test_endpoint(0);
     convert_to_same_family(client, server);
     if (current_session_ != nullptr && !state_.empty()) {
-        put_session_state({client, server, std::exchange(state_, {})}, out);
+        append_session_state({client, server, std::exchange(state_, {})}, out);
     }
     make_udp_frame(to_server ? client : server, to_server ? server : client, datagram_, frame_);
     const auto comments = take_comments(current_session_);

@@ -38,7 +38,7 @@ struct CaptureEndpoint {
 [[nodiscard]] std::optional<CaptureEndpoint> parse_endpoint(std::string_view text);
 
 /// Returns the address with these bytes in network byte order: IPv4 if there are 4, IPv6 if 16.
-[[nodiscard]] boost::asio::ip::address address_from(std::span<const std::byte> bytes);
+[[nodiscard]] boost::asio::ip::address address_from_bytes(std::span<const std::byte> bytes);
 
 /// Converts an IPv4 endpoint to IPv6 if the other endpoint is IPv6, because both addresses of a
 /// packet must have the same family.
@@ -200,7 +200,7 @@ class SessionStateBudget {
 using SessionStateSource = std::function<std::vector<std::byte>()>;
 
 /// Appends a block with a session state to `out`. Appends nothing if the state is too large.
-void put_session_state(const StoredSessionState& state, std::vector<std::byte>& out);
+void append_session_state(const StoredSessionState& state, std::vector<std::byte>& out);
 
 /// Parses the body of a state block; nullopt if it has another version or is truncated.
 [[nodiscard]] std::optional<StoredSessionState> read_session_state(std::span<const std::byte> body);
@@ -265,12 +265,12 @@ class CaptureEncoder {
         CaptureEndpoint server;
         std::string summary; ///< comment with the session's number and addresses
         /// Number of the file that was current when the session opened.
-        std::uint32_t opened_in = 0;
+        std::uint32_t opened_in_file = 0;
         /// Number of the file in which the session was most recently described.
-        std::optional<std::uint32_t> described_in{};
+        std::optional<std::uint32_t> described_in_file{};
         std::vector<std::string> deferred_comments{}; ///< comments for the session's next datagram
         /// Number of the file in which the session's state was most recently written.
-        std::optional<std::uint32_t> state_stored_in{};
+        std::optional<std::uint32_t> state_stored_in_file{};
         record::Timestamp state_time = 0;
     };
 

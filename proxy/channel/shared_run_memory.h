@@ -91,8 +91,8 @@ struct SharedProcessData {
     std::atomic<std::uint64_t> heartbeats{}; ///< incremented regularly by a running observer
     std::atomic<std::uint64_t>
         record_bytes{}; ///< number of bytes of records that the observer has written
-    /// Memory of the observers' inspect::LearnedSizes, initially zero. If an observer is killed,
-    /// the next observer still has the learned sizes. The relay does not use them.
+    /// Memory of the observers' inspect::LearnedSizeTable, initially zero. If an observer is
+    /// killed, the next observer still has the learned sizes. The relay does not use them.
     alignas(64) std::array<std::byte, std::size_t{68} << 10U> learned_sizes{};
 };
 

@@ -63,7 +63,7 @@ process::ServerPageUrls parse_server_pages(const std::vector<std::string>& serve
 struct PageRecordOutput final : CollectedRecordOutput {
     using CollectedRecordOutput::CollectedRecordOutput;
 
-    void on_collected(const std::vector<bus::CollectedRecord>& records) override {
+    void on_batch_confirmed(const std::vector<bus::CollectedRecord>& records) override {
         for (const bus::CollectedRecord& record : records) {
             // Publishers may use any name. Invalid names must not get into keys and addresses.
             const std::string_view server =
@@ -150,7 +150,7 @@ std::unique_ptr<process::FleetPage> open_page(const CollectFlags& flags, const s
         process::PageOptions{.listening = flags.http.open_page_sockets(),
                              .access = flags.http.access,
                              .token = flags.http.read_token(state_folder(flags.state)),
-                             .log_is_private = log_stream().is_terminal()},
+                             .is_log_on_terminal = log_stream().is_terminal()},
         process::FleetPage::Stream{.name = stream, .pages = parse_server_pages(flags.server_pages)},
         mod);
 }
@@ -196,7 +196,7 @@ int run_collect(const CollectFlags& flags) {
                       "URL/STREAM",
                       options.stream)
                 : "the bus could not be reached");
-        return kExitNotYet;
+        return kExitRetryable;
     }
     const bool written = output.finish_stream();
     const bool has_stopped_early = options.stops_at_end && !collected.has_reached_end;

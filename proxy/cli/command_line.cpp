@@ -68,7 +68,7 @@ struct CommandInfo {
     std::string_view name;
     void (*add)(Command& command); ///< adds the flags and the action
     const char* finding = nullptr; ///< meaning of kExitFinding
-    const char* not_yet = nullptr; ///< meaning of kExitNotYet
+    const char* not_yet = nullptr; ///< meaning of kExitRetryable
 };
 
 constexpr CommandInfo kCommands[]{
@@ -98,7 +98,7 @@ std::string exit_codes_text(const CommandInfo& command) {
                         "damaged input",
                         kExitUsage, kExitFailed);
     if (command.not_yet != nullptr) {
-        text += fmt::format(", {} {}", kExitNotYet, command.not_yet);
+        text += fmt::format(", {} {}", kExitRetryable, command.not_yet);
     }
     return text + ".";
 }
@@ -164,7 +164,7 @@ constexpr std::array<OldCommand, 3> kOldCommands{
      {.name = "findings", .command = "explain", .flag = {}, .output = {}}}};
 
 /// Renames -o and --output, with or without their value in the same argument.
-void rename_output(std::string& argument, std::string_view new_name) {
+void rename_output_flag(std::string& argument, std::string_view new_name) {
     constexpr std::string_view kShort = "-o";
     constexpr std::string_view kLong = "--output";
     if (argument == kLong || argument.starts_with("--output=")) {
@@ -181,7 +181,7 @@ constexpr std::string_view kExtcapPrefix = "--extcap-";
 /// Opens closed standard streams. Otherwise the files opened next would become standard output and
 /// error, and messages would get into the records. The streams are opened in the unused direction,
 /// so that reads and writes fail as before.
-void occupy_closed_streams() {
+void open_closed_streams() {
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(descriptor, F_GETFD) < 0) {
             std::ignore = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
@@ -339,7 +339,7 @@ std::string replace_old_command(std::vector<std::string>& arguments) {
     arguments[kCommand] = old->command;
     if (!old->output.empty()) {
         std::for_each(arguments.begin() + kCommand + 1, arguments.end(),
-                      [old](std::string& argument) { rename_output(argument, old->output); });
+                      [old](std::string& argument) { rename_output_flag(argument, old->output); });
     }
     if (!old->flag.empty()) {
         arguments.insert(arguments.begin() + kCommand + 1, std::string{old->flag});
@@ -349,7 +349,7 @@ std::string replace_old_command(std::vector<std::string>& arguments) {
 }
 
 int run_program(int argc, char** argv) {
-    occupy_closed_streams();
+    open_closed_streams();
     std::signal(SIGPIPE, SIG_IGN); // a write to a closed pipe then fails with EPIPE
     try {
         const int code = parse_and_run(make_invocation(argc, argv));
@@ -363,7 +363,7 @@ int run_program(int argc, char** argv) {
         sink::print_error("{}", error.what());
     } catch (const relay::RetryableStartError& error) {
         sink::print_error("{}", error.what());
-        return kExitNotYet;
+        return kExitRetryable;
     } catch (const std::exception& error) {
         sink::print_error("{}", error.what());
     }

@@ -11,10 +11,10 @@
 namespace tw::cli {
 
 /// Exit codes of the program (README). 0 is success.
-inline constexpr int kExitFinding = 1; ///< a finding of --fail-on occurred
-inline constexpr int kExitUsage = 2;   ///< wrong usage, or the program could not start
-inline constexpr int kExitFailed = 3;  ///< failed while running
-inline constexpr int kExitNotYet = 4;  ///< could not start yet; a later try may succeed
+inline constexpr int kExitFinding = 1;   ///< a finding of --fail-on occurred
+inline constexpr int kExitUsage = 2;     ///< wrong usage, or the program could not start
+inline constexpr int kExitFailed = 3;    ///< failed while running
+inline constexpr int kExitRetryable = 4; ///< could not start yet; a later try may succeed
 
 /// The start of the argument with which a relay's process starts its observer. The observer's
 /// number follows.

@@ -75,7 +75,7 @@ class DecodeCommand {
     [[nodiscard]] std::string learned_sizes_text(bool is_written) const;
     [[nodiscard]] int write_objects();
     [[nodiscard]] std::optional<std::string> command_for_captures(std::string command) const;
-    [[nodiscard]] sink::FindingLines::ExplainCommand explain_command() const;
+    [[nodiscard]] sink::FindingLines::ExplainCommandMaker explain_command() const;
     void print_totals() const;
 
     const DecodeFlags* flags_;
@@ -214,7 +214,7 @@ bool DecodeCommand::write_queued_demos() {
         losses.merge(world_demos_->losses());
         losses.messages_over_limit += worlds_->lost_message_count();
     }
-    for (const std::string& loss : loss_sentences(losses)) {
+    for (const std::string& loss : describe_losses(losses)) {
         sink::print_error("--demo: {}", loss);
     }
     if (demo_files_->num_created_files() == 0 &&
@@ -340,7 +340,7 @@ std::optional<std::string> DecodeCommand::command_for_captures(std::string comma
 }
 
 /// Returns the command that explains a finding of these captures; null if there is none.
-sink::FindingLines::ExplainCommand DecodeCommand::explain_command() const {
+sink::FindingLines::ExplainCommandMaker DecodeCommand::explain_command() const {
     auto command = command_for_captures("twscope explain");
     if (!command) {
         return nullptr;

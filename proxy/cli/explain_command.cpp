@@ -128,7 +128,7 @@ void reject_misspelt_finding(const std::string& path) {
 
 /// Returns the findings that the arguments name, or all findings if there are no arguments. Returns
 /// an empty list if the arguments are files. Errors: UsageError if findings and files are named.
-std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags) {
+std::vector<const record::FindingInfo*> find_named_findings(const ExplainFlags& flags) {
     std::vector<const record::FindingInfo*> named;
     const auto& paths = flags.captures.paths;
     for (const std::string& path : paths) {
@@ -156,7 +156,7 @@ std::vector<const record::FindingInfo*> named_findings(const ExplainFlags& flags
 
 /// Returns whether the explained finding, or the error that it follows from, may come from an
 /// object whose size is not the agreed one.
-bool may_concern_sizes(const analyze::Explanation& explanation) {
+bool may_come_from_wrong_size(const analyze::Explanation& explanation) {
     constexpr std::array<std::string_view, 5> kAboutSizes{
         "snapshot.size_differs", "snapshot.type_out_of_range", "snapshot.id_out_of_range",
         "snapshot.size_out_of_range", "snapshot.update_truncated"};
@@ -259,14 +259,14 @@ std::string next_commands(const ExplainFlags& flags, bool are_records,
 }
 
 int run_explain(const ExplainFlags& flags) {
-    if (const auto named = named_findings(flags); !named.empty()) {
+    if (const auto named = find_named_findings(flags); !named.empty()) {
         return print_findings(named, !flags.captures.paths.empty(), flags.json);
     }
     analyze::ExplanationReader reader{{.session = flags.session, .tick = flags.tick}};
     int code = 0;
     const std::string& first = flags.captures.paths.front();
     const store::FileStartReader start = read_file_start(first); // keeps a pipe open
-    const bool are_records = is_recording(first, start);
+    const bool are_records = may_be_recording(first, start);
     if (are_records) {
         for (const std::string& path : flags.captures.paths) {
             const auto use_line = [&](std::string_view line) { reader.on_line(line); };
@@ -283,7 +283,7 @@ int run_explain(const ExplainFlags& flags) {
     }
     const bool is_readable_again =
         !are_records && std::ranges::find(flags.captures.paths, "-") == flags.captures.paths.end();
-    if (is_readable_again && may_concern_sizes(explanation)) {
+    if (is_readable_again && may_come_from_wrong_size(explanation)) {
         add_causing_sizes(flags, explanation);
     }
     const auto select = [](std::int64_t session, std::int64_t tick) {
@@ -300,8 +300,9 @@ int run_explain(const ExplainFlags& flags) {
                     " --filter finding");
         }
         return explanation_text(explanation, select) +
-               (may_concern_sizes(explanation) ? next_commands(flags, are_records, explanation)
-                                               : "");
+               (may_come_from_wrong_size(explanation)
+                    ? next_commands(flags, are_records, explanation)
+                    : "");
     };
     (flags.json ? sink::print_text : sink::print_wrapped)(stdout, text());
     return code;
@@ -388,7 +389,7 @@ analyze::GameComparison compare_inputs(const ComparedInputs& inputs,
         pair_of[0][pairs.pairs[i].first] = i;
         pair_of[1][pairs.pairs[i].second] = i;
     }
-    const auto games = analyze::number_games(inputs[0]->visits().visits());
+    const auto games = analyze::assign_game_numbers(inputs[0]->visits().visits());
     std::vector<std::size_t> games_of_pairs;
     for (const auto& pair : pairs.pairs) {
         games_of_pairs.push_back(games[pair.first]);
@@ -436,7 +437,8 @@ int run_compare(const CompareFlags& flags) {
     for (std::size_t view = 0; view < inputs.size(); ++view) {
         const std::string& path = flags.files[view];
         const std::string hint = file_type_hint(path, FileType::records);
-        if (!hint.empty() && is_recording(path, read_file_start(path))) { // not a capture or demo
+        if (!hint.empty() &&
+            may_be_recording(path, read_file_start(path))) { // not a capture or demo
             throw usage_error("{}: is no capture, demo or recording{}", path, hint);
         }
         inputs[view].emplace(RecordSource{.path = flags.files[view],

@@ -281,7 +281,7 @@ void Command::take_flag_value(Flag& flag, const std::string& rest, Texts::const_
     const bool is_flag = next != end && next->starts_with("--") &&
                          find_flag(next->substr(0, next->find('='))) != nullptr;
     if (next == end || is_flag) {
-        throw usage_error("{}{}{}", flag.dashed_name(), kNeedsValue,
+        throw usage_error("{}{}{}", flag.dashed_name(), kMissingValueText,
                           is_flag ? " before " + next->substr(0, next->find('=')) : "");
     }
     flag.values.push_back(*++at);

@@ -33,7 +33,7 @@ template <typename... Args>
 }
 
 /// The text after a flag's name in the error for a flag without its value.
-inline constexpr std::string_view kNeedsValue = ": needs a value";
+inline constexpr std::string_view kMissingValueText = ": needs a value";
 
 using Texts = std::vector<std::string>;
 

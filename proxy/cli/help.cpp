@@ -91,7 +91,7 @@ bool applies_to(const BriefHelp& row, const Command& command) {
 }
 
 /// Returns a flag with its value: "-o, --output FILE", "--items none|changed|all".
-std::string flag_text(const Flag& flag) {
+std::string flag_with_value_text(const Flag& flag) {
     const std::string names = fmt::format("{}", fmt::join(names_with_dashes(flag), ", "));
     return flag.is_switch() ? names
            : flag.allowed_words.empty()
@@ -108,7 +108,7 @@ std::string brief_flag_help(const Command& command, const Flag& flag) {
     if (row == std::end(kBriefHelp)) {
         return {};
     }
-    std::string name = flag_text(flag);
+    std::string name = flag_with_value_text(flag);
     if (name.size() > kColumn) {
         name = fmt::format("{} {}", fmt::join(names_with_dashes(flag), ", "), flag.value_name);
     }
@@ -230,7 +230,7 @@ std::string flag_help(const Flag& flag) {
     if (!flag.default_text.empty()) {
         notes.push_back("default: " + flag.default_text);
     }
-    return help_line(flag.is_argument ? flag.name : flag_text(flag),
+    return help_line(flag.is_argument ? flag.name : flag_with_value_text(flag),
                      notes.empty() ? flag.help
                                    : fmt::format("{} ({})", flag.help, fmt::join(notes, "; ")));
 }

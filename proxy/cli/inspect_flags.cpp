@@ -22,7 +22,7 @@ constexpr const char* kRaw = "raw";
 
 /// Sets the options that the words of --items choose.
 /// Errors: UsageError for words that exclude each other.
-void choose_items(const std::vector<std::string>& words, sink::JsonOptions& json) {
+void set_item_options(const std::vector<std::string>& words, sink::JsonOptions& json) {
     using Items = sink::ItemChoice;
     std::set<std::string> choices{words.begin(), words.end()};
     const bool is_raw = choices.erase(kRaw) != 0;
@@ -46,7 +46,7 @@ void add_record_flags(Command& command, RecordFlags& flags) {
     command.add("-o,--output", &flags.output, "FILE",
                 "Write records as JSON lines; - means standard output");
     Flag& items = command.add_list(
-        "--items", [&flags](const Texts& words) { choose_items(words, flags.config.json); },
+        "--items", [&flags](const Texts& words) { set_item_options(words, flags.config.json); },
         "WHICH",
         "Items of each snapshot or world to write; raw adds their raw ints: changed,raw or "
         "all,raw");
@@ -97,7 +97,7 @@ template <typename Condition>
 Condition parse_condition(const std::string& flag, const std::string& text, bool show_secrets,
                           const wire::ModDescription& mod) {
     auto parsed = Condition::parse(
-        text, {.show_secrets = show_secrets, .described = filter::described_types(mod)});
+        text, {.show_secrets = show_secrets, .described = filter::types_of_mod(mod)});
     if (!parsed) {
         throw usage_error("{} '{}': {}", flag, text, parsed.error().message);
     }
@@ -276,7 +276,8 @@ std::string_view most_similar_finding(std::string_view word, std::vector<std::st
                             : filter::most_similar_word(word, names);
 }
 
-analyze::FindingsToFailOn parse_findings(const char* flag, const std::vector<std::string>& words) {
+analyze::FindingsToFailOn parse_findings_to_fail_on(const char* flag,
+                                                    const std::vector<std::string>& words) {
     auto parsed = analyze::FindingsToFailOn::parse(words);
     if (!parsed) {
         using enum record::Severity;
@@ -311,7 +312,7 @@ std::optional<demo::DemoOptions> RecordFlags::demo_options() const {
     if (demo.empty()) {
         return std::nullopt;
     }
-    return demo::DemoOptions{.folder = writable_folder("--demo", demo),
+    return demo::DemoOptions{.folder = require_writable_folder("--demo", demo),
                              .version = demo_version,
                              .messages = config.json.messages,
                              .show_secrets = config.json.show_secrets};

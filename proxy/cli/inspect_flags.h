@@ -56,8 +56,8 @@ void add_learn_sizes_flag(Command& command, bool& learn_sizes);
                                                     std::vector<std::string_view> names = {});
 
 /// Parses the words of a flag, each of which is a finding or a severity.
-[[nodiscard]] analyze::FindingsToFailOn parse_findings(const char* flag,
-                                                       const std::vector<std::string>& words);
+[[nodiscard]] analyze::FindingsToFailOn
+parse_findings_to_fail_on(const char* flag, const std::vector<std::string>& words);
 
 struct MapAndObjectFlags {
     std::vector<std::string> maps;
@@ -95,7 +95,7 @@ struct RecordFlags {
     [[nodiscard]] std::vector<std::filesystem::path> map_folders() const;
 
     [[nodiscard]] analyze::FindingsToFailOn findings_to_fail_on() const {
-        return parse_findings("--fail-on", fail_on);
+        return parse_findings_to_fail_on("--fail-on", fail_on);
     }
 
     /// Parses the filter of a flag. Returns nullopt if `text` is empty.

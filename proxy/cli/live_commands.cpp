@@ -57,7 +57,7 @@ void log_recorded_size(const RunFlags& flags, const store::OutputFile* file,
     const auto kind = file->has_segments() ? std::filesystem::file_type::directory
                                            : std::filesystem::file_type::regular;
     const bool is_replaced = std::filesystem::status(path, ignored).type() != kind ||
-                             file->state.is_path_taken || file->error() == EACCES;
+                             file->state.is_path_unusable || file->error() == EACCES;
     const std::uint64_t bytes = file->state.written_bytes; // 0 for pipes and devices
     if (bytes == 0 && (missing_records == 0 || is_replaced)) {
         return;
@@ -177,7 +177,7 @@ ConfigReloader::reloaded_servers(const RunFlags& flags) const {
 
 /// Returns the command that explains a finding of this run. Returns null if the records do not
 /// contain all findings, or if no single path contains all records, as for segments beside a file.
-sink::FindingLines::ExplainCommand explain_command(const RunFlags& flags) {
+sink::FindingLines::ExplainCommandMaker explain_command(const RunFlags& flags) {
     const RecordFlags& records = flags.records;
     std::error_code ignored;
     const bool is_split = !flags.recording.segment_folder(flags.recordings().front()).empty() &&
@@ -216,7 +216,7 @@ int report_run(const RunFlags& flags, const process::ObserverResult& result, boo
             "is {}",
             seconds.count(), kExitFailed);
     }
-    return after_loss || (code == 0 && result.lost_records != 0) ? kExitFailed : code;
+    return after_loss || (code == 0 && result.num_lost_records != 0) ? kExitFailed : code;
 }
 
 /// Restricts the rights of this process, which reads data from unknown senders. Must be called
@@ -226,11 +226,11 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
     auto readable = flags.records.map_folders();
     const auto of_bus = flags.bus.access.readable_files();
     readable.insert(readable.end(), of_bus.begin(), of_bus.end());
-    const process::Confinement confinement =
-        process::confine({.readable = std::move(readable),
-                          .writable = flags.written_folders(),
-                          .writable_without_removal = flags.folders_of_reopened_files(),
-                          .memory_bytes = flags.observer_memory_mib * kMiB});
+    const process::Confinement confinement = process::confine_calling_thread(
+        {.readable = std::move(readable),
+         .writable = flags.written_folders(),
+         .writable_without_removal = flags.folders_of_reopened_files(),
+         .memory_bytes = flags.observer_memory_mib * kMiB});
     if (number == 1) {
         log::debug("inspecting in process {}, confined by: {}", ::getpid(),
                    process::describe(confinement));
@@ -239,7 +239,7 @@ void confine_observer(const RunFlags& flags, std::uint32_t number) {
 
 /// Returns the exit code of `run`. If `run` throws an exception, logs it and returns kExitFailed.
 template <typename Run>
-int failed_after_exception(const Run& run) {
+int run_and_log_exception(const Run& run) {
     try {
         return run();
     } catch (const std::exception& error) {
@@ -252,12 +252,12 @@ int failed_after_exception(const Run& run) {
 int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_loss,
                  sink::BoundedWaitStream& console, const store::OutputFile* file,
                  store::OutputFile* summary) {
-    return failed_after_exception([&] {
+    return run_and_log_exception([&] {
         const process::ObserverResult result = run.inspect_until_stopped();
         if (!result.inspected) {
             return 0;
         }
-        log_recorded_size(flags, file, result.missing_in_file);
+        log_recorded_size(flags, file, result.num_records_missing_in_file);
         constexpr std::chrono::milliseconds kLastWords{500};
         console.set_write_timeout(kLastWords);
         if (flags.records.config.counts_traffic) {
@@ -302,7 +302,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     }
     post.number = greeting->number;
     post.waits_for_previous = greeting->waits_for_previous;
-    settings.set_flags_of_process(greeting->flags);
+    settings.set_flags_from_process(greeting->flags);
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto mod = flags.records.maps_and_objects.read_mod_description();
     const auto summary = open_output_file("--summary", flags.records.summary);
@@ -332,7 +332,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     if (flags.http.is_enabled()) {
         options.page = process::PageOptions{.access = flags.http.access,
                                             .token = greeting->token,
-                                            .log_is_private = log_stream().is_terminal(),
+                                            .is_log_on_terminal = log_stream().is_terminal(),
                                             .recording_folders = flags.recording_folders(),
                                             .explain_finding = analyze::explain_finding_in_lines};
         options.page_addresses = flags.http.page_addresses();
@@ -378,7 +378,7 @@ int exit_code(const process::LiveRunResult& result) {
     }
     const int code = result.observer->code;
     const bool failed =
-        result.observer->signal != 0 || (code == 0 && result.observer_failures != 0);
+        result.observer->signal != 0 || (code == 0 && result.num_observer_failures != 0);
     return failed ? kExitFailed : code;
 }
 
@@ -397,7 +397,7 @@ int exit_code_of_failed_start(const process::ProcessExit& ending) {
 }
 
 /// The end of the error about a failed takeover.
-constexpr const char* kTakeoverFailureEnd = "; the running twscope carries on as before";
+constexpr const char* kTakeoverErrorSuffix = "; the running twscope carries on as before";
 
 /// A function that forwards or taps traffic until the end of the run, and calls `started` when it
 /// handles datagrams. Returns the exit code.
@@ -435,7 +435,7 @@ void add_live_command(Command& command, const std::string& traffic, LiveRunFunct
 
 process::RelayRunOptions relay_run_options(const ProxyFlags& flags) {
     process::RelayRunOptions options{.relay = flags.relay_options(),
-                                     .limit_new_clients = !flags.no_admission,
+                                     .limits_new_clients = !flags.no_admission,
                                      .repeats_info_answers = !flags.no_info_cache,
                                      .is_inspected = !flags.no_inspect,
                                      .ring_bytes = flags.ring_mib << 20U,
@@ -467,7 +467,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
         } catch (const relay::RetryableStartError& error) {
             const std::string why =
                 fmt::format("{}{}", error.what(),
-                            flags.takeover ? kTakeoverFailureEnd
+                            flags.takeover ? kTakeoverErrorSuffix
                             : process::TakeoverSocket::connect(options.takeover_file)
                                 ? "; a twscope is running there: --takeover takes over from it "
                                   "while players play"
@@ -485,7 +485,7 @@ std::unique_ptr<process::RelayRun> open_relay(const ProxyFlags& flags,
         } catch (const relay::SharedAddressError& error) {
             throw usage_error("{}{}", error.what(), kSharedAddressHint);
         } catch (const relay::StartError& error) {
-            throw usage_error("{}{}", error.what(), flags.takeover ? kTakeoverFailureEnd : "");
+            throw usage_error("{}{}", error.what(), flags.takeover ? kTakeoverErrorSuffix : "");
         }
     }
 }
@@ -525,7 +525,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     const relay::ClientAddressMode wanted = options.relay.client_address;
     const auto run = open_relay(flags, options);
     if (run == nullptr) {
-        return kExitNotYet;
+        return kExitRetryable;
     }
     if (const auto ending = run->start_observer()) {
         return exit_code_of_failed_start(*ending);
@@ -547,7 +547,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     } else {
         run->log_routes(addresses);
     }
-    return failed_after_exception([&] { return exit_code(run->forward_until_stopped()); });
+    return run_and_log_exception([&] { return exit_code(run->forward_until_stopped()); });
 }
 
 int print_routes(const ProxyFlags& flags, const Settings& settings) {
@@ -575,9 +575,9 @@ int start_relay(const ProxyFlags& flags, const Settings& settings, const Invocat
         return run_relay(flags, settings, invocation, started);
     } catch (const process::NoTakeoverPeerError& error) {
         sink::print_error("--takeover: {}", error.what());
-        return kExitNotYet;
+        return kExitRetryable;
     } catch (const relay::TakeoverError& error) {
-        sink::print_error("--takeover: {}{}", error.what(), kTakeoverFailureEnd);
+        sink::print_error("--takeover: {}{}", error.what(), kTakeoverErrorSuffix);
         return kExitUsage;
     }
 }
@@ -613,7 +613,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
         tap.emplace(std::move(options));
     } catch (const capture::NoInterfaceError& error) {
         sink::print_error("{}", error.what());
-        return kExitNotYet;
+        return kExitRetryable;
     } catch (const capture::NoPermissionError& error) {
         throw usage_error(
             "{}: this needs CAP_NET_RAW: run 'sudo setcap cap_net_raw=ep TWSCOPE' with this "
@@ -625,7 +625,7 @@ int run_tap(const TapFlags& flags, const Settings& settings, const Invocation& i
     }
     process::notify_service_ready();
     started();
-    return failed_after_exception([&] {
+    return run_and_log_exception([&] {
         const int code = exit_code(tap->capture_until_stopped());
         return code == 0 && tap->is_interface_gone() ? kExitFailed : code;
     });

@@ -292,8 +292,8 @@ bool has_same_identifier(const MessageSpec& a, const MessageSpec& b) {
 /// the file or of the game has the same name in the same protocol. `known`: the game's specs.
 /// `number`: the member with a spec's number in its protocol, which is 0 for a spec with a UUID.
 template <typename Spec, typename Set>
-void check_is_new(const JsonReader& in, std::string_view what, const Spec& spec,
-                  std::uint16_t Spec::*number, const Set& added, std::span<const Spec> known) {
+void check_spec_is_new(const JsonReader& in, std::string_view what, const Spec& spec,
+                       std::uint16_t Spec::*number, const Set& added, std::span<const Spec> known) {
     const std::span<const Spec> custom = added.custom();
     const auto twin = std::ranges::find_if(
         custom, [&](const Spec& other) { return has_same_identifier(other, spec); });
@@ -407,8 +407,8 @@ void parse_fields(const JsonReader& in, const ObjectSpec* known, CustomObject& o
 
 /// Returns a field with a single int.
 /// Errors: UsageError if there is no such field, or it is a text or a list.
-FieldSpec& int_field(const JsonReader& in, CustomObject& object, std::string_view role,
-                     std::string_view name) {
+FieldSpec& find_int_field(const JsonReader& in, CustomObject& object, std::string_view role,
+                          std::string_view name) {
     const auto found = std::ranges::find(object.read_fields, name, &FieldSpec::name);
     if (found == object.read_fields.end()) {
         in.fail("{}: there is no field '{}'", role, name);
@@ -421,8 +421,8 @@ FieldSpec& int_field(const JsonReader& in, CustomObject& object, std::string_vie
 
 /// Returns the offset in `object` of the field that `known` has at `offset`; nullopt if `object`
 /// has no field of that name.
-std::optional<std::uint8_t> new_offset_of(const ObjectSpec& known, std::uint8_t offset,
-                                          const CustomObject& object) {
+std::optional<std::uint8_t> find_new_offset(const ObjectSpec& known, std::uint8_t offset,
+                                            const CustomObject& object) {
     const auto of_known = std::ranges::find(known.fields, offset, &FieldSpec::offset);
     if (of_known == known.fields.end()) {
         return std::nullopt;
@@ -436,8 +436,8 @@ std::optional<std::uint8_t> new_offset_of(const ObjectSpec& known, std::uint8_t 
 /// these fields.
 void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     if (known.position) {
-        const auto x = new_offset_of(known, known.position->x, object);
-        const auto y = new_offset_of(known, known.position->y, object);
+        const auto x = find_new_offset(known, known.position->x, object);
+        const auto y = find_new_offset(known, known.position->y, object);
         if (x && y) {
             object.position = snapshot::PositionSpec{*x, *y, known.position->per_unit};
         }
@@ -445,7 +445,7 @@ void inherit_roles(const ObjectSpec& known, CustomObject& object) {
     if (known.client && !known.client->field) {
         object.client = known.client;
     } else if (known.client) {
-        const auto client = new_offset_of(known, *known.client->field, object);
+        const auto client = find_new_offset(known, *known.client->field, object);
         object.client = client ? std::optional{snapshot::ClientIdSpec{client}} : std::nullopt;
     }
 }
@@ -478,7 +478,7 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
         const JsonReader at{in.where() + ", position", *position};
         at.require_known_keys({"x", "y", "per_unit"});
         const auto offset = [&](std::string_view key) {
-            return int_field(in, object, "position", at.text(key)).offset;
+            return find_int_field(in, object, "position", at.text(key)).offset;
         };
         object.position = snapshot::PositionSpec{
             .x = offset("x"),
@@ -492,7 +492,7 @@ void parse_roles(const JsonReader& in, CustomObject& object) {
     if (is_id) {
         object.client = snapshot::ClientIdSpec{};
     } else if (in.has("client")) {
-        FieldSpec& field = int_field(in, object, "client", in.text("client"));
+        FieldSpec& field = find_int_field(in, object, "client", in.text("client"));
         field.merge = FieldMerge::client_id;
         object.client = snapshot::ClientIdSpec{field.offset};
     }
@@ -550,8 +550,8 @@ CustomObject parse_object(const JsonReader& in, SpecStorage& storage) {
 
 void add_object(const JsonReader& in, wire::ModDescription& mod) {
     const CustomObject object = parse_object(in, mod.storage);
-    check_is_new<ObjectSpec>(in, "object", object, &ObjectSpec::type, mod.objects,
-                             snapshot::object_table());
+    check_spec_is_new<ObjectSpec>(in, "object", object, &ObjectSpec::type, mod.objects,
+                                  snapshot::object_table());
     if (!mod.objects.add(object, object.has_agreed_size)) {
         in.fail("cannot be added: numbers are 1 to 16383, and only those below 64 can have an "
                 "agreed size");
@@ -627,7 +627,8 @@ MessageSpec parse_message(const JsonReader& in, SpecStorage& storage) {
 
 void add_message(const JsonReader& in, wire::ModDescription& mod) {
     const MessageSpec message = parse_message(in, mod.storage);
-    check_is_new(in, "message", message, &MessageSpec::number, mod.messages, wire::message_table());
+    check_spec_is_new(in, "message", message, &MessageSpec::number, mod.messages,
+                      wire::message_table());
     if (!mod.messages.add(message)) {
         in.fail("twscope itself reads the message of this number or UUID, so it cannot be "
                 "described anew");

@@ -46,9 +46,10 @@ UsageError make_open_error(const std::string& flag, const std::string& path,
     }
     if (error.code() == std::errc::permission_denied) {
         const bool exists = std::filesystem::exists(path, ignored);
-        return usage_error("{} {}: {}; let user {} write to {}, or name another place", flag, path,
-                           error.code().message(), ::geteuid(),
-                           (exists ? full_path(path) : full_path(file).parent_path()).string());
+        return usage_error(
+            "{} {}: {}; let user {} write to {}, or name another place", flag, path,
+            error.code().message(), ::geteuid(),
+            (exists ? resolve_path(path) : resolve_path(file).parent_path()).string());
     }
     return usage_error("{} {}: {}; name a file in an existing, writable folder", flag, path,
                        error.code().message());
@@ -92,7 +93,7 @@ std::string read_beginning(const std::string& path) {
 }
 
 /// The first bytes by which files of a type are recognised.
-struct FileMark {
+struct FileSignature {
     std::string_view mark;
     FileType type;
     std::string_view hint; ///< for the user: what the file is, and which command reads it
@@ -101,7 +102,7 @@ struct FileMark {
 constexpr std::string_view kCapture = "this is a capture; use 'twscope decode'";
 constexpr std::string_view kMap = "this is a map; use 'twscope map'";
 constexpr std::string_view kSummary = "this is a summary";
-constexpr std::array<FileMark, 14> kFileMarks{{
+constexpr std::array<FileSignature, 14> kFileSignatures{{
     {"\xD4\xC3\xB2\xA1", FileType::capture, kCapture},
     {"\xA1\xB2\xC3\xD4", FileType::capture, kCapture},
     {"\x4D\x3C\xB2\xA1", FileType::capture, kCapture},
@@ -119,18 +120,19 @@ constexpr std::array<FileMark, 14> kFileMarks{{
     {"FAILED after ", FileType::summary, kSummary},
 }};
 
-/// Returns the entry of kFileMarks for a file with these first bytes; null if its type is unknown.
-const FileMark* find_file_mark(std::string_view begin) {
+/// Returns the entry of kFileSignatures for a file with these first bytes; null if its type is
+/// unknown.
+const FileSignature* find_file_signature(std::string_view begin) {
     const auto* const kind = std::ranges::find_if(
-        kFileMarks, [&](const FileMark& each) { return begin.starts_with(each.mark); });
-    return kind == kFileMarks.end() ? nullptr : kind;
+        kFileSignatures, [&](const FileSignature& each) { return begin.starts_with(each.mark); });
+    return kind == kFileSignatures.end() ? nullptr : kind;
 }
 
 bool is_of_type(std::string_view begin, FileType type) {
     if (type == FileType::table) {
         return analyze::begins_with_table_header(begin);
     }
-    const FileMark* const kind = find_file_mark(begin);
+    const FileSignature* const kind = find_file_signature(begin);
     return kind != nullptr && kind->type == type &&
            (type != FileType::objects || analyze::is_unedited_objects_json(begin)) &&
            (type != FileType::capture ||
@@ -161,7 +163,7 @@ bool is_same_file(const std::string& a, const std::string& b) {
     if (fs::exists(state)) {
         return fs::is_regular_file(state) && fs::equivalent(a, b, ignored);
     }
-    return full_path(a) == full_path(b);
+    return resolve_path(a) == resolve_path(b);
 }
 
 /// Checks that a file can be written. Errors: UsageError for a file that cannot be created or
@@ -195,12 +197,12 @@ void check_replaceable(const std::string& flag, const std::string& path, FileTyp
 }
 
 std::optional<FileType> find_file_type(const std::string& path) {
-    const FileMark* const mark = find_file_mark(read_beginning(path));
+    const FileSignature* const mark = find_file_signature(read_beginning(path));
     return mark == nullptr ? std::nullopt : std::optional{mark->type};
 }
 
 std::string file_type_hint(const std::string& path, FileType wanted) {
-    const FileMark* const kind = find_file_mark(read_beginning(path));
+    const FileSignature* const kind = find_file_signature(read_beginning(path));
     return kind == nullptr || kind->type == wanted ? "" : fmt::format("; {}", kind->hint);
 }
 

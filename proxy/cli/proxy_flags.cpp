@@ -135,8 +135,8 @@ void check_client_address(const relay::ServerOptions& server, ClientAddressMode 
 }
 
 /// Checks that two servers do not conflict. `other` was configured first.
-void check_two_servers(const process::ConfiguredServer& other,
-                       const process::ConfiguredServer& server) {
+void check_servers_differ(const process::ConfiguredServer& other,
+                          const process::ConfiguredServer& server) {
     const auto& own_listen = server.options.listen.front();
     const auto& other_listen = other.options.listen.front();
     if (other.name == server.name) {
@@ -344,7 +344,7 @@ std::vector<RunFlags::Check> ProxyFlags::traffic_checks(const Settings& settings
         });
         for (std::size_t j = 0; j < i; ++j) {
             checks.emplace_back(
-                [this, i, j] { check_two_servers(named_server(j), named_server(i)); });
+                [this, i, j] { check_servers_differ(named_server(j), named_server(i)); });
         }
     }
     if (!named && !server.empty()) {
@@ -430,7 +430,7 @@ std::vector<process::ConfiguredServer> ProxyFlags::servers() const {
     for (std::size_t i = 0; has_named_servers() && i < server.size(); ++i) {
         const process::ConfiguredServer& last = servers.emplace_back(named_server(i));
         for (std::size_t j = 0; j < i; ++j) {
-            check_two_servers(servers[j], last);
+            check_servers_differ(servers[j], last);
         }
     }
     return servers;

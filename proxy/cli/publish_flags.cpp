@@ -77,7 +77,8 @@ void add_file_and_folder(const std::filesystem::path& file,
     readable.push_back(file);
     std::error_code ignored;
     const std::filesystem::path link = std::filesystem::absolute(file, ignored);
-    for (const auto& folder : {full_path(link.parent_path()), full_path(link).parent_path()}) {
+    for (const auto& folder :
+         {resolve_path(link.parent_path()), resolve_path(link).parent_path()}) {
         if (!is_protected_folder(folder)) {
             readable.push_back(folder);
         }
@@ -304,7 +305,7 @@ HttpFlags::page_recording_options(const demo::DemoOptions& demos) const {
             kSuggestedHttpPort);
     }
     pipeline::PageRecordingOptions options{.demos = demos, .allows_captures = demos.show_secrets};
-    options.demos.folder = writable_folder("--http-recordings", recordings);
+    options.demos.folder = require_writable_folder("--http-recordings", recordings);
     return options;
 }
 

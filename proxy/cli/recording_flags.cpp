@@ -18,7 +18,7 @@ namespace {
 
 /// The size of the text in a compressed frame, for files that are not written live. If the disk
 /// becomes full, the last frame is lost; smaller frames would compress less well.
-constexpr std::uint64_t kOfflineFrameText = std::uint64_t{4} << 20U;
+constexpr std::uint64_t kOfflineFrameTextBytes = std::uint64_t{4} << 20U;
 
 /// Limits that keep a busy server's recording manageable: a segment fits into memory and covers up
 /// to an hour.
@@ -46,7 +46,7 @@ constexpr std::uint64_t kMaxUnitNumber = 1'000'000;
 constexpr std::chrono::seconds kMaxTime = std::chrono::hours{24} * 36525;
 
 /// Returns the unit of size that a user meant by "G", "gb" or "gib"; empty if there is none.
-std::string size_unit_like(std::string_view name) {
+std::string find_similar_size_unit(std::string_view name) {
     const auto* const like = std::ranges::find_if(kLimitUnits, [name](const Unit& unit) {
         const std::string_view letter = unit.name.substr(0, 1);
         return !unit.is_time && name != "m" && // "m" may also stand for minutes
@@ -57,9 +57,9 @@ std::string size_unit_like(std::string_view name) {
 }
 
 /// Returns the error for a wrong time or size. `number` and `name`: the wrong number and unit.
-UsageError limit_error(const std::string& flag, const std::string& text, std::uint64_t number,
-                       std::string_view name, std::string_view expected) {
-    const std::string like = number == 0 ? std::string{} : size_unit_like(name);
+UsageError make_limit_error(const std::string& flag, const std::string& text, std::uint64_t number,
+                            std::string_view name, std::string_view expected) {
+    const std::string like = number == 0 ? std::string{} : find_similar_size_unit(name);
     return UsageError{like.empty() || like == name
                           ? fmt::format("{} {}: expected {}", flag, text, expected)
                           : fmt::format("{} {}: did you mean {}{}?", flag, text, number, like)};
@@ -71,7 +71,7 @@ std::uint64_t parse_size(const std::string& flag, const std::string& text,
     const std::string expected = fmt::format("a size (KiB, MiB, GiB, TiB), {}", example);
     const TimeAndSize parsed = parse_time_and_size(flag, text, expected);
     if (parsed.time.count() != 0) {
-        throw limit_error(flag, text, 0, {}, expected);
+        throw make_limit_error(flag, text, 0, {}, expected);
     }
     return parsed.bytes;
 }
@@ -182,7 +182,7 @@ TimeAndSize parse_time_and_size(const std::string& flag, const std::string& text
         if (error != std::errc{} || unit == kLimitUnits.end() || count == 0 ||
             count > kMaxUnitNumber ||
             (unit->is_time ? parsed.time.count() != 0 : parsed.bytes != 0)) {
-            throw limit_error(flag, text, count, name, expected);
+            throw make_limit_error(flag, text, count, name, expected);
         }
         if (unit->is_time) {
             parsed.time = std::chrono::seconds{count * unit->size};
@@ -251,7 +251,7 @@ std::unique_ptr<store::OutputFile> open_recording(const NamedRecording& recordin
                                  .compressed = is_compressed(kind.flag, path),
                                  .format = kind.format,
                                  .readers = kind.readers,
-                                 .frame_text_bytes = kOfflineFrameText},
+                                 .frame_text_bytes = kOfflineFrameTextBytes},
                                 store::Recording::StartMode::empty);
 }
 
@@ -423,7 +423,7 @@ void FlightRecorderFlags::add_to(Command& command) {
 }
 
 std::filesystem::path FlightRecorderFlags::folder() const {
-    return writable_folder("--flight", split_flight_values(values).second);
+    return require_writable_folder("--flight", split_flight_values(values).second);
 }
 
 std::optional<capture::FlightRecorderOptions>
@@ -454,7 +454,7 @@ FlightRecorderFlags::options(bool show_secrets, std::size_t memory_mib) const {
         .time = std::chrono::nanoseconds{kept.time.count() == 0 ? kDefaultFlightTime : kept.time}
                     .count(),
         .bytes = bytes,
-        .triggers = parse_findings("--flight-on", triggers).selected_findings(),
+        .triggers = parse_findings_to_fail_on("--flight-on", triggers).selected_findings(),
         .includes_all_sessions = writes_all_sessions};
 }
 

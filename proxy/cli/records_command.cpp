@@ -118,7 +118,8 @@ constexpr std::string_view kExactNames =
     " (names are compared exactly: Ann is not ann; --columns items.player shows them)";
 
 /// If the error is about an unknown field, adds that an objects file may define the field.
-UsageError with_objects_hint(const RecordsCommandFlags& flags, const std::string& error) {
+UsageError make_error_with_objects_hint(const RecordsCommandFlags& flags,
+                                        const std::string& error) {
     const bool is_about_field =
         error.find("fields.", error.find(" has a key ")) != std::string::npos;
     return UsageError{
@@ -131,7 +132,7 @@ UsageError with_objects_hint(const RecordsCommandFlags& flags, const std::string
 /// Parses the condition of a flag. Returns nullopt if `text` is empty. Errors: UsageError.
 std::optional<filter::LineFilter> parse_condition(const RecordsCommandFlags& flags,
                                                   std::string_view flag, const std::string& text,
-                                                  filter::DescribedTypes described,
+                                                  filter::ModTypes described,
                                                   filter::KeyScope scope) {
     if (text.empty()) {
         return std::nullopt;
@@ -139,7 +140,7 @@ std::optional<filter::LineFilter> parse_condition(const RecordsCommandFlags& fla
     auto parsed = filter::LineFilter::parse(text, {.described = described}, scope);
     if (!parsed) {
         const bool selects_records = flag == "--filter" && !flags.columns.empty();
-        throw with_objects_hint(
+        throw make_error_with_objects_hint(
             flags, fmt::format("{} '{}': {}{}", flag, text, parsed.error().message,
                                selects_records ? " (--where selects rows, --filter records)" : ""));
     }
@@ -149,7 +150,7 @@ std::optional<filter::LineFilter> parse_condition(const RecordsCommandFlags& fla
 /// Selects lines of a recording.
 class LineSelection {
   public:
-    LineSelection(const RecordsCommandFlags& flags, filter::DescribedTypes described)
+    LineSelection(const RecordsCommandFlags& flags, filter::ModTypes described)
         : flags_{&flags}, wanted_sessions_{flags.sessions.begin(), flags.sessions.end()},
           filter_{parse_condition(flags, "--filter", flags.filter, described,
                                   filter::KeyScope::record)} {}
@@ -322,7 +323,7 @@ bool is_terminal(const std::string& output) {
 /// Returns the keys of a table.
 /// Errors: UsageError for an invalid key.
 std::vector<std::string> parse_columns(const RecordsCommandFlags& flags,
-                                       filter::DescribedTypes described) {
+                                       filter::ModTypes described) {
     std::vector<std::string> columns;
     for (const std::string& given : flags.columns) {
         const std::string name = boost::algorithm::trim_copy(given);
@@ -330,7 +331,7 @@ std::vector<std::string> parse_columns(const RecordsCommandFlags& flags,
         const auto scope = item ? filter::KeyScope::item_row : filter::KeyScope::record;
         if (!filter::find_key(scope, name, described)) {
             const std::string like = filter::suggest_key(filter::KeyScope::record, name, described);
-            throw with_objects_hint(
+            throw make_error_with_objects_hint(
                 flags,
                 fmt::format("--columns: no {} has a key \"{}\"{}", item ? "item" : "record", name,
                             like.empty() ? "" : fmt::format("; did you mean \"{}\"?", like)));
@@ -343,7 +344,7 @@ std::vector<std::string> parse_columns(const RecordsCommandFlags& flags,
 /// Returns the table that is written instead of records; nullopt if records are written.
 /// Errors: UsageError for an invalid key or condition, or for a condition without a table.
 std::optional<analyze::RecordsCsvWriter> make_table(const RecordsCommandFlags& flags,
-                                                    filter::DescribedTypes described) {
+                                                    filter::ModTypes described) {
     if (flags.columns.empty() && !flags.where.empty()) {
         throw UsageError{"--where selects rows of a table of items; add --columns, for example "
                          "--columns t,tick,items.player"};
@@ -372,7 +373,7 @@ class SelectionWriter {
         if (table_) {
             const std::uint64_t before = table_->num_rows();
             table_->append_rows(line, block_);
-            note_view(line, table_->num_rows() != before);
+            note_row_source(line, table_->num_rows() != before);
         } else {
             record::append_terminal_json(line, block_);
             block_.push_back('\n');
@@ -407,7 +408,7 @@ class SelectionWriter {
     static constexpr std::size_t kBlockBytes = std::size_t{1} << 18U;
 
     /// Remembers whether the table's rows of items come from worlds or from sessions.
-    void note_view(std::string_view line, bool has_rows) {
+    void note_row_source(std::string_view line, bool has_rows) {
         if (has_rows && table_->has_item_rows() && !(has_world_rows_ && has_session_rows_)) {
             const auto head = filter::read_line_head(line);
             (head && head->type == "world" ? has_world_rows_ : has_session_rows_) = true;
@@ -434,14 +435,15 @@ class SelectionWriter {
             }
         }
         if (table_->num_rows() == 0 && !is_explained) {
-            sink::print_error("no row: {}",
-                              !table_->has_item_rows()
-                                  ? "these columns have no value in any of these records"
-                                  : fmt::format("no item matches{}, or the records' items are "
-                                                "unknown (recorded with --items none, or not "
-                                                "verified?), or none changed in this time (--items "
-                                                "changed lists all items every 10 s)",
-                                                table_->selects_by(kPlayerKey) ? kExactNames : ""));
+            sink::print_error(
+                "no row: {}",
+                !table_->has_item_rows()
+                    ? "these columns have no value in any of these records"
+                    : fmt::format("no item matches{}, or the records' items are "
+                                  "unknown (recorded with --items none, or not "
+                                  "verified?), or none changed in this time (--items "
+                                  "changed lists all items every 10 s)",
+                                  table_->condition_uses_key(kPlayerKey) ? kExactNames : ""));
         }
     }
 
@@ -482,7 +484,7 @@ int check_records(const RecordsCommandFlags& flags, RecordsFiles& files) {
 int write_selection(const RecordsCommandFlags& flags, RecordsFiles& files) {
     wire::ModDescription mod;
     read_objects_file(flags.objects_file, mod);
-    const filter::DescribedTypes described = filter::described_types(mod);
+    const filter::ModTypes described = filter::types_of_mod(mod);
     LineSelection selection{flags, described};
     std::vector<std::string> read = files.files();
     read.push_back(flags.objects_file);

@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds kFollowPollInterval{100};
 
 /// Returns a time as in records: the start of a segment plus kToleranceSeconds. All records of the
 /// previous segment are older.
-std::string earliest_record_time(const store::Segment& segment) {
+std::string latest_time_before_segment(const store::Segment& segment) {
     constexpr std::int64_t kToleranceSeconds = 2; // segment names contain whole seconds
     return base::format_utc(segment.begun + kToleranceSeconds, base::kRecordTimeFormat);
 }
@@ -42,7 +42,7 @@ std::vector<std::string> segments_in_folder(const std::string& folder, std::stri
     for (std::size_t i = 0; i < segments.size(); ++i) {
         const bool followed = i + 1 < segments.size() && segments[i + 1].name == segments[i].name;
         const auto begins_behind = [&](std::size_t segment) {
-            return earliest_record_time(segments[segment]) > from;
+            return latest_time_before_segment(segments[segment]) > from;
         };
         // The clock may have been set back since the segment's start, so its start is checked, too.
         if (!followed || from.empty() || begins_behind(i) || begins_behind(i + 1)) {
@@ -86,7 +86,7 @@ void print_file_problem(const std::string& path, const std::string& what) {
 }
 
 /// Returns why a file could not be read to its end; empty if it was.
-std::string unread_part_text(const store::LineReader& reader) {
+std::string describe_unread_part(const store::LineReader& reader) {
     const std::uint64_t skipped_bytes = reader.source().skipped_bytes();
     const store::ReadStopReason end = reader.source().stop_reason();
     const std::string lines_read =
@@ -192,7 +192,7 @@ bool FileReadResult::is_empty() const {
 }
 
 bool FileReadResult::report_problems() const {
-    if (const std::string problem = unread_part_text(reader); !problem.empty()) {
+    if (const std::string problem = describe_unread_part(reader); !problem.empty()) {
         print_file_problem(path, problem);
     }
     if (reader.skipped_bytes() != 0) {
@@ -395,7 +395,7 @@ store::FileStartReader read_file_start(const std::string& path) {
     return {path, std::max(capture::kCaptureMagicSize, demo::kDemoMagic.size())};
 }
 
-bool is_recording(const std::string& path, const store::FileStartReader& start) {
+bool may_be_recording(const std::string& path, const store::FileStartReader& start) {
     std::error_code ignored;
     if (std::filesystem::is_directory(path, ignored)) {
         const auto segments = store::list_segments(path);
@@ -413,7 +413,7 @@ bool read_record_lines(const RecordSource& source, bool quiet,
         on_line(line);
         return true; // no line counts as invalid, because the caller checks the lines
     };
-    return is_recording(source.path, read_file_start(source.path))
+    return may_be_recording(source.path, read_file_start(source.path))
                ? read_recording(source.path, quiet, use_line)
                : read_capture(source, quiet, on_line);
 }

@@ -122,7 +122,7 @@ struct RecordSource {
 
 /// True for a folder with segments of records, and for a file that starts neither like a capture
 /// nor like a demo, such as an empty or damaged recording.
-[[nodiscard]] bool is_recording(const std::string& path, const store::FileStartReader& start);
+[[nodiscard]] bool may_be_recording(const std::string& path, const store::FileStartReader& start);
 
 /// Reads all record lines. For a capture, these are the lines of `decode --items raw` without most
 /// messages. Returns true if the source could be read to its end. `quiet`: do not print what could

@@ -40,8 +40,9 @@ std::string clients_text(const replay::ReplayResult& result) {
     return text + '\n';
 }
 
-/// Describes what a replay did. `withheld_count`: messages of its scripts that were not sent.
-std::string replay_text(const replay::ReplayResult& result, std::uint64_t withheld_count) {
+/// Describes what a replay did. `num_withheld_messages`: messages of its scripts that were not
+/// sent.
+std::string replay_text(const replay::ReplayResult& result, std::uint64_t num_withheld_messages) {
     const replay::ClientCounts& counts = result.counts;
     const auto& totals = result.totals;
     std::string text = clients_text(result);
@@ -50,7 +51,7 @@ std::string replay_text(const replay::ReplayResult& result, std::uint64_t withhe
                         record::count_with_noun(counts.messages, "message[s]"), result.seconds,
                         record::count_with_noun(counts.resent_chunks, "chunk[s]"),
                         record::count_with_noun(counts.skipped_inputs, "input[s]"),
-                        record::count_with_noun(withheld_count, "message[s]"));
+                        record::count_with_noun(num_withheld_messages, "message[s]"));
     text +=
         fmt::format("received: {}, {} verified, {} with a wrong checksum, {} undecodable, {} on "
                     "an unknown base\n",
@@ -90,8 +91,8 @@ struct ReplayFlags {
 /// The clients of a capture.
 struct CapturedClients {
     std::vector<replay::ClientScript> scripts;
-    std::uint64_t withheld_count = 0; ///< messages of the scripts that are not sent
-    bool is_damaged = false;          ///< parts of the capture could not be read
+    std::uint64_t num_withheld_messages = 0; ///< messages of the scripts that are not sent
+    bool is_damaged = false;                 ///< parts of the capture could not be read
 };
 
 /// Errors: UsageError, also if no client plays; CaptureError.
@@ -128,7 +129,7 @@ CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& c
                           flags.session ? fmt::format("its session {}", *flags.session) : "it");
     }
     for (const replay::ClientScript& script : clients.scripts) {
-        clients.withheld_count += script.withheld_count;
+        clients.num_withheld_messages += script.num_withheld_messages;
     }
     return clients;
 }
@@ -138,7 +139,7 @@ int report_clients(const ReplayFlags& flags, const replay::ReplayResult& result,
     using replay::ClientEnding;
     if (result.num_ended(ClientEnding::unanswered) == result.clients) {
         sink::print_error("no answer from {}; is the server running?", flags.server);
-        return kExitNotYet;
+        return kExitRetryable;
     }
     if (!result.reason.empty()) {
         sink::print_error("the server said: {}", record::escape_for_terminal(result.reason));
@@ -155,7 +156,7 @@ int report_clients(const ReplayFlags& flags, const replay::ReplayResult& result,
 }
 
 int run_replay_command(const ReplayFlags& flags) {
-    if (flags.options.each_client.password.size() > kMaxPasswordBytes) {
+    if (flags.options.client_options.password.size() > kMaxPasswordBytes) {
         throw usage_error("--password: is longer than {} bytes", kMaxPasswordBytes);
     }
     if (find_file_type(flags.capture) == FileType::records) {
@@ -183,8 +184,8 @@ int run_replay_command(const ReplayFlags& flags) {
         records.output.empty() ? nullptr : open_recording({lines_recording_kind(), records.output});
     pipeline::RecordWriter written{config, pipeline::Outputs{.records = file.get()}};
     replay::ReplayOptions options = flags.options;
-    options.each_client.duration = std::llround(flags.duration * kNanosecondsPerSecond);
-    options.each_client.timeout = std::llround(flags.timeout * kNanosecondsPerSecond);
+    options.client_options.duration = std::llround(flags.duration * kNanosecondsPerSecond);
+    options.client_options.timeout = std::llround(flags.timeout * kNanosecondsPerSecond);
     options.inspect = config.make_inspect_options(inspect::Observers::none());
     options.inspect.memory_budget = &memory;
     options.scripts = std::move(clients.scripts);
@@ -200,7 +201,7 @@ int run_replay_command(const ReplayFlags& flags) {
         is_recorded = finish_output("--output", *file);
     }
     sink::print_text(records.output == "-" ? stderr : stdout,
-                     replay_text(result, clients.withheld_count));
+                     replay_text(result, clients.num_withheld_messages));
     auto checks = fail_on.make_checks(result.totals, "--fail-on");
     analyze::add_expectation_checks(checks, written.expectations().list(), "--expect");
     const int checked = report_result(
@@ -225,14 +226,14 @@ void add_replay_command(Command& command) {
                        "Number of simultaneous clients; they share the capture's sessions");
     command.add_number("--session", &flags.session, 1, kMaxSessionNumber,
                        "Replay only this session of the capture");
-    command.add_decimal("--speed", flags.options.each_client.speed, 0.01, 100,
+    command.add_decimal("--speed", flags.options.client_options.speed, 0.01, 100,
                         "Playback speed, relative to the capture");
     command.add_time("--duration", flags.duration, 0.001, 86400,
                      "Keep each client connected for exactly this many seconds (by default, until "
                      "it has sent everything); they start 50 ms apart");
     command.add_time("--timeout", flags.timeout, 0.1, 3600,
                      "Give up after this many seconds without an answer from the server");
-    command.add("--password", &flags.options.each_client.password, "TEXT",
+    command.add("--password", &flags.options.client_options.password, "TEXT",
                 "Server password; the captured one is never sent");
     flags.records.add_to(command);
     // Flags without effect: a replay has no console and no merged snapshots, and plays clients of

@@ -102,10 +102,12 @@ std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) con
         return **mod;
     };
     checks.emplace_back([described] { std::ignore = described(); });
-    add_checks(records.fail_on,
-               [](const auto& word) { std::ignore = parse_findings("--fail-on", {word}); });
-    add_checks(flight.triggers,
-               [](const auto& word) { std::ignore = parse_findings("--flight-on", {word}); });
+    add_checks(records.fail_on, [](const auto& word) {
+        std::ignore = parse_findings_to_fail_on("--fail-on", {word});
+    });
+    add_checks(flight.triggers, [](const auto& word) {
+        std::ignore = parse_findings_to_fail_on("--flight-on", {word});
+    });
     add_checks(records.maps_and_objects.maps,
                [](const auto& name) { std::ignore = existing_folder("--maps", name); });
     add_checks(records.expect, [this, described](const auto& text) {
@@ -179,12 +181,12 @@ std::string RunFlags::describe_recording() const {
 namespace {
 
 /// Returns whether `folder` is missing and a run creates it together with the state folder.
-bool is_created_with_state(const std::filesystem::path& folder, const RunFlags& flags) {
+bool is_created_with_state_folder(const std::filesystem::path& folder, const RunFlags& flags) {
     std::error_code ignored;
     if (folder.empty() || std::filesystem::exists(folder, ignored)) {
         return false;
     }
-    const auto rest = full_path(flags.state_folder()).lexically_relative(full_path(folder));
+    const auto rest = resolve_path(flags.state_folder()).lexically_relative(resolve_path(folder));
     return !rest.empty() && *rest.begin() != "..";
 }
 
@@ -206,7 +208,8 @@ void add_flag_problems(const RunFlags& flags, const Settings& settings,
                 throw make_open_error(each.kind.flag, each.path,
                                       std::make_error_code(std::errc::not_a_directory));
             }
-            if (!is_created_with_state(std::filesystem::path{created}.parent_path(), flags)) {
+            if (!is_created_with_state_folder(std::filesystem::path{created}.parent_path(),
+                                              flags)) {
                 check_creatable({each.kind.flag, created});
             }
         });
@@ -354,7 +357,7 @@ std::vector<std::filesystem::path> RunFlags::folders_of_reopened_files() const {
     for (const std::string& path : paths) {
         std::error_code ignored;
         if (!path.empty() && path != "-" && !std::filesystem::is_character_file(path, ignored)) {
-            folders.push_back(full_path(path).parent_path());
+            folders.push_back(resolve_path(path).parent_path());
         }
     }
     return folders;

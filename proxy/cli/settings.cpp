@@ -256,7 +256,7 @@ void Settings::print_replaced_flags() const {
     }
 }
 
-void Settings::set_flags_of_process(const std::vector<process::GivenFlag>& flags) {
+void Settings::set_flags_from_process(const std::vector<process::GivenFlag>& flags) {
     for (const auto& [name, values] : flags) {
         if (!values.empty()) {
             static_cast<void>(command_->find_flag("--" + name)->set_values(values));
@@ -319,7 +319,7 @@ bool Settings::is_given(const std::string& flag) const {
 std::string Settings::add_source_to_message(std::string message) const {
     const Flag* const flag = command_->find_flag(message.substr(0, message.find_first_of(" :")));
     // Only the command line causes this error, even if another source has set the flag.
-    const bool is_value_missing = message.find(kNeedsValue) != std::string::npos;
+    const bool is_value_missing = message.find(kMissingValueText) != std::string::npos;
     return flag == nullptr || is_value_missing || flag->source.empty() ||
                    flag->source == kCommandLine
                ? message
@@ -452,7 +452,7 @@ boost::asio::ip::udp::endpoint parse_endpoint(const std::string& text, const std
     return {address, where.port};
 }
 
-std::filesystem::path full_path(const std::filesystem::path& path) {
+std::filesystem::path resolve_path(const std::filesystem::path& path) {
     std::error_code ignored;
     // weakly_canonical() alone returns a relative path for a file that does not exist.
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
@@ -467,7 +467,7 @@ std::filesystem::path existing_folder(const std::string& flag, const std::string
     return name;
 }
 
-std::filesystem::path writable_folder(const std::string& flag, const std::string& name) {
+std::filesystem::path require_writable_folder(const std::string& flag, const std::string& name) {
     auto folder = existing_folder(flag, name);
     if (::access(folder.c_str(), W_OK | X_OK) != 0) {
         throw usage_error("{} {}: {}; name a writable folder", flag, name,

@@ -61,7 +61,7 @@ class Settings {
 
     /// Sets the flags to the values that another process has. Sets the colours of the log according
     /// to --color.
-    void set_flags_of_process(const std::vector<process::GivenFlag>& flags);
+    void set_flags_from_process(const std::vector<process::GivenFlag>& flags);
 
     /// Whether a source gives the flag, even with an invalid value.
     [[nodiscard]] bool is_given(const std::string& flag) const;
@@ -112,7 +112,7 @@ Flags& add_settings_and_action(Command& command, int (*run)(const Flags& flags))
 }
 
 /// Returns the absolute path without symbolic links. The file need not exist.
-[[nodiscard]] std::filesystem::path full_path(const std::filesystem::path& path);
+[[nodiscard]] std::filesystem::path resolve_path(const std::filesystem::path& path);
 
 /// Returns the path of the folder `name`, which is the value of `flag`.
 /// Errors: UsageError if the folder does not exist.
@@ -121,8 +121,8 @@ Flags& add_settings_and_action(Command& command, int (*run)(const Flags& flags))
 
 /// Like existing_folder(), but also checks that files can be created in the folder.
 /// Errors: UsageError.
-[[nodiscard]] std::filesystem::path writable_folder(const std::string& flag,
-                                                    const std::string& name);
+[[nodiscard]] std::filesystem::path require_writable_folder(const std::string& flag,
+                                                            const std::string& name);
 
 /// The parts of "HOST:PORT", "[V6]:PORT" or ":PORT".
 struct HostPort {

@@ -345,10 +345,10 @@ std::optional<DemoChunk> DemoChunkReader::next_chunk() {
     }
     begin_ = used_;
     const std::uint8_t first = read_u8();
-    return (first & kTickBit) != 0 ? next_tick_chunk(first) : next_data_chunk(first);
+    return (first & kTickBit) != 0 ? read_tick_chunk(first) : read_data_chunk(first);
 }
 
-std::optional<DemoChunk> DemoChunkReader::next_tick_chunk(std::uint8_t first) {
+std::optional<DemoChunk> DemoChunkReader::read_tick_chunk(std::uint8_t first) {
     const bool steps = version_ >= kFirstVersionWithSteps;
     const bool by_step = steps ? (first & kStepBit) != 0 : (first & kOldStepMask) != 0;
     std::int64_t tick = 0;
@@ -378,7 +378,7 @@ std::optional<DemoChunk> DemoChunkReader::next_tick_chunk(std::uint8_t first) {
                      .data = {}};
 }
 
-std::optional<DemoChunk> DemoChunkReader::next_data_chunk(std::uint8_t first) {
+std::optional<DemoChunk> DemoChunkReader::read_data_chunk(std::uint8_t first) {
     std::size_t size = first & kSizeMask;
     const std::size_t more = size < kSizeOneByte ? 0 : size == kSizeOneByte ? 1 : 2;
     if (bytes_left() < more) {

@@ -128,8 +128,8 @@ class DemoChunkReader {
     [[nodiscard]] bool has_failed() const { return error_.code != DemoErrc::none; }
 
   private:
-    [[nodiscard]] std::optional<DemoChunk> next_tick_chunk(std::uint8_t first);
-    [[nodiscard]] std::optional<DemoChunk> next_data_chunk(std::uint8_t first);
+    [[nodiscard]] std::optional<DemoChunk> read_tick_chunk(std::uint8_t first);
+    [[nodiscard]] std::optional<DemoChunk> read_data_chunk(std::uint8_t first);
     [[nodiscard]] std::optional<DemoChunk> fail(DemoErrc code);
 
     [[nodiscard]] std::uint8_t read_u8();

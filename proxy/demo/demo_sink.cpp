@@ -47,14 +47,14 @@ using wire::FieldValue;
 using Values = std::span<const FieldValue>;
 using Ints = std::span<std::int32_t>;
 
-std::optional<std::int64_t> integer_in(Values values, std::string_view name) {
+std::optional<std::int64_t> find_integer_value(Values values, std::string_view name) {
     const auto found = std::ranges::find(values, name, &FieldValue::name);
     return found == values.end() ? std::nullopt : std::optional{found->integer};
 }
 
 /// Returns the client that a message concerns; nullopt if the client id is not valid in 0.7.
-std::optional<std::uint16_t> client_in(Values values) {
-    const auto id = integer_in(values, "client_id");
+std::optional<std::uint16_t> find_message_client(Values values) {
+    const auto id = find_integer_value(values, "client_id");
     const bool valid =
         id && *id >= 0 && *id < static_cast<std::int64_t>(record::Roster::kMaxClients);
     return valid ? std::optional{static_cast<std::uint16_t>(*id)} : std::nullopt;
@@ -70,7 +70,7 @@ void put_value(const FieldValue& value, Ints ints) {
 }
 
 /// Copies the values of a message to the fields of an item that have the same names.
-void put_values(Values values, std::span<const FieldSpec> fields, Ints ints) {
+void copy_values_to_item(Values values, std::span<const FieldSpec> fields, Ints ints) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         const auto field = std::ranges::find(fields, values[i].name, &FieldSpec::name);
         if (field == fields.end() || std::size_t{field->offset} + field->count > ints.size()) {
@@ -154,7 +154,7 @@ bool has_secret(const record::MessageRecord& record) {
 
 } // namespace
 
-void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out) {
+void copy_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out) {
     out.clear();
     std::vector<std::int32_t> data;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -203,17 +203,18 @@ void SevenDemoItems::on_message(const record::MessageRecord& record) {
         return;
     }
     const Values values = record.values;
-    const auto client = client_in(values);
+    const auto client = find_message_client(values);
     if (record.name == "sv_client_info" && client) {
-        put_values(values, fields_of(kDeClientInfoType), clients_[*client] = make_unknown_client());
+        copy_values_to_item(values, fields_of(kDeClientInfoType),
+                            clients_[*client] = make_unknown_client());
     } else if (record.name == "sv_client_drop" && client) {
         clients_.erase(*client);
     } else if ((record.name == "sv_team" || record.name == "sv_skin_change") && client) {
         if (const auto known = clients_.find(*client); known != clients_.end()) {
-            put_values(values, fields_of(kDeClientInfoType), known->second);
+            copy_values_to_item(values, fields_of(kDeClientInfoType), known->second);
         }
     } else if (record.name == "sv_game_info") {
-        put_values(values, fields_of(kDeGameInfoType), game_.emplace());
+        copy_values_to_item(values, fields_of(kDeGameInfoType), game_.emplace());
     } else if (record.name == "sv_tune_params") {
         TuneParams& tuning = tuning_.emplace();
         std::size_t next = 0;
@@ -290,7 +291,7 @@ void DemoLosses::merge(const DemoLosses& other) {
     }
 }
 
-std::vector<std::string> loss_sentences(const DemoLosses& losses) {
+std::vector<std::string> describe_losses(const DemoLosses& losses) {
     std::vector<std::string> sentences;
     for (const LossKind& kind : kLossKinds) {
         const std::uint64_t ticks = kind.ticks == nullptr ? 0 : losses.*kind.ticks;
@@ -455,7 +456,7 @@ snapshot::SnapshotView DemoSink::demo_items(const SessionDemo& session_demo,
         return demo_items_.view();
     }
     if (!session_demo.is_seven && options_.version < kFirstVersionWithSteps) {
-        keep_vanilla_items(record.items, demo_items_);
+        copy_vanilla_items(record.items, demo_items_);
         return demo_items_.view();
     }
     return record.items;

@@ -27,7 +27,7 @@ inline constexpr std::int32_t kMaxVanillaClients = 16;
 /// Copies the items that vanilla Teeworlds can play to `out`. Leaves out items of UUID types, and
 /// items of clients with an id of kMaxVanillaClients or more. A field that refers to such a client
 /// (hooked, watched, flag carrier) becomes -1.
-void keep_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out);
+void copy_vanilla_items(const snapshot::SnapshotView& items, snapshot::Snapshot& out);
 
 /// Returns whether vanilla Teeworlds knows the message and all clients in it.
 [[nodiscard]] bool is_vanilla_message(const record::MessageRecord& message);
@@ -117,7 +117,7 @@ struct DemoLosses {
 };
 
 /// Returns a sentence for users about each kind of loss whose count is not 0.
-[[nodiscard]] std::vector<std::string> loss_sentences(const DemoLosses& losses);
+[[nodiscard]] std::vector<std::string> describe_losses(const DemoLosses& losses);
 
 struct DemoOptions {
     std::filesystem::path folder;

@@ -29,7 +29,7 @@ double to_real(const Number& number) {
     return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(number);
 }
 
-std::partial_ordering compare_with_literal(const Value& value, const Operand& literal) {
+std::partial_ordering compare_with_literal(const Value& value, const Literal& literal) {
     if (value.is_number()) {
         return literal.number.index() != 0 ? compare_numbers(value.number, literal.number)
                                            : std::partial_ordering::unordered;
@@ -38,11 +38,11 @@ std::partial_ordering compare_with_literal(const Value& value, const Operand& li
 }
 
 /// Reads the values of a record in memory for an Evaluation.
-class RecordValues {
+class RecordValueReader {
   public:
     using Item = FilteredItem;
 
-    RecordValues(const Record& record, bool show_secrets)
+    RecordValueReader(const Record& record, bool show_secrets)
         : record_{&record}, reading_{buffer_, show_secrets} {}
 
     void visit(const Key& key, ValueVisitor& visitor) const {
@@ -87,7 +87,7 @@ bool requires_message(const Comparison& comparison) {
     constexpr std::size_t kMessage =
         Record{static_cast<const record::MessageRecord*>(nullptr)}.index();
     const Key& key = comparison.key;
-    const Operand& literal = comparison.literal;
+    const Literal& literal = comparison.literal;
     const bool is_absence = literal.is_null && comparison.op == Operator::equal;
     if (key.scope == KeyScope::item || key.location == Key::Location::place || is_absence) {
         return false;
@@ -98,7 +98,7 @@ bool requires_message(const Comparison& comparison) {
     for (std::size_t type = 0; type < record::kRecordTypes.size(); ++type) {
         const bool may_match =
             key.name != "type" || literal.is_null ||
-            satisfies(Value::of(record::kRecordTypes[type]), comparison.op, literal);
+            is_comparison_true(Value::of(record::kRecordTypes[type]), comparison.op, literal);
         if (type != kMessage && key.entries_by_record_type[type] != nullptr && may_match) {
             return false;
         }
@@ -142,8 +142,8 @@ bool is_bare_literal_char(char c) {
            kNot.find(c) == std::string_view::npos;
 }
 
-Operand bare_operand(std::string_view text) {
-    Operand literal{.text = std::string{text}, .is_null = text == "null"};
+Literal bare_operand(std::string_view text) {
+    Literal literal{.text = std::string{text}, .is_null = text == "null"};
     const std::size_t sign = text.starts_with('-') ? 1 : 0;
     if (text == "true" || text == "false") {
         literal.number = std::int64_t{text == "true" ? 1 : 0};
@@ -229,7 +229,7 @@ class FilterScanner {
 
     /// Reads the literal of a comparison: a quoted string, or a word without quotes. The error says
     /// why no literal could be read.
-    tl::expected<Operand, std::string_view> read_literal() {
+    tl::expected<Literal, std::string_view> read_literal() {
         if (next_is('"') || next_is('\'')) {
             return read_quoted(text_[at_]);
         }
@@ -262,8 +262,8 @@ class FilterScanner {
     }
 
   private:
-    tl::expected<Operand, std::string_view> read_quoted(char quote) {
-        Operand literal;
+    tl::expected<Literal, std::string_view> read_quoted(char quote) {
+        Literal literal;
         for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
             if (text_[at_] == '\\') {
                 ++at_;
@@ -503,7 +503,7 @@ class Parser {
     /// that is not possible.
     bool convert_literal(Comparison& comparison, std::size_t at) {
         const Key& key = comparison.key;
-        Operand& literal = comparison.literal;
+        Literal& literal = comparison.literal;
         const bool equality =
             comparison.op == Operator::equal || comparison.op == Operator::unequal;
         const bool is_number = literal.number.index() != 0;
@@ -606,7 +606,7 @@ class Parser {
         if (!type && (found->kind == KeyKind::number || found->kind == KeyKind::text)) {
             return fail(at, fmt::format("{} must be compared with something", word));
         }
-        Operand literal{.text = std::string{type ? word : "true"}};
+        Literal literal{.text = std::string{type ? word : "true"}};
         if (!type) {
             literal.number = std::int64_t{1};
         }
@@ -618,7 +618,7 @@ class Parser {
     }
 
     FilterScanner scanner_;
-    DescribedTypes described_;
+    ModTypes described_;
     ParsedFilter parsed_;
     std::optional<FilterError> error_;
     std::size_t depth_ = 0;
@@ -633,7 +633,7 @@ std::partial_ordering compare_numbers(const Number& left, const Number& right) {
                                         : to_real(left) <=> to_real(right);
 }
 
-bool satisfies(const Value& value, Operator op, const Operand& literal) {
+bool is_comparison_true(const Value& value, Operator op, const Literal& literal) {
     if (op == Operator::contains) {
         return (!value.is_number() || value.is_word) && contains(value.text, literal.text);
     }
@@ -670,12 +670,12 @@ tl::expected<Filter, FilterError> Filter::parse(std::string_view text,
 }
 
 bool Filter::matches(const Record& record, const ValueObserver* observer) const {
-    RecordValues values{record, show_secrets_};
+    RecordValueReader values{record, show_secrets_};
     return Evaluation{parsed_, values, observer}.matches();
 }
 
 bool Filter::has_any_key_in(const Record& record) const {
-    RecordValues values{record, show_secrets_};
+    RecordValueReader values{record, show_secrets_};
     return Evaluation{parsed_, values}.has_any_key();
 }
 

@@ -23,7 +23,7 @@ namespace tw::filter {
 struct Comparison {
     Key key;
     Operator op = Operator::equal;
-    Operand literal;
+    Literal literal;
     std::string text; ///< the key as written, such as "items.at.game"; for error messages
 };
 
@@ -61,7 +61,7 @@ struct FilterOptions {
     /// so that users cannot guess them letter by letter with filters.
     bool show_secrets = false;
     /// Objects and messages that a mod adds. Used only by parse().
-    DescribedTypes described{};
+    ModTypes described{};
 };
 
 /// Receives each compared value. `comparison`: an index into Filter::comparisons().
@@ -133,8 +133,9 @@ class ValueComparer final : public ValueVisitor {
         if (observer_ != nullptr) {
             (*observer_)(index_, value);
         }
-        is_satisfied_ = is_satisfied_ || (!comparison_->literal.is_null &&
-                                          satisfies(value, comparison_->op, comparison_->literal));
+        is_satisfied_ =
+            is_satisfied_ || (!comparison_->literal.is_null &&
+                              is_comparison_true(value, comparison_->op, comparison_->literal));
         return observer_ == nullptr && (is_satisfied_ || comparison_->literal.is_null);
     }
 

@@ -35,7 +35,7 @@ std::string_view text_of(ondemand::value& value) {
 } // namespace
 
 /// The state of reading one line.
-struct JsonReading {
+struct LineReadState {
     std::string_view line;
     std::vector<char>* text = nullptr; ///< the line, followed by kPadding bytes
     ondemand::parser parser{};
@@ -106,7 +106,7 @@ struct JsonReading {
     /// whether a call returned true.
     template <typename Use>
     // NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxDepth
-    bool each_element(ondemand::value& list, const Use& use) {
+    bool for_each_element(ondemand::value& list, const Use& use) {
         std::size_t index = 0;
         for (auto element : list.get_array()) {
             ondemand::value value;
@@ -125,9 +125,9 @@ struct JsonReading {
 namespace {
 
 /// Passes the values at a dotted path to a visitor.
-class PathValues {
+class PathValueReader {
   public:
-    PathValues(ValueVisitor& visitor, JsonReading& reading)
+    PathValueReader(ValueVisitor& visitor, LineReadState& reading)
         : visitor_{&visitor}, reading_{&reading} {}
 
     // NOLINTNEXTLINE(misc-no-recursion): no deeper than kMaxDepth
@@ -155,7 +155,7 @@ class PathValues {
             visitor_->begin_list();
         }
         // NOLINTNEXTLINE(misc-no-recursion): as visit
-        return reading_->each_element(list, [&](ondemand::value& element, std::size_t index) {
+        return reading_->for_each_element(list, [&](ondemand::value& element, std::size_t index) {
             const std::string_view text = text_of(element);
             if (!in_pair || text.starts_with('[') || text.starts_with('{')) {
                 return visit(element, path, depth + 1);
@@ -166,7 +166,7 @@ class PathValues {
 
     bool pass_value(std::string_view text) {
         if (text.starts_with('"')) {
-            return visitor_->receive_value(Value::of(string_of(text)));
+            return visitor_->receive_value(Value::of(unescape_string(text)));
         }
         if (text == "true" || text == "false") {
             return visitor_->receive_value(Value::of(text == "true"));
@@ -180,7 +180,7 @@ class PathValues {
 
     /// Returns the contents of a quoted string. Replaces escapes by the characters that they mean.
     /// If an escape is invalid, replaces no escape.
-    std::string_view string_of(std::string_view text) {
+    std::string_view unescape_string(std::string_view text) {
         const std::string_view inside = text.substr(1, text.size() - 2);
         if (inside.find('\\') == std::string_view::npos) {
             return inside;
@@ -195,7 +195,7 @@ class PathValues {
     }
 
     ValueVisitor* visitor_;
-    JsonReading* reading_;
+    LineReadState* reading_;
 };
 
 } // namespace
@@ -227,7 +227,8 @@ std::uint64_t JsonObject::find_count(std::string_view key) {
 }
 
 bool JsonObject::visit_values(std::string_view key, ValueVisitor& visitor) {
-    return PathValues{visitor, *reading_}.visit(reading_->find(path_head(key)), path_tail(key), 1);
+    return PathValueReader{visitor, *reading_}.visit(reading_->find(path_head(key)), path_tail(key),
+                                                     1);
 }
 
 bool JsonObject::visit_finding_count(std::string_view finding, ValueVisitor& visitor) {
@@ -243,8 +244,8 @@ bool JsonObject::visit_finding_count(std::string_view finding, ValueVisitor& vis
 
 struct JsonLine::State {
     std::vector<char> text{}; ///< the line, followed by kPadding bytes
-    JsonReading main_reading{};
-    JsonReading outer_reading{}; ///< reads the line's object during for_each_item()
+    LineReadState main_reading{};
+    LineReadState outer_reading{}; ///< reads the line's object during for_each_item()
     JsonObject object{main_reading};
     JsonObject item{main_reading};
 };
@@ -268,7 +269,7 @@ void JsonLine::set_line(std::string_view line) {
     // The bytes after the line are overwritten. Otherwise, if the line lacks closing brackets, a
     // comma after it would be read as a part of the line.
     std::fill_n(end, simdjson::SIMDJSON_PADDING, ' ');
-    for (JsonReading* const reading : {&state_->main_reading, &state_->outer_reading}) {
+    for (LineReadState* const reading : {&state_->main_reading, &state_->outer_reading}) {
         reading->line = line;
         reading->text = &text;
         reading->is_open = false;
@@ -284,14 +285,14 @@ JsonObject& JsonLine::object() {
 }
 
 void JsonLine::for_each_item(const std::function<bool(JsonObject&)>& use) {
-    JsonReading& reading = state_->main_reading;
+    LineReadState& reading = state_->main_reading;
     auto items = reading.find("items");
     if (!items || !text_of(*items).starts_with('[')) {
         return;
     }
     state_->object = JsonObject{state_->outer_reading};
     reading.is_in_items = true;
-    reading.each_element(*items, [&](ondemand::value& element, std::size_t /*index*/) {
+    reading.for_each_element(*items, [&](ondemand::value& element, std::size_t /*index*/) {
         reading.item = reading.object_of(element);
         return use(state_->item);
     });

@@ -10,13 +10,13 @@
 
 namespace tw::filter {
 
-struct JsonReading;
+struct LineReadState;
 
 /// The JSON object of a whole line, or an object in the line's list `items`. Keys are dotted paths,
 /// such as `at.tile`. If several members have the same key, the first one is used.
 class JsonObject {
   public:
-    explicit JsonObject(JsonReading& reading) : reading_{&reading} {}
+    explicit JsonObject(LineReadState& reading) : reading_{&reading} {}
 
     [[nodiscard]] bool has_member(std::string_view name);
     /// Returns the number, string or word with this key as it is written in the line; nullopt if
@@ -36,7 +36,7 @@ class JsonObject {
     bool visit_finding_count(std::string_view finding, ValueVisitor& visitor);
 
   private:
-    JsonReading* reading_;
+    LineReadState* reading_;
 };
 
 /// Reads values of a JSON object on one line, in any order, without building a document. A line

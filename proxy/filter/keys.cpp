@@ -46,7 +46,7 @@ void add_fields(std::span<const snapshot::ObjectSpec> objects, std::vector<Field
 }
 
 /// Returns the fields of all messages (KeyScope::record) or items. A name may occur several times.
-std::vector<Field> fields_of(KeyScope scope, DescribedTypes described) {
+std::vector<Field> fields_of(KeyScope scope, ModTypes described) {
     std::vector<Field> fields;
     if (scope == KeyScope::item) {
         add_fields(snapshot::object_table(), fields);
@@ -77,7 +77,7 @@ std::vector<Field> fields_of(KeyScope scope, DescribedTypes described) {
 }
 
 /// Returns whether each name of a dotted path exists in at least one message.
-bool path_exists(std::string_view path, const std::vector<Field>& fields) {
+bool is_known_path(std::string_view path, const std::vector<Field>& fields) {
     for (bool more = true; more;) {
         const std::size_t dot = path.find('.');
         if (std::ranges::find(fields, path.substr(0, dot), &Field::name) == fields.end()) {
@@ -91,11 +91,11 @@ bool path_exists(std::string_view path, const std::vector<Field>& fields) {
 
 /// Returns whether a key below `fields` or `names` exists. Sets the key's kind, which is `any` if
 /// the kind differs between the objects.
-bool find_field(Key& key, DescribedTypes described) {
+bool find_field(Key& key, ModTypes described) {
     const std::vector<Field> fields = fields_of(key.scope, described);
     const bool named = key.location == Key::Location::names;
     if (key.scope == KeyScope::record && !named) {
-        return path_exists(key.path, fields);
+        return is_known_path(key.path, fields);
     }
     bool found = false;
     for (const Field& field : fields) {
@@ -190,7 +190,8 @@ bool visit_names(const snapshot::NameTable& names, std::int32_t value, ValueVisi
 }
 
 /// Finds a key of a record or of an item.
-std::optional<Key> find_own_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+std::optional<Key> find_record_or_item_key(KeyScope scope, std::string_view name,
+                                           ModTypes described) {
     static constexpr std::array<std::pair<std::string_view, Key::Location>, 3> kPrefixes{
         {{kFieldsPrefix, Key::Location::fields},
          {kNamesPrefix, Key::Location::names},
@@ -214,7 +215,7 @@ std::optional<Key> find_own_key(KeyScope scope, std::string_view name, Described
 
 /// Finds a key of a row. If the item and its record have a key of the same name, such as `type`,
 /// returns the item's key.
-std::optional<Key> find_row_key(std::string_view name, DescribedTypes described) {
+std::optional<Key> find_row_key(std::string_view name, ModTypes described) {
     const bool of_item = name.starts_with(kItemsPrefix);
     name.remove_prefix(of_item ? kItemsPrefix.size() : 0);
     if (name == kRemovedRowKey) {
@@ -225,8 +226,8 @@ std::optional<Key> find_row_key(std::string_view name, DescribedTypes described)
         key.kind = KeyKind::boolean;
         return key;
     }
-    auto key = find_own_key(KeyScope::item, name, described);
-    return key || of_item ? key : find_own_key(KeyScope::record, name, described);
+    auto key = find_record_or_item_key(KeyScope::item, name, described);
+    return key || of_item ? key : find_record_or_item_key(KeyScope::record, name, described);
 }
 
 /// An existing key, and how similar it is to an unknown name.
@@ -239,7 +240,7 @@ struct KeyGuess {
     std::size_t rank = SIZE_MAX;
 };
 
-KeyGuess guess_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+KeyGuess guess_key(KeyScope scope, std::string_view name, ModTypes described) {
     if (find_key(scope, name, described)) {
         return {.key = std::string{name}, .rank = 0};
     }
@@ -394,12 +395,12 @@ Value int_string_value(std::span<const std::int32_t> ints, FormatBuffer& buffer)
         std::string_view{buffer.text.data(), snapshot::decode_int_string(fitting, buffer.text)});
 }
 
-std::optional<Key> find_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+std::optional<Key> find_key(KeyScope scope, std::string_view name, ModTypes described) {
     return scope == KeyScope::item_row ? find_row_key(name, described)
-                                       : find_own_key(scope, name, described);
+                                       : find_record_or_item_key(scope, name, described);
 }
 
-std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described) {
+std::vector<std::string> all_keys(KeyScope scope, ModTypes described) {
     std::vector<std::string> names;
     const auto add = [&](std::string_view prefix, std::string_view name) {
         names.push_back(std::string{prefix} + std::string{name});
@@ -477,7 +478,7 @@ bool is_unnamed_int(std::string_view key) {
 
 } // namespace
 
-std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes described) {
+std::string suggest_key(KeyScope scope, std::string_view name, ModTypes described) {
     if (is_unnamed_int(name)) {
         return {}; // no other key has the value of an unnamed int
     }
@@ -497,7 +498,7 @@ std::string suggest_key(KeyScope scope, std::string_view name, DescribedTypes de
     return best.key.empty() || !of_item ? best.key : std::string{kItemsPrefix} + best.key;
 }
 
-std::vector<std::string_view> possible_words(const Key& key, DescribedTypes described) {
+std::vector<std::string_view> possible_words(const Key& key, ModTypes described) {
     std::vector<std::string_view> words;
     if (key.location == Key::Location::place) {
         return possible_tile_names(key.path);
@@ -522,7 +523,7 @@ std::vector<std::string_view> possible_words(const Key& key, DescribedTypes desc
     return words;
 }
 
-std::vector<std::string_view> item_type_names(DescribedTypes described) {
+std::vector<std::string_view> item_type_names(ModTypes described) {
     std::vector<std::string_view> words{"descriptor"};
     for (const auto& table : {snapshot::object_table(), described.objects}) {
         for (const snapshot::ObjectSpec& object : table) {
@@ -532,7 +533,7 @@ std::vector<std::string_view> item_type_names(DescribedTypes described) {
     return words;
 }
 
-std::vector<std::string_view> message_names(DescribedTypes described) {
+std::vector<std::string_view> message_names(ModTypes described) {
     std::vector<std::string_view> names;
     for (const auto& table : {wire::message_table(), described.messages}) {
         for (const wire::MessageSpec& message : table) {

@@ -106,30 +106,29 @@ struct Key {
 };
 
 /// The objects and messages of a mod's description, which extend the standard tables.
-struct DescribedTypes {
+struct ModTypes {
     std::span<const snapshot::ObjectSpec> objects{};
     std::span<const wire::MessageSpec> messages{};
 };
 
-[[nodiscard]] inline DescribedTypes described_types(const wire::ModDescription& mod) {
+[[nodiscard]] inline ModTypes types_of_mod(const wire::ModDescription& mod) {
     return {.objects = mod.objects.custom(), .messages = mod.messages.custom()};
 }
 
 [[nodiscard]] std::optional<Key> find_key(KeyScope scope, std::string_view name,
-                                          DescribedTypes described = {});
+                                          ModTypes described = {});
 /// Returns the existing key that is most similar to this name; empty if no key is similar. In the
 /// scope of records and rows, an item's key begins with "items.".
 [[nodiscard]] std::string suggest_key(KeyScope scope, std::string_view name,
-                                      DescribedTypes described = {});
+                                      ModTypes described = {});
 /// Returns the names of all keys of a scope, in alphabetical order.
-[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, DescribedTypes described = {});
+[[nodiscard]] std::vector<std::string> all_keys(KeyScope scope, ModTypes described = {});
 
 /// Returns all words that a key such as type, event, dir or severity can have as value. Returns an
 /// empty list if the key can have other values, too.
-[[nodiscard]] std::vector<std::string_view> possible_words(const Key& key,
-                                                           DescribedTypes described = {});
-[[nodiscard]] std::vector<std::string_view> item_type_names(DescribedTypes described = {});
-[[nodiscard]] std::vector<std::string_view> message_names(DescribedTypes described = {});
+[[nodiscard]] std::vector<std::string_view> possible_words(const Key& key, ModTypes described = {});
+[[nodiscard]] std::vector<std::string_view> item_type_names(ModTypes described = {});
+[[nodiscard]] std::vector<std::string_view> message_names(ModTypes described = {});
 /// Returns the word of `words` that is most similar to `word`; empty if no word is similar.
 [[nodiscard]] std::string_view most_similar_word(std::string_view word,
                                                  std::span<const std::string_view> words);

@@ -61,7 +61,7 @@ bool is_string(std::string_view json) {
 /// Removes a text and `ending` from the start of `rest`, and returns the text. `ending` begins with
 /// the closing quote of the text. Returns nullopt if the text has escapes, or if it is not followed
 /// by `ending`.
-std::optional<std::string_view> take_text(std::string_view& rest, std::string_view ending) {
+std::optional<std::string_view> take_quoted_text(std::string_view& rest, std::string_view ending) {
     const std::size_t end = rest.find('"');
     if (end == std::string_view::npos || !rest.substr(end).starts_with(ending)) {
         return std::nullopt;
@@ -79,8 +79,8 @@ std::optional<RecordLineHead> read_usual_line_head(std::string_view line) {
         return std::nullopt;
     }
     line.remove_prefix(kRecordStart.size());
-    const auto time = take_text(line, R"(","type":")");
-    const auto type = time ? take_text(line, R"(","session":)") : std::nullopt;
+    const auto time = take_quoted_text(line, R"(","type":")");
+    const auto type = time ? take_quoted_text(line, R"(","session":)") : std::nullopt;
     if (!type) {
         return std::nullopt;
     }
@@ -110,11 +110,11 @@ class SeverityRankAdder final : public ValueVisitor {
 };
 
 /// Reads the values of a line for an Evaluation.
-class LineValues {
+class LineValueReader {
   public:
     using Item = JsonObject;
 
-    explicit LineValues(JsonLine& line) : line_{&line} {}
+    explicit LineValueReader(JsonLine& line) : line_{&line} {}
 
     void visit(const Key& key, ValueVisitor& visitor) const {
         if (key.name == "severity") {
@@ -142,9 +142,9 @@ class LineValues {
 };
 
 /// Returns whether a line matches. An unreadable line matches no filter, not even a negated one.
-bool line_matches(const ParsedFilter& parsed, JsonLine& line,
-                  const ValueObserver* observer = nullptr) {
-    LineValues record{line};
+bool matches_parsed_filter(const ParsedFilter& parsed, JsonLine& line,
+                           const ValueObserver* observer = nullptr) {
+    LineValueReader record{line};
     return line.is_readable() && Evaluation{parsed, record, observer}.matches();
 }
 
@@ -205,7 +205,7 @@ bool is_valid_record(std::string_view line) {
 
 bool matches_line(const Filter& filter, std::string_view line, const ValueObserver* observer) {
     JsonLine json{line};
-    return line_matches(filter.parsed_filter(), json, observer);
+    return matches_parsed_filter(filter.parsed_filter(), json, observer);
 }
 
 tl::expected<LineFilter, FilterError>
@@ -239,17 +239,17 @@ bool LineFilter::matches(std::string_view line) {
         return false;
     }
     line_.set_line(line);
-    return line_matches(parsed_, line_);
+    return matches_parsed_filter(parsed_, line_);
 }
 
 bool LineFilter::matches_row(JsonLine& line, JsonObject& item) {
-    LineValues record{line};
+    LineValueReader record{line};
     return Evaluation{parsed_, record}.matches(&item);
 }
 
 bool has_any_key_in_line(const Filter& filter, std::string_view line) {
     JsonLine json{line};
-    LineValues record{json};
+    LineValueReader record{json};
     return Evaluation{filter.parsed_filter(), record}.has_any_key();
 }
 

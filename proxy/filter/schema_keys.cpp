@@ -28,9 +28,9 @@ constexpr bool kIsOptional<std::optional<Inner>> = true;
 /// True for the value type of a TotalsRow: an array of all counters, or of all distributions, of an
 /// object.
 template <typename Type>
-constexpr bool kIsCells = false;
+constexpr bool kIsTotalsArray = false;
 template <typename Cell, std::size_t kCount>
-constexpr bool kIsCells<std::array<Cell, kCount>> =
+constexpr bool kIsTotalsArray<std::array<Cell, kCount>> =
     kIsOneOf<Cell, std::uint64_t, record::Distribution>; // a UUID is an array of another type
 
 /// The kind of a schema's values of this type; nullopt if filters cannot read them.
@@ -39,7 +39,7 @@ constexpr std::optional<KeyKind> kKindOf = []() -> std::optional<KeyKind> {
     if (std::is_same_v<Type, bool>) {
         return KeyKind::boolean;
     }
-    if (std::is_integral_v<Type> || kIsCells<Type> ||
+    if (std::is_integral_v<Type> || kIsTotalsArray<Type> ||
         kIsOneOf<Type, double, record::NumberOrNull, record::NumberPair, record::FindingTotals>) {
         return KeyKind::number;
     }
@@ -109,7 +109,7 @@ OptionalValue read_value(const Type& value, std::size_t part, ReadContext readin
         return number_value(part == 0 ? value.x : value.y);
     } else if constexpr (std::is_same_v<Type, record::FindingTotals>) {
         return number_value((*value.counts)[part]);
-    } else if constexpr (kIsCells<Type>) {
+    } else if constexpr (kIsTotalsArray<Type>) {
         if constexpr (std::is_same_v<typename Type::value_type, record::Distribution>) {
             return read_distribution(value[part / kDistributionParts.size()],
                                      part % kDistributionParts.size());
@@ -156,7 +156,7 @@ std::vector<std::string> finding_names() {
 }
 
 template <typename SchemaRow>
-std::vector<std::string> cell_names() {
+std::vector<std::string> totals_key_names() {
     std::vector<std::string> names;
     for (const auto& row : SchemaRow::rows()) {
         if constexpr (std::is_same_v<typename SchemaRow::CellType, record::Distribution>) {
@@ -220,7 +220,7 @@ constexpr UntypedSchemaRow untyped_row() {
         untyped.kind = *kKindOf<Type>;
         untyped.words = possible_words_of<Type>;
         if constexpr (record::kIsTotals<SchemaRow>) {
-            untyped.part_names = cell_names<SchemaRow>;
+            untyped.part_names = totals_key_names<SchemaRow>;
         } else if constexpr (std::is_same_v<Type, record::FindingTotals>) {
             untyped.part_names = finding_names;
         } else if constexpr (std::is_same_v<Type, record::NumberPair>) {

@@ -63,7 +63,7 @@ enum class KeyKind : std::uint8_t { number, text, boolean, any };
 enum class Operator : std::uint8_t { equal, unequal, less, at_most, greater, at_least, contains };
 
 /// The literal on the right side of a comparison.
-struct Operand {
+struct Literal {
     std::string text;     ///< the text as written in the filter, without quotes
     Number number{};      ///< the literal as a number; also set for true, false and severities
     bool is_null = false; ///< the literal is the word null
@@ -72,6 +72,6 @@ struct Operand {
 /// Returns whether the comparison `value op literal` is true. Compares numbers if the value is a
 /// number, and otherwise texts, byte by byte. A number is unequal to every literal that is not a
 /// number. `contains` compares only texts and ignores the case of ASCII letters.
-[[nodiscard]] bool satisfies(const Value& value, Operator op, const Operand& literal);
+[[nodiscard]] bool is_comparison_true(const Value& value, Operator op, const Literal& literal);
 
 } // namespace tw::filter

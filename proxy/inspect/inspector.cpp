@@ -83,8 +83,8 @@ void DemoSession::set_map(const MapAnnouncement& announced, std::vector<std::byt
     map_tracker_.set_demo_map(announced, std::move(file), reporter_);
 }
 
-record::SnapshotRecord DemoSession::begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
-                                                   std::size_t bytes) {
+record::SnapshotRecord DemoSession::begin_snapshot_record(snapshot::Tick tick, snapshot::Tick base,
+                                                          std::size_t bytes) {
     record::SessionStats& stats = reporter_.stats;
     ++stats.snapshots;
     stats.delta_bytes += bytes;
@@ -153,7 +153,7 @@ void DemoSession::on_full_snapshot(snapshot::Tick tick, std::size_t bytes,
         next_snapshot_.append(items[i].key, items[i].data);
     }
     ++reporter_.stats.full;
-    record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
+    record::SnapshotRecord record = begin_snapshot_record(tick, snapshot::kNoBase, bytes);
     accept_snapshot(record, next_snapshot_.view());
     std::swap(current_snapshot_, next_snapshot_);
 }
@@ -161,12 +161,12 @@ void DemoSession::on_full_snapshot(snapshot::Tick tick, std::size_t bytes,
 void DemoSession::on_invalid_snapshot(snapshot::Tick tick, std::size_t bytes,
                                       record::FindingRecord finding) {
     ++reporter_.stats.full;
-    record::SnapshotRecord record = begin_snapshot(tick, snapshot::kNoBase, bytes);
+    record::SnapshotRecord record = begin_snapshot_record(tick, snapshot::kNoBase, bytes);
     reject_snapshot(record, finding);
 }
 
 bool DemoSession::on_delta(snapshot::Tick tick, std::span<const std::byte> body) {
-    record::SnapshotRecord record = begin_snapshot(tick, current_tick_, body.size());
+    record::SnapshotRecord record = begin_snapshot_record(tick, current_tick_, body.size());
     if (!has_snapshot()) {
         reject_snapshot(record, {.id = record::FindingId::snapshot_unknown_base});
         return false;
@@ -193,7 +193,7 @@ void DemoSession::on_unchanged_snapshot(snapshot::Tick tick) {
     if (!has_snapshot()) {
         return;
     }
-    record::SnapshotRecord record = begin_snapshot(tick, current_tick_, 0);
+    record::SnapshotRecord record = begin_snapshot_record(tick, current_tick_, 0);
     ++reporter_.stats.empty;
     accept_snapshot(record, current_snapshot_.view());
 }

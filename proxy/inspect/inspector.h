@@ -67,8 +67,8 @@ class DemoSession {
   private:
     [[nodiscard]] std::string_view protocol_name() const { return is_seven() ? "0.7" : "0.6"; }
 
-    [[nodiscard]] record::SnapshotRecord begin_snapshot(snapshot::Tick tick, snapshot::Tick base,
-                                                        std::size_t bytes);
+    [[nodiscard]] record::SnapshotRecord
+    begin_snapshot_record(snapshot::Tick tick, snapshot::Tick base, std::size_t bytes);
     void accept_snapshot(record::SnapshotRecord& record, const snapshot::SnapshotView& items);
     void read_players(const snapshot::SnapshotView& items);
     void reject_snapshot(record::SnapshotRecord& record, record::FindingRecord finding);
@@ -102,7 +102,7 @@ class Inspector {
         options_.arena = &snapshot_arena_;
         options_.server_activities = &server_activities_;
         if (options_.learned_sizes == nullptr) {
-            own_learned_sizes_ = std::make_unique<LearnedSizes>();
+            own_learned_sizes_ = std::make_unique<LearnedSizeTable>();
             options_.learned_sizes = own_learned_sizes_.get();
         }
     }
@@ -203,10 +203,10 @@ class Inspector {
     std::atomic<std::uint32_t>* newest_session_number_;
     DecodeBuffers decode_buffers_;
     snapshot::Arena snapshot_arena_;
-    ServerActivities server_activities_;
+    ServerActivityTable server_activities_;
     /// The item sizes that sessions learned; null if this inspector shares the sizes of other
     /// inspectors.
-    std::unique_ptr<LearnedSizes> own_learned_sizes_;
+    std::unique_ptr<LearnedSizeTable> own_learned_sizes_;
     std::unordered_map<std::uint64_t, OpenSession> open_sessions_;
     std::unordered_map<std::uint64_t, ClosedSession> sessions_closed_elsewhere_;
     record::SessionStats totals_of_closed_sessions_;

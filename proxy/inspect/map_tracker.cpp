@@ -10,8 +10,8 @@
 
 namespace tw::inspect {
 
-bool MapSource::is_first_report(std::string_view server, const MapAnnouncement& announcement,
-                                std::string_view finding) {
+bool MapSource::mark_as_reported(std::string_view server, const MapAnnouncement& announcement,
+                                 std::string_view finding) {
     std::string text;
     for (const std::string_view part : {server, std::string_view{announcement.name}, finding}) {
         text.append(part) += '\0';
@@ -41,14 +41,14 @@ constexpr std::int32_t kAbandonedChunkNumber = std::numeric_limits<std::int32_t>
 } // namespace
 
 void MapDownload::begin_download(const MapAnnouncement& announcement, Mode mode) {
-    forget_download();
+    reset_download();
     download_mode_ = mode;
     if (announcement.size > 0 && announcement.size <= kMaxBytes) {
         announcement_ = announcement;
     }
 }
 
-void MapDownload::forget_download() {
+void MapDownload::reset_download() {
     *this = {};
 }
 
@@ -67,7 +67,7 @@ bool MapDownload::add_chunk(const wire::MapDataBody& chunk) {
     has_unnumbered_chunks_ = !chunk.numbered;
     const auto size = static_cast<std::int64_t>(chunk.data.size());
     if (num_received_bytes_ + size > announcement_->size) {
-        forget_download();
+        reset_download();
         return false;
     }
     if (keeps_bytes()) {
@@ -100,7 +100,7 @@ constexpr std::uint8_t kMapNameSanitizing = wire::kCleanAllControl | wire::kSkip
 /// Whether a DDNet server has no 0.7 file of this map. Such a server announces size 0 with the
 /// previous map's checksum and hash, and 0.7 clients disconnect.
 bool is_map_withheld(const MapAnnouncement& announced) {
-    return announced.fits_any_version && announced.size == 0;
+    return announced.accepts_any_version && announced.size == 0;
 }
 
 } // namespace
@@ -123,7 +123,7 @@ void MapTracker::on_map_change(const wire::MapChangeBody& change, bool translate
     MapAnnouncement announced{.name = clean_map_name(change.name),
                               .crc = static_cast<std::uint32_t>(change.crc),
                               .size = change.size,
-                              .fits_any_version = translated};
+                              .accepts_any_version = translated};
     if (!change.sha256.empty()) {
         announced.sha256.emplace();
         std::memcpy(announced.sha256->data(), change.sha256.data(), announced.sha256->size());
@@ -174,7 +174,7 @@ void MapTracker::on_map_data(const wire::MapDataBody& data, Reporter& reporter) 
 /// Compares the checksum of a download with that of the known map file.
 void MapTracker::check_download(const MapAnnouncement& announced, Reporter& reporter) {
     const std::uint32_t crc = download_.received_crc();
-    download_.forget_download();
+    download_.reset_download();
     if (crc != announced.crc) {
         report_map_finding_once(record::FindingId::map_crc_mismatch, announced,
                                 "the map on the wire has crc " + map::to_hex(crc), reporter);
@@ -213,14 +213,14 @@ void MapTracker::forget_map() {
     announced_map_.reset();
     missing_map_.reset();
     tile_map_.reset();
-    download_.forget_download();
+    download_.reset_download();
 }
 
 void MapTracker::report_map_finding_once(record::FindingId id, const MapAnnouncement& announced,
                                          std::string_view detail, Reporter& reporter) {
     const std::string finding =
         std::string{record::finding_info(id).name} + ' ' + std::string{detail};
-    if (map_source_->is_first_report(reporter.server(), announced, finding)) {
+    if (map_source_->mark_as_reported(reporter.server(), announced, finding)) {
         reporter.report_finding({.id = id, .name = announced.name, .detail = detail});
     } else {
         reporter.count_finding(id);

@@ -29,7 +29,7 @@ struct MapAnnouncement {
     std::optional<std::array<std::uint8_t, 32>> sha256{};
     /// True if any map file with this name fits, whatever its checksum. To 0.7 clients, DDNet
     /// servers announce a converted file, which has the same tiles.
-    bool fits_any_version = false;
+    bool accepts_any_version = false;
 
     friend bool operator==(const MapAnnouncement&, const MapAnnouncement&) = default;
 };
@@ -73,8 +73,9 @@ class MapSource : public record::InterfaceBase {
     /// Returns true if no session of this server has reported this finding for this map yet, and
     /// remembers the finding as reported. After kMaxReported findings, always returns true.
     /// Thread-safe.
-    [[nodiscard]] bool is_first_report(std::string_view server, const MapAnnouncement& announcement,
-                                       std::string_view finding);
+    [[nodiscard]] bool mark_as_reported(std::string_view server,
+                                        const MapAnnouncement& announcement,
+                                        std::string_view finding);
 
     /// Returns the number of maps that store_map() has stored so far. When this number changes, a
     /// session whose map was not found searches again.
@@ -115,7 +116,7 @@ class MapDownload {
     };
 
     void begin_download(const MapAnnouncement& announcement, Mode mode = Mode::assemble_file);
-    void forget_download();
+    void reset_download();
     /// Abandons the current download and frees its memory.
     void abandon_download();
 

@@ -34,7 +34,8 @@ std::size_t ServerActivity::count_sessions_reached_since(Timestamp time) const {
         }));
 }
 
-std::shared_ptr<ServerActivity> ServerActivities::find_or_add_server(const std::string& address) {
+std::shared_ptr<ServerActivity>
+ServerActivityTable::find_or_add_server(const std::string& address) {
     if (servers_.size() >= kCleanupServerCount) {
         std::erase_if(servers_, [](const auto& each) { return each.second.expired(); });
     }

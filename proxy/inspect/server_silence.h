@@ -82,7 +82,7 @@ class ServerActivity {
 
 /// The activities of a worker's servers, by the server's address. An activity is destroyed with the
 /// last session of its server.
-class ServerActivities {
+class ServerActivityTable {
   public:
     [[nodiscard]] std::shared_ptr<ServerActivity> find_or_add_server(const std::string& address);
 

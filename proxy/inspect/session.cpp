@@ -96,7 +96,7 @@ void Session::on_datagram(record::Timestamp time, wire::Direction direction,
                           std::span<const std::byte> bytes, DecodeBuffers& workspace) {
     reporter_.set_head(time, direction);
     if (time_reliability_.on_datagram(time)) {
-        snapshot_tracker_.stall_detector().on_time_step();
+        snapshot_tracker_.stall_detector().on_clock_step_back();
         silence_detector_.on_missed_datagrams();
     }
     reporter_.set_times_reliable(time_reliability_.is_reliable());
@@ -140,7 +140,7 @@ void Session::check_server_silence(std::span<const std::byte> bytes, bool is_hel
         return;
     }
     const bool goes_on = is_held || acceptance_.connection().is_established();
-    if (!goes_on || acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
+    if (!goes_on || acceptance_.has_seen_direction(wire::Direction::s2c)) {
         silence_detector_.on_datagram(reporter_);
     }
 }
@@ -151,7 +151,7 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
     // If only one side is recorded, no complete handshake is seen. So the first handshake packet
     // after a closed connection begins a new connection.
     if (acceptance_.connection().is_closed() && wire::is_six_handshake(bytes) &&
-        !acceptance_.was_direction_ever_seen(wire::opposite(reporter_.direction()))) {
+        !acceptance_.has_seen_direction(wire::opposite(reporter_.direction()))) {
         acceptance_.forget_closed_connection();
     }
     if (!acceptance_.connection().is_established() && !acceptance_.connection().is_closed()) {
@@ -193,7 +193,8 @@ bool Session::must_hold_datagram(std::span<const std::byte> bytes, DecodeBuffers
 
 void Session::read_held_datagrams(ConnectionChange change, DecodeBuffers& workspace) {
     const record::RecordHeader now = reporter_.head();
-    const std::vector<DatagramsOfUnknownProtocol::HeldDatagram> held = held_datagrams_.take_all();
+    const std::vector<DatagramsOfUnknownProtocol::HeldDatagram> held =
+        held_datagrams_.take_held_datagrams();
     if (!held.empty()) {
         reporter_.set_head(held.front().time, held.front().direction);
     }
@@ -214,8 +215,7 @@ void Session::stop_holding_datagrams(DecodeBuffers& workspace) {
 
 void Session::report_missing_side() {
     for (const auto side : {wire::Direction::c2s, wire::Direction::s2c}) {
-        if (is_connected_ && !is_missing_side_reported_ &&
-            !acceptance_.was_direction_ever_seen(side)) {
+        if (is_connected_ && !is_missing_side_reported_ && !acceptance_.has_seen_direction(side)) {
             is_missing_side_reported_ = true;
             reporter_.report_finding({.id = FindingId::session_one_direction,
                                       .name = side == wire::Direction::c2s ? "c2s" : "s2c"});
@@ -290,7 +290,7 @@ void Session::on_control(const wire::Packet& packet, DecodeBuffers& workspace) {
     if (!with_chunks) {
         observers_->notify(&Observer::on_control, control);
     }
-    if (!acceptance_.accept_control(packet, control, reporter_)) {
+    if (!acceptance_.accept_control_packet(packet, control, reporter_)) {
         return;
     }
     const ConnectionChange change = acceptance_.on_control(packet, control, reporter_);
@@ -525,7 +525,7 @@ void Session::begin_connection(ConnectionChange change) {
     is_close_reported_ = false;
     reporter_.emit_session_event(record::SessionEvent::established, acceptance_.protocol_name());
     const auto checkpoint = std::exchange(pending_checkpoint_, std::nullopt);
-    if (!checkpoint && !acceptance_.was_direction_ever_seen(wire::Direction::s2c)) {
+    if (!checkpoint && !acceptance_.has_seen_direction(wire::Direction::s2c)) {
         report_missing_side();
     } else if (change == ConnectionChange::joined_midway && checkpoint) {
         apply_checkpoint(*checkpoint);
@@ -585,7 +585,7 @@ void Session::on_full_snapshot_request(record::Timestamp time) {
 }
 
 void Session::free_traffic_memory(record::Timestamp time) {
-    on_missed_datagrams(time, held_datagrams_.take_all().size(), "memory");
+    on_missed_datagrams(time, held_datagrams_.take_held_datagrams().size(), "memory");
     snapshot_tracker_.free_all_snapshots(reporter_);
     map_tracker_.abandon_download();
 }

@@ -55,7 +55,7 @@ class DatagramsOfUnknownProtocol {
     }
 
     /// Removes all stored datagrams and returns them, oldest first.
-    [[nodiscard]] std::vector<HeldDatagram> take_all() {
+    [[nodiscard]] std::vector<HeldDatagram> take_held_datagrams() {
         held_bytes_ = 0;
         return std::exchange(held_datagrams_, {});
     }
@@ -135,7 +135,7 @@ struct Options {
     bool sees_all_datagrams = true;
     /// Item sizes learned by all sessions; null: each inspector has its own table. Must outlive the
     /// sessions.
-    LearnedSizes* learned_sizes = nullptr;
+    LearnedSizeTable* learned_sizes = nullptr;
     /// Memory limit of all sessions together; null: unlimited. Must outlive the sessions.
     MemoryBudget* memory_budget = nullptr;
     /// Snapshot memory shared by the sessions of one thread; null: each session has its own. Must
@@ -143,7 +143,7 @@ struct Options {
     snapshot::Arena* arena = nullptr;
     /// State shared by sessions of the same server; null: nothing is shared. Must outlive the
     /// sessions.
-    ServerActivities* server_activities = nullptr;
+    ServerActivityTable* server_activities = nullptr;
     /// Observers of the sessions' traffic; must outlive the sessions.
     const Observers* observers = &Observers::none();
 };
@@ -156,11 +156,12 @@ class TimeReliability {
     [[nodiscard]] bool on_datagram(record::Timestamp time) {
         const bool steps_back = time < newest_time_ - kMaxDisorder;
         newest_time_ = steps_back ? time : std::max(newest_time_, time);
-        num_unreliable_ = steps_back ? kUnreliableDatagrams : num_unreliable_ - !is_reliable();
+        num_unreliable_datagrams_ =
+            steps_back ? kUnreliableDatagrams : num_unreliable_datagrams_ - !is_reliable();
         return steps_back;
     }
 
-    [[nodiscard]] bool is_reliable() const { return num_unreliable_ == 0; }
+    [[nodiscard]] bool is_reliable() const { return num_unreliable_datagrams_ == 0; }
 
   private:
     /// Datagrams may be recorded out of order by up to this time (ns), because recorders read
@@ -171,7 +172,7 @@ class TimeReliability {
     static constexpr int kUnreliableDatagrams = 1000;
 
     record::Timestamp newest_time_ = 0; ///< newest time since the last step back
-    int num_unreliable_ = 0;            ///< number of next datagrams whose times are not reliable
+    int num_unreliable_datagrams_ = 0;  ///< number of next datagrams whose times are not reliable
 };
 
 /// Buffers for decoding a datagram, shared by all sessions of a worker. Once the buffers are large
@@ -180,7 +181,7 @@ struct DecodeBuffers {
     wire::PacketScratch packet_scratch;
     ChunkBuffer chunks;
     wire::DecodedFields decoded_fields;
-    SnapshotBuffers snapshot_buffers;
+    SnapshotWorkspace snapshot_buffers;
 };
 
 /// Inspects one session: all datagrams between a client and a server, in order of arrival.
@@ -206,8 +207,8 @@ class Session {
                                       : pending_checkpoint_.value_or(SessionCheckpoint{});
         }
         SessionCheckpoint checkpoint{.map = map_tracker_.announced_map()};
-        snapshot_tracker_.save_to(checkpoint);
-        acceptance_.save_to(checkpoint);
+        snapshot_tracker_.save_to_checkpoint(checkpoint);
+        acceptance_.save_to_checkpoint(checkpoint);
         return checkpoint;
     }
 

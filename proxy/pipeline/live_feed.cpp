@@ -38,12 +38,13 @@ constexpr std::uint64_t kMaxPlausibleBits = std::uint64_t{1} << 62U;
 
 } // namespace
 
-LiveFeed::LiveFeed(web::PageFeed& feed, std::size_t worker, const snapshot::ObjectSet& objects)
+WorkerPageFeed::WorkerPageFeed(web::PageFeed& feed, std::size_t worker,
+                               const snapshot::ObjectSet& objects)
     : feed_{&feed}, worker_{worker}, json_{{.items = sink::ItemChoice::none, .objects = &objects},
                                            lines_},
       traffic_counter_{feed.interest}, items_{objects} {}
 
-void LiveFeed::on_record(const record::Record& record) {
+void WorkerPageFeed::on_record(const record::Record& record) {
     const web::ViewerInterest& interest = feed_->interest;
     if (!interest.wants_anything()) [[likely]] {
         return;
@@ -58,7 +59,7 @@ void LiveFeed::on_record(const record::Record& record) {
     }
 }
 
-void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
+void WorkerPageFeed::add_snapshot(const record::SnapshotRecord& record) {
     batch_.add_snapshot({.session = record.head.session,
                          .time = record.head.time,
                          .tick = record.tick,
@@ -71,7 +72,7 @@ void LiveFeed::add_snapshot(const record::SnapshotRecord& record) {
                         record.rebuilt ? items_.convert_items(record) : snapshot::SnapshotView{});
 }
 
-void LiveFeed::add_byte_ledger(Clock::time_point now) {
+void WorkerPageFeed::add_byte_ledger(Clock::time_point now) {
     if (!feed_->interest.wants_topic(web::ViewerTopic::traffic_totals) ||
         now - ledger_sent_at_ < kLedgerInterval) {
         return;
@@ -89,7 +90,7 @@ void LiveFeed::add_byte_ledger(Clock::time_point now) {
     }
 }
 
-void LiveFeed::flush_to_page(Clock::time_point now) {
+void WorkerPageFeed::flush_to_page(Clock::time_point now) {
     if (has_lines_) {
         has_lines_ = false;
         json_.flush();

@@ -72,13 +72,13 @@ class PageTrafficCounter final : public inspect::Observer {
 
 /// Collects one worker's records for the viewers of the page. Does nothing while the page has no
 /// viewers.
-class LiveFeed final : public record::RecordSink {
+class WorkerPageFeed final : public record::RecordSink {
   public:
     using Clock = std::chrono::steady_clock;
 
     /// `feed` and `objects` must outlive this object. `worker`: the index of the worker's mailbox
     /// in the feed.
-    LiveFeed(web::PageFeed& feed, std::size_t worker, const snapshot::ObjectSet& objects);
+    WorkerPageFeed(web::PageFeed& feed, std::size_t worker, const snapshot::ObjectSet& objects);
 
     void on_record(const record::Record& record) override;
 

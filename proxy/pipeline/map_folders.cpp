@@ -44,7 +44,7 @@ inspect::MapSearchResult MapFolders::find_map(const inspect::MapAnnouncement& an
     if (const inspect::MapSearchResult* known = find_earlier_result(announcement)) {
         return *known;
     }
-    inspect::MapSearchResult found = read_map(announcement);
+    inspect::MapSearchResult found = find_map_in_folders(announcement);
     store_result(announcement, found);
     return found;
 }
@@ -56,14 +56,14 @@ inspect::MapSearchResult MapFolders::find_stored_map(const inspect::MapAnnouncem
 }
 
 template <typename Matches>
-const inspect::MapSearchResult* MapFolders::find_known(const Matches& matches) const {
+const inspect::MapSearchResult* MapFolders::find_result_if(const Matches& matches) const {
     const auto known = std::ranges::find_if(found_maps_, matches);
     return known == found_maps_.end() ? nullptr : &known->second;
 }
 
 const inspect::MapSearchResult*
 MapFolders::find_earlier_result(const inspect::MapAnnouncement& announcement) const {
-    return find_known([&](const auto& entry) { return entry.first == announcement; });
+    return find_result_if([&](const auto& entry) { return entry.first == announcement; });
 }
 
 inspect::MapSearchResult MapFolders::store_map(const inspect::MapAnnouncement& announcement,
@@ -115,7 +115,7 @@ std::string MapFolders::store_in_cache(const inspect::MapAnnouncement& announcem
 
 inspect::MapSearchResult MapFolders::find_loaded_map(const map::Sha256& sha256) {
     const std::lock_guard lock{mutex_};
-    const inspect::MapSearchResult* known = find_known([&](const auto& entry) {
+    const inspect::MapSearchResult* known = find_result_if([&](const auto& entry) {
         return entry.second.sha256 == sha256 || entry.first.sha256 == sha256;
     });
     return known == nullptr ? inspect::MapSearchResult{} : *known;
@@ -151,8 +151,8 @@ inspect::MapSearchResult MapFolders::load_map(const map::Result<map::Map>& file,
     const std::span<const std::byte> bytes = file->datafile().bytes();
     inspect::MapSearchResult found{.status = inspect::MapStatus::found,
                                    .sha256 = map::sha256_of(bytes)};
-    if (const inspect::MapSearchResult* known =
-            find_known([&](const auto& entry) { return entry.second.sha256 == found.sha256; })) {
+    if (const inspect::MapSearchResult* known = find_result_if(
+            [&](const auto& entry) { return entry.second.sha256 == found.sha256; })) {
         found.physics = known->physics;
         found.file_bytes = known->file_bytes;
         return found;
@@ -170,7 +170,8 @@ inspect::MapSearchResult MapFolders::load_map(const map::Result<map::Map>& file,
     return found;
 }
 
-inspect::MapSearchResult MapFolders::read_map(const inspect::MapAnnouncement& announcement) {
+inspect::MapSearchResult
+MapFolders::find_map_in_folders(const inspect::MapAnnouncement& announcement) {
     using enum inspect::MapStatus;
     if (!map::is_valid_map_name(announcement.name)) {
         return {.status = invalid_name};
@@ -184,7 +185,7 @@ inspect::MapSearchResult MapFolders::read_map(const inspect::MapAnnouncement& an
     if (wrong.empty()) {
         return {.status = not_found};
     }
-    if (announcement.fits_any_version) {
+    if (announcement.accepts_any_version) {
         return load_map(map::Map::open(wrong.front().path), wrong.front().path.string());
     }
     return {.status = other_version,

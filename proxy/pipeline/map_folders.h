@@ -46,14 +46,15 @@ class MapFolders final : public inspect::MapSource {
 
     /// Returns the loaded map whose file or announcement has this checksum; an empty result if no
     /// such map is loaded. The checksums of file and announcement may differ if
-    /// MapAnnouncement::fits_any_version is set.
+    /// MapAnnouncement::accepts_any_version is set.
     [[nodiscard]] inspect::MapSearchResult find_loaded_map(const map::Sha256& sha256);
 
   private:
     /// The limit of loaded maps, so that a server that keeps changing maps cannot exhaust memory.
     static constexpr std::size_t kMaxLoadedMaps = 16;
 
-    [[nodiscard]] inspect::MapSearchResult read_map(const inspect::MapAnnouncement& announcement);
+    [[nodiscard]] inspect::MapSearchResult
+    find_map_in_folders(const inspect::MapAnnouncement& announcement);
     /// Stores a received map in the cache folder. Returns an error message; empty on success.
     [[nodiscard]] std::string store_in_cache(const inspect::MapAnnouncement& announcement,
                                              const map::Identity& identity,
@@ -65,7 +66,7 @@ class MapFolders final : public inspect::MapSource {
     /// Returns the result of the first entry in found_maps_ for which `matches` is true; null if
     /// there is none. Precondition: mutex_ is held.
     template <typename Matches>
-    [[nodiscard]] const inspect::MapSearchResult* find_known(const Matches& matches) const;
+    [[nodiscard]] const inspect::MapSearchResult* find_result_if(const Matches& matches) const;
     /// Returns the earlier result for this announcement; null if there is none. Precondition:
     /// mutex_ is held.
     [[nodiscard]] const inspect::MapSearchResult*

@@ -311,7 +311,7 @@ namespace json = boost::json;
 namespace {
 
 /// Returns the possible values of each key that has a fixed set of values.
-json::object key_values_json(filter::KeyScope scope, filter::DescribedTypes described) {
+json::object key_values_json(filter::KeyScope scope, filter::ModTypes described) {
     json::object words;
     for (const std::string& name : filter::all_keys(scope, described)) {
         const auto key = filter::find_key(scope, name, described);
@@ -328,7 +328,7 @@ json::object key_values_json(filter::KeyScope scope, filter::DescribedTypes desc
 
 tl::expected<web::LineFilter, web::InputError>
 RecordPageData::make_filter(const std::string& text) const {
-    auto filter = filter::LineFilter::parse(text, {.described = filter::described_types(*mod_)});
+    auto filter = filter::LineFilter::parse(text, {.described = filter::types_of_mod(*mod_)});
     if (!filter) {
         return tl::unexpected{web::InputError{.message = std::move(filter.error().message),
                                               .offset = filter.error().offset}};
@@ -338,7 +338,7 @@ RecordPageData::make_filter(const std::string& text) const {
 }
 
 std::string RecordPageData::filter_keys_json() const {
-    const filter::DescribedTypes own = filter::described_types(*mod_);
+    const filter::ModTypes own = filter::types_of_mod(*mod_);
     const auto records = filter::all_keys(filter::KeyScope::record, own);
     const auto items = filter::all_keys(filter::KeyScope::item, own);
     const auto types = filter::item_type_names(own);

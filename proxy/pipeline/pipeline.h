@@ -186,7 +186,7 @@ class Pipeline {
         return flight_ ? &*flight_ : nullptr;
     }
 
-    [[nodiscard]] LiveFeed* page_feed() { return feed_ ? &*feed_ : nullptr; }
+    [[nodiscard]] WorkerPageFeed* page_feed() { return feed_ ? &*feed_ : nullptr; }
 
     /// Copies to `view` the state that the live page shows. Precondition: the page is enabled.
     void fill_status_view(web::StatusView& view);
@@ -210,7 +210,7 @@ class Pipeline {
     SnapshotRemover snapshot_remover_;
     std::optional<web::StatusCollector> status_;
     std::optional<FindingContextCollector> contexts_;
-    std::optional<LiveFeed> feed_;
+    std::optional<WorkerPageFeed> feed_;
     std::optional<demo::DemoSink> demos_;
     std::optional<capture::CaptureSink> capture_;
     std::optional<capture::FlightRecorder> flight_;

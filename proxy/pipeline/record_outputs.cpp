@@ -18,7 +18,7 @@ void log_reopening_error(store::OutputFile& file) {
 void QueuedOutputFile::log_output_changes() {
     store::OutputFile& file = *target_;
     if (const auto bytes = file.state.cut_off_bytes.exchange(0); bytes != 0) {
-        const std::uint64_t units = file.state.cut_off_entries.exchange(0);
+        const std::uint64_t units = file.state.num_cut_off_entries.exchange(0);
         log::warn("{} ended in the middle of a record: removed its last {}{}", file.path(),
                   record::count_with_noun(bytes, "byte[s]"),
                   units == 0 ? ""
@@ -132,7 +132,7 @@ std::uint64_t FileQueues::write_queued_demos(const demo::DemoLosses& losses) {
     }
     files_->finish_writing();
     log_recordings_and_errors();
-    for (const std::string& loss : loss_sentences(losses)) {
+    for (const std::string& loss : describe_losses(losses)) {
         log::warn("demos: {}", loss);
     }
     const std::uint64_t missing = losses.num_unwritten_chunks() + files_->num_lost_blocks();
@@ -154,7 +154,7 @@ void FileQueues::write_flight_recordings(const capture::FlightRecorderCounts& ta
     log_recordings_and_errors();
     log::info("the flight recorder wrote {}; {} in one that another finding started",
               record::count_with_noun(flight_->num_created_files(), "capture[s]"),
-              record::count_with_noun(tally.held_back, "finding[s] [is|are]"));
+              record::count_with_noun(tally.num_findings_without_file, "finding[s] [is|are]"));
     if (tally.lost + flight_->num_lost_blocks() != 0) {
         log::warn("its captures lack {} and {}", record::count_with_noun(tally.lost, "datagram[s]"),
                   record::count_with_noun(flight_->num_lost_blocks(), "block[s]"));

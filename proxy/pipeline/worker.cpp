@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kFlushInterval{100};
 constexpr std::chrono::milliseconds kPublishInterval{250};
 
 /// How long the worker sleeps after it has read datagrams. Meanwhile, the relay need not wake it.
-constexpr std::chrono::milliseconds kCollectTime{2};
+constexpr std::chrono::milliseconds kBatchSleep{2};
 
 /// The longest sleep while no datagrams arrive. It is limited because the next segment of a
 /// recording starts only when all workers have advanced to it.
@@ -54,8 +54,8 @@ Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource&
                const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index)
     : ring_{input.ring}, observer_number_{input.observer}, facts_{input.facts}, config_{&config},
       worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
-      pipeline_{config, outputs, worlds_, maps, session_numbers, index}, status_feed_{outputs.feed},
-      worker_index_{index} {
+      pipeline_{config, outputs, worlds_, maps, session_numbers, index},
+      shared_page_feed_{outputs.feed}, worker_index_{index} {
     if (outputs.resync) {
         resync_requester_.emplace(outputs.resync);
     }
@@ -99,7 +99,7 @@ void Worker::run() {
             continue;
         }
         if (seen != 0) {
-            std::this_thread::sleep_for(kCollectTime);
+            std::this_thread::sleep_for(kBatchSleep);
         } else if (ending) {
             break;
         } else {
@@ -107,7 +107,7 @@ void Worker::run() {
                 worlds_->set_worker_idle(true);
             }
             ring_.sleep_until(next_due_time(now), [this] {
-                return is_ending_ || is_totals_log_requested_ || is_flight_recording_requested_;
+                return is_ending_ || are_summaries_requested_ || is_flight_recording_requested_;
             });
             if (worlds_ != nullptr) {
                 worlds_->set_worker_idle(false);
@@ -133,11 +133,11 @@ void Worker::do_due_work(base::Clock::time_point now) {
         is_flight_recorder_busy_ = flight_->on_time(base::now_utc());
         needs_flush_ = needs_flush_ || flight_->is_busy();
     }
-    if (status_feed_ != nullptr && needs_publish_ && now - published_at_ >= kPublishInterval) {
+    if (shared_page_feed_ != nullptr && needs_publish_ && now - published_at_ >= kPublishInterval) {
         published_at_ = now;
         publish_status_view();
     }
-    if (is_totals_log_requested_.exchange(false)) {
+    if (are_summaries_requested_.exchange(false)) {
         inspector_.emit_summaries();
         needs_flush_ = true;
     }
@@ -149,7 +149,7 @@ base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const
     if (needs_flush_) {
         due = std::min(due, flushed_at_ + kFlushInterval);
     }
-    if (status_feed_ != nullptr && needs_publish_) {
+    if (shared_page_feed_ != nullptr && needs_publish_) {
         due = std::min(due, published_at_ + kPublishInterval);
     }
     if (page_feed_ != nullptr && page_feed_->has_pending_data()) {
@@ -161,7 +161,7 @@ base::Clock::time_point Worker::next_due_time(base::Clock::time_point now) const
 void Worker::publish_status_view() {
     pipeline_.fill_status_view(view_);
     // try_publish_view() fails while the page reads; the worker tries again later.
-    needs_publish_ = !status_feed_->try_publish_view(worker_index_, view_);
+    needs_publish_ = !shared_page_feed_->try_publish_view(worker_index_, view_);
 }
 
 std::string_view Worker::server_name(const relay::RelayEvent& event) const {

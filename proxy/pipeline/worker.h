@@ -46,8 +46,8 @@ class Worker {
 
     /// Makes the worker emit a summary of each open session. Callable from any thread and from
     /// signal handlers.
-    void request_totals_log() {
-        is_totals_log_requested_.store(true);
+    void request_summaries() {
+        are_summaries_requested_.store(true);
         ring_.wake_consumer();
     }
 
@@ -88,14 +88,14 @@ class Worker {
     Pipeline pipeline_;
     inspect::Inspector& inspector_{pipeline_.inspector()};
     capture::FlightRecorder* flight_{pipeline_.flight_recorder()}; ///< null if not enabled
-    LiveFeed* page_feed_{pipeline_.page_feed()};                   ///< null without a page
+    WorkerPageFeed* page_feed_{pipeline_.page_feed()};             ///< null without a page
     std::optional<ResyncRequester> resync_requester_;
     /// Checkpoints of the sessions that another relay continues.
     SessionCheckpoints checkpoints_to_save_;
     const SessionCheckpoints* previous_checkpoints_ = nullptr;
     /// The sessions that were restored from checkpoints. A gap at their start is not reported.
     std::unordered_set<std::uint32_t> restored_sessions_;
-    web::PageFeed* status_feed_; ///< null without a page
+    web::PageFeed* shared_page_feed_; ///< null without a page
     unsigned worker_index_;
     web::StatusView view_; ///< a member, so that its memory is reused
     base::Clock::time_point flushed_at_;
@@ -103,7 +103,7 @@ class Worker {
     bool needs_flush_ = false;  ///< true if events were read since the last flush
     bool needs_publish_ = true; ///< true if events were read since the last publish_status_view()
     std::atomic<bool> is_ending_{false};
-    std::atomic<bool> is_totals_log_requested_{false};
+    std::atomic<bool> are_summaries_requested_{false};
     std::atomic<bool> is_flight_recording_requested_{false};
     bool is_flight_recorder_busy_ = false; ///< true if the flight recorder is still writing
     std::thread thread_;

@@ -44,7 +44,7 @@ record::Timestamp WorldQueue::take_inputs(Batch& batch) {
     return complete_until_;
 }
 
-std::uint64_t WorldQueue::dropped_input_count() const {
+std::uint64_t WorldQueue::num_dropped_inputs() const {
     const std::lock_guard lock{mutex_};
     return dropped_inputs_;
 }
@@ -221,7 +221,7 @@ WorkerResult WorldThread::take_result() const {
 world::WorldTotals WorldThread::totals() const {
     world::WorldTotals totals = merger_.totals();
     for (const WorkerInputs& source : workers_) {
-        totals.worlds.dropped += source.queue.dropped_input_count();
+        totals.worlds.dropped += source.queue.num_dropped_inputs();
     }
     return totals;
 }

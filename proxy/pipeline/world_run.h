@@ -46,7 +46,7 @@ class WorldQueue final : public world::WorldInputSink {
     /// Moves all inputs to the batch. No further input has a time before the returned time.
     record::Timestamp take_inputs(Batch& batch);
 
-    [[nodiscard]] std::uint64_t dropped_input_count() const;
+    [[nodiscard]] std::uint64_t num_dropped_inputs() const;
 
   private:
     const web::ViewerInterest* interest_;

@@ -201,7 +201,7 @@ void drop_privileges() {
     std::ignore = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-Confinement confine(const ConfinedAccess& permissions) {
+Confinement confine_calling_thread(const ConfinedAccess& permissions) {
     Confinement confinement;
     const rlimit limit{.rlim_cur = permissions.memory_bytes, .rlim_max = permissions.memory_bytes};
     if (permissions.memory_bytes != 0 && !kSanitized && ::setrlimit(RLIMIT_DATA, &limit) == 0) {

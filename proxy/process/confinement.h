@@ -33,9 +33,9 @@ void drop_privileges();
 
 /// Restricts the calling thread and the threads that it starts later. The memory limit applies to
 /// the whole process. Returns the restrictions in force.
-[[nodiscard]] Confinement confine(const ConfinedAccess& permissions);
+[[nodiscard]] Confinement confine_calling_thread(const ConfinedAccess& permissions);
 
-/// Returns the restrictions that confine() can put in force on this system.
+/// Returns the restrictions that confine_calling_thread() can put in force on this system.
 [[nodiscard]] Confinement supported_confinement();
 
 /// Returns a text such as "no new privileges, seccomp, Landlock 7, 2048 MiB of memory".

@@ -106,7 +106,7 @@ FleetOverview::Server* FleetOverview::find_or_add_server(std::string_view name,
         return nullptr;
     }
     if (servers_.size() == kMaxServers) {
-        ++records_left_out_;
+        ++num_ignored_records_;
         return nullptr;
     }
     return &servers_[std::string{name}];
@@ -282,7 +282,7 @@ void FleetOverview::fill_run_state(web::RunState& state, const ServerPageUrls& p
     state.view.totals.findings = findings_;
     if (state.stream) {
         state.stream->records = records_;
-        state.stream->ignored_records = records_left_out_;
+        state.stream->ignored_records = num_ignored_records_;
     }
 }
 
@@ -309,8 +309,8 @@ std::string to_log_line(std::string_view server, std::string_view line) {
 
 FleetPage::FleetPage(PageOptions options, Stream stream, const wire::ModDescription& mod)
     : RecordPageData{mod}, stream_{std::move(stream)}, options_{std::move(options)},
-      started_ms_{base::unix_ms(base::now_utc())}, admin_{options_.access, options_.listening,
-                                                          *this} {
+      started_ms_{base::to_unix_ms(base::now_utc())}, admin_{options_.access, options_.listening,
+                                                             *this} {
     admin_.set_token(options_.token.value);
 }
 
@@ -320,7 +320,7 @@ void FleetPage::add_record_line(const RecordSender& from, std::string_view line)
     }
     {
         const std::scoped_lock lock{mutex_};
-        overview_.add_record_line(from, line, base::unix_ms(base::now_utc()));
+        overview_.add_record_line(from, line, base::to_unix_ms(base::now_utc()));
     }
     if (!feed_.interest.wants_topic(web::ViewerTopic::log)) {
         return;
@@ -347,13 +347,13 @@ void FleetPage::set_delay_reason(std::string reason) {
 web::RunState FleetPage::state_of_server(const std::string& server) const {
     web::RunState state;
     state.version = TWSCOPE_VERSION;
-    state.now_ms = base::unix_ms(base::now_utc());
+    state.now_ms = base::to_unix_ms(base::now_utc());
     state.started_ms = started_ms_;
     state.server = stream_.name;
     const std::scoped_lock lock{mutex_};
     state.stream = web::RecordStreamState{.name = stream_.name, .error = delay_reason_};
     overview_.fill_run_state(state, stream_.pages, server);
-    state.rejected_http_connections = admin_.server().rejected_connection_count();
+    state.rejected_http_connections = admin_.server().num_rejected_connections();
     return state;
 }
 

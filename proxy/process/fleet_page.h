@@ -101,7 +101,7 @@ class FleetOverview {
     std::deque<web::FindingLine> recent_findings_;
     std::uint64_t records_ = 0;
     /// Number of records that were ignored because of kMaxServers.
-    std::uint64_t records_left_out_ = 0;
+    std::uint64_t num_ignored_records_ = 0;
 };
 
 /// Returns a record line for the page's log. Adds the server's name and removes the items, which

@@ -35,12 +35,12 @@ constexpr std::chrono::milliseconds kProbeTimeout{1000};
 constexpr std::chrono::milliseconds kProbeReuseTime{250};
 
 void log_page_address(const web::HttpAddress& where, const PageOptions& options,
-                      std::string_view page, bool has_changes) {
+                      std::string_view page, bool allows_changes) {
     if (!where.path.empty()) {
         log::info("{} on unix:{}{}", page, where.path,
-                  has_changes ? ": only its user and root can open it, and may also simulate a "
-                                "bad connection"
-                              : "");
+                  allows_changes ? ": only its user and root can open it, and may also simulate a "
+                                   "bad connection"
+                                 : "");
         return;
     }
     const auto address = boost::asio::ip::make_address(where.address);
@@ -51,9 +51,9 @@ void log_page_address(const web::HttpAddress& where, const PageOptions& options,
                              : address.is_unspecified()               ? "localhost"
                              : address.is_v6() ? fmt::format("[{}]", where.address)
                                                : where.address;
-    const std::string token = options.token.shell_text_for_log(options.log_is_private);
+    const std::string token = options.token.shell_text_for_log(options.is_log_on_terminal);
     log::info("{0} on port {1}: http://{2}:{1}/{3}", page, where.port, host,
-              !has_changes && reads_freely
+              !allows_changes && reads_freely
                   ? ""
                   : fmt::format("{} (without the token{} it {})",
                                 token.empty() ? "" : "#token=" + token,
@@ -147,7 +147,7 @@ void ImpairmentControl::write_settings_record(bool is_repetition) {
 }
 
 std::optional<std::array<record::ImpairmentStats, 2>>
-impaired_totals(const relay::Counters& counters) {
+make_impairment_stats(const relay::Counters& counters) {
     std::array<record::ImpairmentStats, 2> totals;
     std::uint64_t datagrams = 0;
     for (std::size_t i = 0; i < totals.size(); ++i) {
@@ -182,10 +182,10 @@ bool RelayHangDetector::is_alive(Time now) const noexcept {
 }
 
 void start_page(web::AdminServer& server, const PageOptions& options, std::string_view page,
-                bool has_changes) {
+                bool allows_changes) {
     server.start();
     for (const web::HttpAddress& where : server.server().addresses()) {
-        log_page_address(where, options, page, has_changes);
+        log_page_address(where, options, page, allows_changes);
     }
 }
 
@@ -251,8 +251,8 @@ std::optional<std::string> LivePage::explain_finding(std::uint32_t session,
 
 web::RunState LivePage::state() const {
     web::RunState state{.version = TWSCOPE_VERSION,
-                        .now_ms = base::unix_ms(base::now_utc()),
-                        .started_ms = base::unix_ms(parts_.shared->facts.started),
+                        .now_ms = base::to_unix_ms(base::now_utc()),
+                        .started_ms = base::to_unix_ms(parts_.shared->facts.started),
                         .listen = {},
                         .server = parts_.shared->facts.server_address(),
                         .impairment = parts_.impairment->settings_text(),
@@ -269,7 +269,7 @@ web::RunState LivePage::state() const {
         state.recording.page = parts_.recordings->state();
     }
     state.recording.bus = parts_.outputs->bus_totals();
-    state.rejected_http_connections = admin_.server().rejected_connection_count();
+    state.rejected_http_connections = admin_.server().num_rejected_connections();
     state.recording.written_bytes = written_bytes();
     if (parts_.file != nullptr) {
         state.recording.output = parts_.file->path();
@@ -348,7 +348,7 @@ void LivePage::probe_servers() {
     for (relay::ServerIndex i = 0; i < servers.size(); ++i) {
         if (!servers[i].removed) {
             const auto where =
-                reachable_address(base::to_asio(servers[i].listen_endpoints().front()));
+                reachable_address(base::to_asio_endpoint(servers[i].listen_endpoints().front()));
             asked.push_back(
                 &probes_.try_emplace(i, admin_.io(), where, kProbeTimeout).first->second);
         }

@@ -73,7 +73,7 @@ class ImpairmentControl {
 
 /// Returns the relay's counters of impaired datagrams; nullopt if no datagram was impaired.
 [[nodiscard]] std::optional<std::array<record::ImpairmentStats, 2>>
-impaired_totals(const relay::Counters& counters);
+make_impairment_stats(const relay::Counters& counters);
 
 /// Detects hanging relay threads from the relay's counters.
 class RelayHangDetector {
@@ -105,7 +105,7 @@ struct PageOptions {
     web::AccessOptions access{};
     PageToken token{};
     /// True if the log goes to a terminal, so that it may contain the token.
-    bool log_is_private = false;
+    bool is_log_on_terminal = false;
     /// Folders whose recordings can be downloaded from the page.
     std::vector<std::filesystem::path> recording_folders{};
     /// Explains the findings about a session's snapshot of this tick. `lines`: record lines.
@@ -114,9 +114,9 @@ struct PageOptions {
 };
 
 /// Starts a page's web server, and logs where the page is and who can read it. `page`: the page's
-/// name in the log. `has_changes`: viewers with the token can make changes.
+/// name in the log. `allows_changes`: viewers with the token can make changes.
 void start_page(web::AdminServer& server, const PageOptions& options, std::string_view page,
-                bool has_changes);
+                bool allows_changes);
 
 /// The live page of a run. Collects the data that the page shows.
 class LivePage final : public pipeline::RecordPageData {

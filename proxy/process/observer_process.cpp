@@ -82,7 +82,7 @@ class ChildSetup {
 
 /// Makes the system kill the observer rather than the relay when memory runs out. Has no effect
 /// without the permission to do so.
-void prefer_for_oom_killer(pid_t observer) {
+void make_first_oom_victim(pid_t observer) {
     constexpr int kMore = 500;
     constexpr int kMost = 1000;
     int own = 0;
@@ -109,7 +109,7 @@ ObserverProcess::ObserverProcess(const std::vector<std::string>& command, int li
         std::ignore = ::waitpid(id_, nullptr, 0);
         throw std::system_error{error, std::system_category(), "watch the observer's process"};
     }
-    prefer_for_oom_killer(id_);
+    make_first_oom_victim(id_);
 }
 
 ObserverProcess::~ObserverProcess() {

@@ -19,13 +19,14 @@ namespace {
 
 /// Returns the item sizes that the observers of this run have learned. They are in shared memory,
 /// so that a restarted observer can use them.
-inspect::LearnedSizes& learned_sizes(channel::SharedProcessData& process_data) {
-    using inspect::LearnedSizes;
-    static_assert(sizeof(LearnedSizes) <= sizeof(process_data.learned_sizes) &&
-                  alignof(LearnedSizes) <= 64 && std::is_trivially_destructible_v<LearnedSizes>);
+inspect::LearnedSizeTable& learned_sizes(channel::SharedProcessData& process_data) {
+    using inspect::LearnedSizeTable;
+    static_assert(sizeof(LearnedSizeTable) <= sizeof(process_data.learned_sizes) &&
+                  alignof(LearnedSizeTable) <= 64 &&
+                  std::is_trivially_destructible_v<LearnedSizeTable>);
     // Zeroed memory is a valid empty table. All observers run the same program, so the layout is
     // the same.
-    return *std::launder(reinterpret_cast<LearnedSizes*>(process_data.learned_sizes.data()));
+    return *std::launder(reinterpret_cast<LearnedSizeTable*>(process_data.learned_sizes.data()));
 }
 
 /// Prints lines to `out`, wrapped at `columns` columns.
@@ -153,7 +154,7 @@ ObserverResult ObserverRun::inspect_until_stopped() {
     if (!waits_for_previous_) {
         begin_inspecting();
     }
-    running_ = shown_ = base::Stopwatch{};
+    run_time_ = shown_ = base::Stopwatch{};
     second_timer_.expires_at(std::chrono::steady_clock::now());
     await_next_second();
     io_.run();
@@ -214,7 +215,7 @@ void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     }
     case channel::ControlMessage::write_summaries:
         for (const auto& worker : workers_) {
-            worker->request_totals_log();
+            worker->request_summaries();
         }
         log::info("writing a summary of every open session to the records");
         break;
@@ -261,13 +262,13 @@ void ObserverRun::on_second() {
     if (page_) {
         page_->check_relay_threads();
     }
-    server_reports_.report_changes(io_, shared_.data(), page_ ? &*page_ : nullptr);
+    silence_reporters_.report_changes(io_, shared_.data(), page_ ? &*page_ : nullptr);
 }
 
 /// Returns which servers are silent, whether recording failed, and the name and size of the output
 /// file. This is the file of records, or the capture file if the run writes no records.
 sink::StatusNotes ObserverRun::status_notes() const {
-    sink::StatusNotes notes{.problem = server_reports_.describe_silent_servers(
+    sink::StatusNotes notes{.problem = silence_reporters_.describe_silent_servers(
                                 options_.console->log_lines_need_dates())};
     const store::OutputFile* const file =
         options_.file != nullptr ? options_.file : options_.capture;
@@ -343,7 +344,7 @@ void ObserverRun::stop() {
     stopping_ = true;
     messages_.stop();
     second_timer_.cancel();
-    server_reports_.stop();
+    silence_reporters_.stop();
 }
 
 void ObserverRun::write_summary(const ObserverResult& result) {
@@ -351,7 +352,7 @@ void ObserverRun::write_summary(const ObserverResult& result) {
         .head = {.time = base::now_utc()},
         .stats = &result.worker_result.totals,
         .sessions = result.worker_result.sessions,
-        .impaired = impaired_totals(relay::totals(shared_.data().observer_memory)),
+        .impaired = make_impairment_stats(relay::totals(shared_.data().observer_memory)),
         .worlds =
             options_.writes_worlds() ? std::optional{worlds_->totals().worlds} : std::nullopt};
     lines_.line_output()->write(sink::json_line(&summary, options_.config.json));
@@ -381,16 +382,17 @@ ObserverResult ObserverRun::finish_outputs() {
         if (!waits_for_previous_) {
             write_summary(result);
         }
-        result.missing_in_file = records_ ? records_->write_queued_data() : 0;
-        result.lost_records = result.missing_in_file + lines_.publish_queued_records();
+        result.num_records_missing_in_file = records_ ? records_->write_queued_data() : 0;
+        result.num_lost_records =
+            result.num_records_missing_in_file + lines_.publish_queued_records();
         if (result.worker_result.omitted_messages != 0) {
             log::warn("{} not recorded: a session sent more than the limit",
                       record::count_with_noun(result.worker_result.omitted_messages,
                                               "message[s] [was|were]"));
         }
-        if (result.lost_records != 0) {
+        if (result.num_lost_records != 0) {
             log::error("{} could not be written",
-                       record::count_with_noun(result.lost_records, "record[s]"));
+                       record::count_with_noun(result.num_lost_records, "record[s]"));
         }
     }
     if (capture_) {
@@ -400,9 +402,9 @@ ObserverResult ObserverRun::finish_outputs() {
             log::error("{} of the capture could not be written",
                        record::count_with_noun(lost, "packet[s]"));
         }
-        result.lost_records += lost;
+        result.num_lost_records += lost;
     }
-    result.lost_records += written_.write_queued_demos(result.worker_result.demo_losses);
+    result.num_lost_records += written_.write_queued_demos(result.worker_result.demo_losses);
     written_.write_flight_recordings(result.worker_result.flight);
     result.inspected = !waits_for_previous_;
     if (!result.inspected) {
@@ -420,7 +422,7 @@ ObserverResult ObserverRun::finish_outputs() {
               counters.directions[1].datagrams,
               record::count_with_noun(result.worker_result.totals.snapshots, "snapshot[s]"),
               result.worker_result.totals.verified);
-    result.duration = running_.elapsed();
+    result.duration = run_time_.elapsed();
     return result;
 }
 
@@ -445,8 +447,8 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
         SilenceReporter::SendRequest send_request;
         if (!shared.facts.is_tap()) {
             send_request = [&, i] {
-                const auto where =
-                    reachable_address(base::to_asio(servers[i].listen_endpoints().front()));
+                const auto where = reachable_address(
+                    base::to_asio_endpoint(servers[i].listen_endpoints().front()));
                 probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
             };
         }

@@ -71,7 +71,7 @@ struct ObserverOptions {
     sink::BoundedWaitStream* console = nullptr;
     /// Returns the command line that explains a finding from the recording. It is printed with the
     /// table of findings. Empty if no file has all records.
-    sink::FindingLines::ExplainCommand explain{};
+    sink::FindingLines::ExplainCommandMaker explain{};
     std::string_view flight_flag{}; ///< the flag that adds a flight recorder
     /// The live page's settings; nullopt: no page. The page opens when its sockets have arrived
     /// from the relay.
@@ -95,9 +95,9 @@ struct ObserverResult {
     bool inspected = true;
     /// The combined results of all workers, without session checkpoints.
     pipeline::WorkerResult worker_result{};
-    std::uint64_t lost_records = 0; ///< number of records and packets missing in any output
+    std::uint64_t num_lost_records = 0; ///< number of records and packets missing in any output
     /// Number of records that could not be written to the file of records.
-    std::uint64_t missing_in_file = 0;
+    std::uint64_t num_records_missing_in_file = 0;
     std::chrono::nanoseconds duration{};
 };
 
@@ -157,14 +157,14 @@ class ObserverRun {
     std::optional<PageToken> token_;
     ReadableWatch messages_{io_};
     boost::asio::steady_timer second_timer_{io_};
-    base::Stopwatch running_;
+    base::Stopwatch run_time_;
     base::Stopwatch shown_; ///< the time since the latest status line
     /// True if the first status was written to an output that is not a terminal.
     bool status_shown_ = false;
     /// True if the run is ending. The timer's handler must then not restart the timer. (A handler
     /// can run without an error although its timer was cancelled.)
     bool stopping_ = false;
-    SilenceReporters server_reports_;
+    SilenceReporters silence_reporters_;
 };
 
 } // namespace tw::process

@@ -49,12 +49,12 @@ relay::ClientQuestion read_question(std::span<const std::byte> datagram) {
                    : relay::ClientQuestion{};
 }
 
-relay::AnswerPart classify_answer(std::span<const std::byte> datagram,
-                                  const relay::ClientQuestion& question) {
+relay::AnswerPartKind classify_answer(std::span<const std::byte> datagram,
+                                      const relay::ClientQuestion& question) {
     const auto part = wire::classify_info_part(datagram, to_info_request(question));
-    return !part                            ? relay::AnswerPart::none
-           : *part == wire::InfoPart::first ? relay::AnswerPart::first
-                                            : relay::AnswerPart::later;
+    return !part                            ? relay::AnswerPartKind::none
+           : *part == wire::InfoPart::first ? relay::AnswerPartKind::first
+                                            : relay::AnswerPartKind::later;
 }
 
 std::size_t write_answer(std::span<const std::byte> part, const relay::ClientQuestion& question,
@@ -107,7 +107,8 @@ std::optional<std::string> NewClientReport::next_log_line(const relay::Counters&
                 is_limit ? fmt::format("{}: {}", row.sentence, address_limit_) : row.sentence);
         }
     }
-    add(counters.sessions_refused - reported_.sessions_refused, "no session is free");
+    add(counters.datagrams_without_session - reported_.datagrams_without_session,
+        "no session is free");
     if (!text.empty()) {
         text.insert(0, "datagrams rejected at the door: ");
     }
@@ -139,7 +140,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     if (options_.servers.empty()) {
         options_.servers.push_back({.options = options_.relay.server});
     }
-    if (options_.limit_new_clients) {
+    if (options_.limits_new_clients) {
         options_.relay.judge_datagram = judge_relayed_datagram;
         options_.relay.answer_functions =
             options_.repeats_info_answers ? info_answer_functions() : relay::AnswerFunctions{};
@@ -177,7 +178,7 @@ void RelayRun::take_over() {
     }
     requester.confirm_forwarding();
     const relay::Counters counters = relay_->counters();
-    failed_sessions_reported_ = counters.sessions_failed;
+    failed_sessions_reported_ = counters.datagrams_without_socket;
     std::ignore = client_report_.next_log_line(counters); // the old relay has logged these counts
     shared_.data().facts.impairment = relay_->impairment();
     shared_.data().last_recorded_session = state.last_recorded_session;
@@ -255,16 +256,16 @@ void RelayRun::start_observing() {
 
 void RelayRun::on_second() {
     resync_limiter_.refill();
-    report_failed_sessions();
+    log_rejected_datagrams();
     servers_->on_second(!supervisor_->has_observer());
 }
 
-void RelayRun::report_failed_sessions(bool at_end) {
+void RelayRun::log_rejected_datagrams(bool at_end) {
     const relay::Counters counters = relay_->counters();
     if (const auto turned_away = client_report_.next_log_line(counters, at_end)) {
         log::warn("{}", *turned_away);
     }
-    const std::uint64_t failed = counters.sessions_failed;
+    const std::uint64_t failed = counters.datagrams_without_socket;
     if (failed != failed_sessions_reported_) {
         log::warn("dropped {} of new clients: cannot open a socket to the server: {}",
                   record::count_with_noun(failed - failed_sessions_reported_, "datagram[s]"),
@@ -295,7 +296,7 @@ LiveRunResult RelayRun::finish_run() {
         relay_->stop();
     }
     relay_->join();
-    report_failed_sessions(true);
+    log_rejected_datagrams(true);
     if (awaits_previous_relay_) {
         pollfd ended{.fd = options_.requester->descriptor(), .events = POLLIN, .revents = 0};
         std::ignore = ::poll(&ended, 1, static_cast<int>(kPreviousRelayTimeout.count()));

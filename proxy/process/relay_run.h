@@ -22,7 +22,7 @@
 namespace tw::process {
 
 /// Determines from a datagram how far a client's handshake has progressed. Calls
-/// wire::judge_datagram(). Used as relay::JudgeDatagram.
+/// wire::judge_datagram(). Used as relay::DatagramJudge.
 [[nodiscard]] relay::DatagramVerdict judge_relayed_datagram(relay::HandshakeMemory& memory,
                                                             relay::Direction direction,
                                                             std::span<const std::byte> datagram);
@@ -58,7 +58,7 @@ struct RelayRunOptions {
     /// The servers; their names must differ. Empty: the run has one server, `relay.server`, without
     /// a name.
     std::vector<ConfiguredServer> servers{};
-    bool limit_new_clients = true; ///< false: only the number of sessions is limited
+    bool limits_new_clients = true; ///< false: only the number of sessions is limited
     /// true: while many requests for server info arrive, the relay answers them itself.
     bool repeats_info_answers = true;
     bool is_inspected = true;   ///< false: the run has no rings and no observer
@@ -113,7 +113,7 @@ class RelayRun final : public SupervisedRun {
 
     void request_full_snapshot(const std::string& session) override;
 
-    void report_failed_sessions(bool at_end = false);
+    void log_rejected_datagrams(bool at_end = false);
     void open_takeover_socket();
     void start_observing();
     void begin_forwarding();

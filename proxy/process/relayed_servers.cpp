@@ -156,7 +156,7 @@ void RelayedServers::set_servers(const std::vector<ConfiguredServer>& wanted) {
         const bool is_there = std::ranges::any_of(
             servers_, [&](const auto& server) { return server.configured_server() == each; });
         if (!is_there && host_and_port(each.options).empty()) {
-            add_when_resolved(each, each.options);
+            try_add_server(each, each.options);
         } else if (!is_there) {
             pending_.add_server(each);
         }
@@ -177,8 +177,8 @@ void RelayedServers::remove_unwanted_servers(const std::vector<ConfiguredServer>
 }
 
 /// Adds a server while the relay forwards. `where`: the server's options with its resolved address.
-void RelayedServers::add_when_resolved(const ConfiguredServer& server,
-                                       const relay::ServerOptions& where) {
+void RelayedServers::try_add_server(const ConfiguredServer& server,
+                                    const relay::ServerOptions& where) {
     try {
         const relay::ServerIndex index = add_server({.name = server.name, .options = where});
         servers_.emplace_back(*relay_, index, server);
@@ -199,7 +199,7 @@ void RelayedServers::add_resolved_servers() {
         }
         relay::ServerOptions where = server.options;
         where.host = addresses.front().address().to_string();
-        add_when_resolved(server, where);
+        try_add_server(server, where);
     }
 }
 

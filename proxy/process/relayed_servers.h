@@ -49,7 +49,7 @@ class RelayedServers {
     [[nodiscard]] std::vector<std::string> route_lines(relay::ServerIndex index) const;
     void remove_unwanted_servers(const std::vector<ConfiguredServer>& wanted);
     void add_resolved_servers();
-    void add_when_resolved(const ConfiguredServer& server, const relay::ServerOptions& where);
+    void try_add_server(const ConfiguredServer& server, const relay::ServerOptions& where);
     [[nodiscard]] relay::ServerIndex add_server(const ConfiguredServer& added);
     void set_name(relay::ServerIndex index, const std::string& name) const;
     void write_addresses(relay::ServerIndex index) const;
@@ -58,7 +58,7 @@ class RelayedServers {
     channel::SharedProcessData* process_data_;
     TakeoverRequester* requester_;
     std::vector<ServerAddressUpdater> servers_;
-    UnresolvedServers pending_{UnresolvedServers::system_lookup};
+    UnresolvedServers pending_{UnresolvedServers::make_system_lookup};
 };
 
 } // namespace tw::process

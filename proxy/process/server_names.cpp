@@ -77,7 +77,7 @@ ServerAddressUpdater::ServerAddressUpdater(relay::Relay& relay, relay::ServerInd
             [host = served_.options.host, port = served_.options.port] {
                 return resolve_answering_addresses(host, port, AnswersWanted::all);
             },
-            base::to_asio(relay.server_endpoint(index)), std::chrono::steady_clock::now());
+            base::to_asio_endpoint(relay.server_endpoint(index)), std::chrono::steady_clock::now());
     }
 }
 
@@ -115,7 +115,7 @@ std::optional<base::Endpoint> ServerAddressUpdater::on_second(const relay::Count
     return relay_->server_endpoint(index_);
 }
 
-NameLookup UnresolvedServers::system_lookup(const relay::ServerOptions& where) {
+NameLookup UnresolvedServers::make_system_lookup(const relay::ServerOptions& where) {
     return [host = where.host, port = where.port] {
         return resolve_answering_addresses(host, port, AnswersWanted::one);
     };

@@ -96,7 +96,7 @@ class UnresolvedServers {
 
     /// Returns a function that resolves the server's name with the system's resolver. If any of the
     /// addresses answer, the function returns only addresses that answered.
-    [[nodiscard]] static NameLookup system_lookup(const relay::ServerOptions& where);
+    [[nodiscard]] static NameLookup make_system_lookup(const relay::ServerOptions& where);
 
     /// Starts to resolve the server's name.
     void add_server(const ConfiguredServer& server);

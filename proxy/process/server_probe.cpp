@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kRepeatInterval{250};
 
 /// The offset of the token in the payload of a request or answer, after four bytes 0xff and four
 /// bytes of magic. In 0.6 answers, the token is a decimal number.
-constexpr std::size_t kMagicEnd = 8;
+constexpr std::size_t kTokenOffset = 8;
 
 /// Returns a 0.6 info request: ff ff ff ff "gie3" and the token.
 std::vector<std::byte> info_request(std::uint8_t token) {
@@ -43,7 +43,7 @@ constexpr wire::Token kClientToken{'t', 'w', 's', 'c'};
 
 /// Returns a padded 0.7 token request. Servers ignore shorter token requests, so that an answer is
 /// never longer than its request.
-std::vector<std::byte> token_request() {
+std::vector<std::byte> encode_token_request() {
     constexpr std::size_t kPadded = 520;
     auto request = wire::encode_control({.kind = wire::ControlKind::token,
                                          .token = kClientToken,
@@ -53,7 +53,7 @@ std::vector<std::byte> token_request() {
 }
 
 /// Returns a 0.7 info request. `server`: the server's token.
-std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_t token) {
+std::vector<std::byte> encode_seven_info_request(const wire::Token& server, std::uint8_t token) {
     std::vector<std::byte> request{std::byte{0x21}};
     const auto append = [&](std::span<const std::byte> bytes) {
         request.insert(request.end(), bytes.begin(), bytes.end());
@@ -61,7 +61,7 @@ std::vector<std::byte> seven_info_request(const wire::Token& server, std::uint8_
     append(std::as_bytes(std::span{server}));
     append(std::as_bytes(std::span{kClientToken}));
     const auto plain = info_request(token);
-    append(std::span{plain}.subspan(wire::kConnlessHeaderSize, kMagicEnd));
+    append(std::span{plain}.subspan(wire::kConnlessHeaderSize, kTokenOffset));
     snapshot::encode_varint(token, request);
     return request;
 }
@@ -91,7 +91,7 @@ Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire
     if (spec == nullptr || !spec->name.starts_with("info")) {
         return Answer::none;
     }
-    const auto body = packet->payload.subspan(kMagicEnd);
+    const auto body = packet->payload.subspan(kTokenOffset);
     if (seven) {
         std::int32_t repeated = -1;
         const bool there = snapshot::decode_varint(body.data(), body.size(), repeated) != 0;
@@ -154,7 +154,7 @@ void ServerProbe::send_request() {
     socket_.send(asio::buffer(info_request(token_)), 0, ignored);
     // Most servers answer the first 0.6 request, so the 0.7 request is sent only with repetitions.
     if (repeated_) {
-        socket_.send(asio::buffer(token_request()), 0, ignored);
+        socket_.send(asio::buffer(encode_token_request()), 0, ignored);
     }
     repeated_ = true;
     timer_.expires_at(std::min(now + kRepeatInterval, deadline_at_));
@@ -179,7 +179,7 @@ void ServerProbe::await_answer() {
             }
             if (answer == Answer::token) {
                 boost::system::error_code ignored;
-                socket_.send(asio::buffer(seven_info_request(server, token_)), 0, ignored);
+                socket_.send(asio::buffer(encode_seven_info_request(server, token_)), 0, ignored);
             }
             // "connection refused" is ignored: the server may be starting
             await_answer();
@@ -281,7 +281,7 @@ SilenceDetector::Change SilenceReporter::detect_change(SilenceDetector::Time now
         // If all clients have given up, only an answer to this request shows that the server is
         // back.
         if (detector_.is_silent() && send_request &&
-            ++seconds_silent_ % kRequestIntervalSeconds == 0) {
+            ++num_silent_calls_ % kRequestIntervalSeconds == 0) {
             send_request();
         }
         return change;
@@ -303,7 +303,7 @@ void SilenceReporter::report_changes(SilenceDetector::Time now, const relay::Cou
     }
     const auto since = silent_since();
     if (show && (since || change != SilenceDetector::Change::none)) {
-        show(since ? std::optional{web::ServerSilence{.since_ms = base::unix_ms(*since),
+        show(since ? std::optional{web::ServerSilence{.since_ms = base::to_unix_ms(*since),
                                                       .unanswered = silence.unanswered,
                                                       .refused = silence.refused}}
                    : std::nullopt);
@@ -318,14 +318,15 @@ std::optional<base::Timestamp> SilenceReporter::silent_since() const {
 void log_silence_change(SilenceDetector::Change change, const std::string& server,
                         const SilenceDetector::Silence& silence, SilenceDetector::Time now) {
     if (change == SilenceDetector::Change::began) {
-        log::warn("{}", describe_silence(change, server, silence, now));
+        log::warn("{}", describe_silence_change(change, server, silence, now));
     } else if (change == SilenceDetector::Change::ended) {
-        log::info("{}", describe_silence(change, server, silence, now));
+        log::info("{}", describe_silence_change(change, server, silence, now));
     }
 }
 
-std::string describe_silence(SilenceDetector::Change change, const std::string& server,
-                             const SilenceDetector::Silence& silence, SilenceDetector::Time now) {
+std::string describe_silence_change(SilenceDetector::Change change, const std::string& server,
+                                    const SilenceDetector::Silence& silence,
+                                    SilenceDetector::Time now) {
     const std::string datagrams = record::count_with_noun(silence.unanswered, "datagram[s]");
     const auto elapsed = std::chrono::round<std::chrono::seconds>(now - silence.since).count();
     const std::string time =

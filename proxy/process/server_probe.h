@@ -164,8 +164,8 @@ class SilenceReporter {
     /// The number of calls of report_changes() until a detected silence is reported; 0 if no
     /// silence waits to be reported.
     int seconds_left_ = 0;
-    unsigned seconds_silent_ = 0; ///< calls of report_changes() in which the server was silent
-    base::Timestamp since_ = 0;   ///< when the latest reported silence began
+    unsigned num_silent_calls_ = 0; ///< calls of report_changes() in which the server was silent
+    base::Timestamp since_ = 0;     ///< when the latest reported silence began
 };
 
 void log_silence_change(SilenceDetector::Change change, const std::string& server,
@@ -173,9 +173,9 @@ void log_silence_change(SilenceDetector::Change change, const std::string& serve
 
 /// Returns a text such as "the server 127.0.0.1:8303 does not answer: …", or "… answers again,
 /// after …". Precondition: `change` is not `none`.
-[[nodiscard]] std::string describe_silence(SilenceDetector::Change change,
-                                           const std::string& server,
-                                           const SilenceDetector::Silence& silence,
-                                           SilenceDetector::Time now);
+[[nodiscard]] std::string describe_silence_change(SilenceDetector::Change change,
+                                                  const std::string& server,
+                                                  const SilenceDetector::Silence& silence,
+                                                  SilenceDetector::Time now);
 
 } // namespace tw::process

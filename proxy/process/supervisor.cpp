@@ -202,7 +202,7 @@ void Supervisor::stop(std::string_view why) {
 LiveRunResult Supervisor::finish_run() {
     const LiveRunResult result{.observer =
                                    has_observer() ? std::optional{finish_observer()} : std::nullopt,
-                               .observer_failures = failures_};
+                               .num_observer_failures = failures_};
     // Closes the page's sockets, so that a relay that has taken over can open them.
     page_sockets_.clear();
     return result;

@@ -79,7 +79,7 @@ struct SupervisorOptions {
 struct LiveRunResult {
     /// How the latest observer ended; nullopt: the run had no observer.
     std::optional<ProcessExit> observer{};
-    std::uint32_t observer_failures = 0; ///< number of observers that ended before the run did
+    std::uint32_t num_observer_failures = 0; ///< number of observers that ended before the run did
 };
 
 /// The run that a supervisor controls. By default it ignores requests for changes.

@@ -196,8 +196,9 @@ void TakeoverResponder::handle_hello(std::span<const std::byte> greeting) {
 void TakeoverResponder::send_offer() {
     const relay::Relay& relay = *parts_.relay;
     const RelayStatus now = parts_.relay_status();
-    TakeoverOffer offer{
-        .network = own_network_namespace(), .observer = now.observer, .servers = now.servers};
+    TakeoverOffer offer{.network = own_network_namespace_number(),
+                        .observer = now.observer,
+                        .servers = now.servers};
     std::vector<int> sockets{takeover_socket_.descriptor()};
     for (TakeoverServer& server : offer.servers) {
         const auto listening = relay.listening_sockets(server.number);
@@ -259,7 +260,7 @@ void TakeoverResponder::hand_over_servers(const std::vector<ServerIndex>& wanted
         takeover_socket_.keep_socket_file();
         if (!names.empty()) {
             log::warn("the new twscope has no server {}: {}", fmt::join(names, ", "),
-                      record::count_with_noun(ended_sessions_, "session[s] [ends|end]"));
+                      record::count_with_noun(num_ended_sessions_, "session[s] [ends|end]"));
         }
         return parts_.on_handed_over();
     }
@@ -277,9 +278,9 @@ bool TakeoverResponder::send_state(const std::vector<ServerIndex>& wanted,
         return false;
     }
     auto [state, sockets] = parts_.relay->takeover_state(wanted);
-    ended_sessions_ = parts_.relay->num_sessions();
+    num_ended_sessions_ = parts_.relay->num_sessions();
     for (const relay::HandedOverServer& server : state.servers) {
-        ended_sessions_ -= static_cast<std::size_t>(std::ranges::count_if(
+        num_ended_sessions_ -= static_cast<std::size_t>(std::ranges::count_if(
             server.sessions, &relay::TransferredSessionData::counts_against_limit,
             &relay::HandedOverSession::facts));
     }
@@ -356,7 +357,7 @@ TakeoverRequester::TakeoverRequester(std::filesystem::path file, std::string exa
     if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_valid)) {
         throw TakeoverError{"the running twscope names no server, or one that cannot be"};
     }
-    if (offer_.network != own_network_namespace()) {
+    if (offer_.network != own_network_namespace_number()) {
         throw TakeoverError{"the running twscope is in another network namespace"};
     }
     std::set<std::string_view> names;
@@ -437,7 +438,7 @@ TakeoverRequester::PreparedServer TakeoverRequester::prepare_server(const Config
     }
     begun.options.listen.clear();
     for (const base::Endpoint& endpoint : there->listen) {
-        begun.options.listen.push_back(base::to_asio(endpoint));
+        begun.options.listen.push_back(base::to_asio_endpoint(endpoint));
     }
     const auto fits = [](const auto& own, const auto& other) {
         return own.address() == other.address() && (own.port() == 0 || own.port() == other.port());
@@ -524,7 +525,7 @@ void TakeoverRequester::log_takeover_changes(const relay::Relay& relay, unsigned
     }
 }
 
-std::uint64_t own_network_namespace() {
+std::uint64_t own_network_namespace_number() {
     struct stat found {};
 
     return ::stat("/proc/self/ns/net", &found) == 0 ? found.st_ino : 0;

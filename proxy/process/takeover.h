@@ -97,7 +97,7 @@ class TakeoverResponder {
     Stage stage_ = Stage::idle;
     std::vector<TakeoverServer> offered_servers_;
     std::vector<relay::ServerIndex> not_continued_;
-    std::size_t ended_sessions_ = 0; ///< number of sessions of the servers in not_continued_
+    std::size_t num_ended_sessions_ = 0; ///< number of sessions of the servers in not_continued_
 };
 
 /// Thrown if no relay runs that can be taken over now. what() is one line for the user.
@@ -191,6 +191,6 @@ class TakeoverRequester {
 };
 
 /// Returns the number of this process's network namespace; 0 if unknown.
-[[nodiscard]] std::uint64_t own_network_namespace();
+[[nodiscard]] std::uint64_t own_network_namespace_number();
 
 } // namespace tw::process

@@ -63,7 +63,7 @@ constexpr std::size_t kBatch = 64;
 /// incremented.
 constexpr std::chrono::milliseconds kMaxWait{500};
 /// The longest wait, at the end of the run, for frames that the kernel has not delivered yet.
-constexpr std::chrono::milliseconds kLastFrames{30};
+constexpr std::chrono::milliseconds kMaxWaitForLastFrames{30};
 constexpr std::chrono::milliseconds kDrainTime{200};
 constexpr std::chrono::milliseconds kFinishTime{200};
 
@@ -77,7 +77,7 @@ TapFeed::TapFeed(relay::Ring& ring, relay::ObserverSharedMemory& observation,
     copier_.reserve_events(limits.max_sessions);
 }
 
-void TapFeed::on_captured(const capture::CapturedDatagram& datagram) {
+void TapFeed::on_datagram_captured(const capture::CapturedDatagram& datagram) {
     report_drops(datagram.time);
     sessions_.on_datagram(datagram);
 }
@@ -93,7 +93,7 @@ void TapFeed::on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, 
     counters_->loop_iterations.add(1);
     counters_->kernel_dropped.add(kernel_dropped - dropped_);
     dropped_ = kernel_dropped;
-    counters_->sessions_refused.add(sessions_.refused_datagrams() - refused_);
+    counters_->datagrams_without_session.add(sessions_.refused_datagrams() - refused_);
     refused_ = sessions_.refused_datagrams();
     drops_.on_drop_count(now, kernel_dropped);
     if (idle) {
@@ -218,7 +218,7 @@ LiveRunResult TapRun::capture_until_stopped() {
 /// Reads frames until the run ends. Runs on a confined thread, because frames are untrusted.
 void TapRun::capture_frames() {
     relay::lower_thread_priority();
-    const Confinement confinement = confine({});
+    const Confinement confinement = confine_calling_thread({});
     log::debug("reading frames in a thread confined by: {}", describe(confinement));
     try {
         while (!ending_) {
@@ -231,7 +231,7 @@ void TapRun::capture_frames() {
         }
         read_last_frames();
     } catch (const capture::CaptureError& error) {
-        interface_gone_ = true;
+        is_interface_gone_ = true;
         boost::asio::post(supervisor_->io(), [this, what = std::string{error.what()}] {
             log::error("{}", what);
             supervisor_->stop("there is nothing left to observe");
@@ -245,11 +245,13 @@ void TapRun::capture_frames() {
 
 std::size_t TapRun::read_frames() {
     const std::size_t frames = live_.read_datagrams(
-        [this](const capture::CapturedDatagram& datagram) { feed_->on_captured(datagram); },
+        [this](const capture::CapturedDatagram& datagram) {
+            feed_->on_datagram_captured(datagram);
+        },
         kBatch);
     feed_->on_frames_read(base::now_utc(), live_.dropped_frames(), frames == 0);
-    if (!reported_merged_ && live_.counts().merged_frames != 0) {
-        reported_merged_ = true;
+    if (!has_reported_merged_frames_ && live_.counts().merged_frames != 0) {
+        has_reported_merged_frames_ = true;
         log::warn("the interface merges datagrams into frames (generic receive offload); they "
                   "are split where that is certain: ethtool -K {} gro off",
                   options_.live.interface);
@@ -261,7 +263,8 @@ void TapRun::read_last_frames() {
     const auto deadline = base::Clock::now() + kDrainTime;
     while (base::Clock::now() < deadline) {
         pollfd frames{.fd = live_.descriptor(), .events = POLLIN, .revents = 0};
-        if (read_frames() == 0 && ::poll(&frames, 1, static_cast<int>(kLastFrames.count())) == 0) {
+        if (read_frames() == 0 &&
+            ::poll(&frames, 1, static_cast<int>(kMaxWaitForLastFrames.count())) == 0) {
             break;
         }
     }
@@ -276,7 +279,7 @@ void TapRun::on_second() {
                   record::count_with_noun(dropped - reported_drops_, "frame[s]"));
         reported_drops_ = dropped;
     }
-    const std::uint64_t refused = counters.sessions_refused;
+    const std::uint64_t refused = counters.datagrams_without_session;
     if (refused != reported_refused_) {
         log::warn("ignored {} of new clients: the maximum number of sessions is open",
                   record::count_with_noun(refused - reported_refused_, "datagram[s]"));

@@ -71,7 +71,7 @@ class TapFeed final : public capture::SessionReceiver {
             capture::ServerDetector servers, capture::CaptureSessions::Limits limits,
             base::Timestamp now);
 
-    void on_captured(const capture::CapturedDatagram& datagram);
+    void on_datagram_captured(const capture::CapturedDatagram& datagram);
     /// Must be called after all available frames were read. `kernel_dropped`: number of frames that
     /// the kernel dropped since the start. `idle`: no frame was available.
     void on_frames_read(base::Timestamp now, std::uint64_t kernel_dropped, bool idle);
@@ -130,7 +130,7 @@ class TapRun final : public SupervisedRun {
     [[nodiscard]] LiveRunResult capture_until_stopped();
 
     /// Returns whether the run ended because the network interface disappeared.
-    [[nodiscard]] bool is_interface_gone() const { return interface_gone_; }
+    [[nodiscard]] bool is_interface_gone() const { return is_interface_gone_; }
 
   private:
     void capture_frames();
@@ -147,10 +147,10 @@ class TapRun final : public SupervisedRun {
     /// Eventfd. Writing to it wakes the capturing thread.
     base::UniqueFd wake_event_;
     std::atomic<bool> ending_{false};
-    std::atomic<bool> interface_gone_{false};
+    std::atomic<bool> is_interface_gone_{false};
     std::uint64_t reported_drops_ = 0;
     std::uint64_t reported_refused_ = 0;
-    bool reported_merged_ = false;
+    bool has_reported_merged_frames_ = false;
     std::thread thread_;
 };
 

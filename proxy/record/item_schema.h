@@ -113,9 +113,9 @@ inline constexpr auto kItemId =
     key("id", "As on the wire.", [](const RecordItem& i) { return i.item.key.id; });
 inline constexpr auto kItemFields = key(
     "fields", "Named, in order; an older server may send fewer. Text packed into ints is unpacked.",
-    kWrittenWithItems);
+    kGetFromItemWriter);
 inline constexpr auto kItemNames =
-    key("names", "Names of enum values and flag bits, under the same keys.", kWrittenWithItems);
+    key("names", "Names of enum values and flag bits, under the same keys.", kGetFromItemWriter);
 inline constexpr auto kItemPlayer = key(
     "player",
     "Of what belongs to a client (`character`, `player_info`, `ddnet_character`, a `death`, a shot "
@@ -138,12 +138,12 @@ inline constexpr auto kItemIdKind = key(
                                       : std::optional{EnumWord<kIdKinds>{id_kind_name(kind)}};
     });
 inline constexpr auto kItemSeenBy =
-    key("seen_by", "In a `world`: the sessions that saw it.", kWrittenWithItems);
-inline constexpr auto kItemAt = key("at", "Its position.", kWrittenWithItems);
+    key("seen_by", "In a `world`: the sessions that saw it.", kGetFromItemWriter);
+inline constexpr auto kItemAt = key("at", "Its position.", kGetFromItemWriter);
 inline constexpr auto kItemData = key(
     "data",
     "The raw ints: with `--items raw`, and always where the type is unknown or longer than known.",
-    kWrittenWithItems);
+    kGetFromItemWriter);
 
 inline constexpr auto kItemSchema =
     schema(kItemType, kItemUuid, kItemTypeId, kItemId, kItemFields, kItemNames, kItemPlayer,

@@ -232,7 +232,7 @@ struct ItemSightings {
     std::span<const std::uint32_t> missing_ints{};
     std::span<const IdKind> id_kinds{}; ///< index: client id; higher ids are IdKind::server
     std::span<const RenumberedClient> renumbered{}; ///< sorted by session, then by number
-    bool renumbered_anew = false; ///< `renumbered` differs from the previous world's list
+    bool has_new_renumbering = false; ///< `renumbered` differs from the previous world's list
 
     [[nodiscard]] IdKind id_kind(std::uint16_t client) const {
         return client < id_kinds.size() ? id_kinds[client] : IdKind::server;
@@ -495,7 +495,7 @@ struct NumberPair {
 };
 
 /// A placeholder that a getter returns if the writer of the items computes the value of the key.
-struct WrittenWithItems {};
+struct ItemWriterValue {};
 
 /// A list of candidates. Each is written as an object with the keys of kCauseCandidateSchema.
 struct CauseCandidates {

@@ -147,26 +147,27 @@ struct TypedHeader {
 };
 
 /// Returns the text, or nullopt if the text is empty. A key whose value is nullopt is left out.
-constexpr std::optional<std::string_view> non_empty(std::string_view text) {
+constexpr std::optional<std::string_view> text_unless_empty(std::string_view text) {
     return text.empty() ? std::nullopt : std::optional{text};
 }
 
 /// A getter of a text. If the text is empty, the key is left out.
 template <auto kMember>
-inline constexpr auto kUnlessEmpty = [](const auto& record) { return non_empty(record.*kMember); };
+inline constexpr auto kGetNonEmptyText =
+    [](const auto& record) { return text_unless_empty(record.*kMember); };
 
 /// A getter of a flag. If the flag is false, the key is left out.
 template <auto kMember>
-inline constexpr auto kIfTrue =
+inline constexpr auto kGetTrueFlag =
     [](const auto& record) { return record.*kMember ? std::optional{true} : std::nullopt; };
 
 /// A getter of an optional object. If the optional is empty, the key is left out.
 template <auto kMember>
-inline constexpr auto kPointerTo =
+inline constexpr auto kGetOptionalObject =
     [](const auto& record) { return record.*kMember ? &*(record.*kMember) : nullptr; };
 
 /// The getter of a key whose value is computed by the writer of a snapshot's items.
-inline constexpr auto kWrittenWithItems = [](const auto& /*record*/) { return WrittenWithItems{}; };
+inline constexpr auto kGetFromItemWriter = [](const auto& /*record*/) { return ItemWriterValue{}; };
 
 /// Returns the word that stands for an enumerator.
 template <const auto& kWords, typename Enum>
@@ -195,7 +196,7 @@ inline constexpr auto kHeadSchema = schema(
     key("server_name",
         "The server's name in the configuration (`-s NAME=HOST:PORT`); absent if servers "
         "have none.",
-        [](const TypedHeader& r) { return non_empty(r.head->server_name); }));
+        [](const TypedHeader& r) { return text_unless_empty(r.head->server_name); }));
 
 template <typename Value>
 constexpr std::optional<Value> value_if(bool is_present, Value value) {
@@ -213,7 +214,7 @@ inline constexpr auto kSessionSchema = schema(
     key("protocol",
         "`0.6` (no token), `0.6+token` (vanilla 0.6.5), `0.6+ddnet`, `0.7`, `0.7+ddnet` (a server "
         "of DDNet, which translates for it); absent while unknown.",
-        kUnlessEmpty<&SessionRecord::protocol>),
+        kGetNonEmptyText<&SessionRecord::protocol>),
     key("reason",
         "For a `close`: the text the peer sent, or `closed by the client`, `closed by the server`, "
         "`idle`, `reconnected`, `shutdown`, `handed over` (to the twscope that took over), "
@@ -225,7 +226,7 @@ inline constexpr auto kSessionSchema = schema(
     key("again",
         "True for a session that is already open when a segment, or a choice by time, begins: "
         "repeats its earlier record.",
-        kIfTrue<&SessionRecord::again>));
+        kGetTrueFlag<&SessionRecord::again>));
 
 constexpr bool is_in_chunk(const MessageRecord& record) {
     return record.layer == MessageLayer::chunk;
@@ -294,13 +295,13 @@ inline constexpr auto kMapSchema =
            key("again",
                "True if repeated at the beginning of a segment, or of a choice by time, for a "
                "session that is open.",
-               kIfTrue<&MapRecord::again>));
+               kGetTrueFlag<&MapRecord::again>));
 
 inline constexpr auto kSnapshotFull = key(
     "full",
     "True if `items` lists all of them: with `--items all`, in the first snapshot, in the first of "
     "a segment, and in every 250th.",
-    kWrittenWithItems);
+    kGetFromItemWriter);
 inline constexpr auto kSnapshotItems =
     key("items",
         "With `--items changed`, those that are new or differ from the session's previous rebuilt "
@@ -308,7 +309,7 @@ inline constexpr auto kSnapshotItems =
         [](const SnapshotRecord& r) { return value_if(r.rebuilt, SnapshotItems{&r}); });
 inline constexpr auto kSnapshotRemoved =
     key("removed", "`[type_id, id]` of items in that previous snapshot that are not in this one.",
-        kWrittenWithItems);
+        kGetFromItemWriter);
 
 inline constexpr auto kSnapshotSchema = schema(
     key("tick", "The tick it shows.", &SnapshotRecord::tick),
@@ -333,7 +334,7 @@ inline constexpr auto kWorldRenumbered = key(
     "number, "
     "which is the one in its messages. All of them, in a full world and when they changed; absent "
     "if there are none.",
-    kWrittenWithItems);
+    kGetFromItemWriter);
 
 inline constexpr auto kWorldSchema = schema(
     key("tick", "The tick it shows.", &WorldRecord::tick),
@@ -342,7 +343,7 @@ inline constexpr auto kWorldSchema = schema(
         &WorldRecord::run),
     key("map", "The name of the run's map, as announced; absent while unknown.",
         [](const WorldRecord& r) {
-            return non_empty(r.map == nullptr ? std::string_view{} : r.map->name);
+            return text_unless_empty(r.map == nullptr ? std::string_view{} : r.map->name);
         }),
     key("views", "Sessions whose snapshot of this tick is included.", &WorldRecord::views),
     key("complete", "Every session due a snapshot of this tick is included.",
@@ -354,13 +355,13 @@ inline constexpr auto kWorldSchema = schema(
     key("full",
         "True if `items` lists all of them: with `--items all`, in the first of a run, and "
         "in every 250th.",
-        kWrittenWithItems),
+        kGetFromItemWriter),
     key("items",
         "As in a `snapshot`, with `seen_by`; with `--items changed`, those that are new or "
         "differ from the previous world.",
         [](const WorldRecord& r) { return SnapshotItems{&r.merged}; }),
     key("removed", "`[type_id, id]` of items in the previous world that are not in this one.",
-        kWrittenWithItems),
+        kGetFromItemWriter),
     kWorldRenumbered);
 
 inline constexpr auto kFindingItemSchema =
@@ -372,7 +373,7 @@ inline constexpr auto kCauseCandidateSchema =
     schema(object("item", "The item.", kFindingItemSchema,
                   [](const CauseCandidate& r) { return &r.item; }),
            key("field", "Its field; absent if the item as a whole is meant.",
-               kUnlessEmpty<&CauseCandidate::field>),
+               kGetNonEmptyText<&CauseCandidate::field>),
            key("value", "What the delta gave.", &CauseCandidate::value),
            key("expected", "What it must have been, if this is the wrong one.",
                &CauseCandidate::expected));
@@ -394,11 +395,12 @@ inline constexpr auto kFindingSchema = schema(
         "Byte offset: in the datagram or payload, or in the `part` of a delta that `hex` shows.",
         &FindingRecord::offset),
     key("part", "Which 900-byte part of the delta, from 0.", &FindingRecord::part),
-    object("item", "The item it is about.", kFindingItemSchema, kPointerTo<&FindingRecord::item>),
+    object("item", "The item it is about.", kFindingItemSchema,
+           kGetOptionalObject<&FindingRecord::item>),
     key("field", "The item's field; `int_4` for an int without a name, counted from 0.",
-        kUnlessEmpty<&FindingRecord::field>),
+        kGetNonEmptyText<&FindingRecord::field>),
     object("candidates", "What it may be about, if that is not known.",
-           kCauseCandidateSummarySchema, kPointerTo<&FindingRecord::candidates>),
+           kCauseCandidateSummarySchema, kGetOptionalObject<&FindingRecord::candidates>),
     key("crc_wanted", "The server's checksum.", &FindingRecord::crc_wanted),
     key("crc_got", "The checksum of what was rebuilt.", &FindingRecord::crc_got),
     key("since_tick", "The first tick of what lasts for several, such as unusable snapshots.",
@@ -411,10 +413,11 @@ inline constexpr auto kFindingSchema = schema(
     key("confirmed", "How many snapshots or worlds confirm it.", &FindingRecord::confirmed),
     key("ddnet_code", "What a DDNet client prints for it (`delta unpack failed. error=-205`).",
         &FindingRecord::ddnet_code),
-    key("name", "Name of the message, field, map or error.", kUnlessEmpty<&FindingRecord::name>),
+    key("name", "Name of the message, field, map or error.",
+        kGetNonEmptyText<&FindingRecord::name>),
     key("what", "What it means, in one sentence.",
         [](const FindingRecord& r) { return finding_info(r.id).sentence; }),
-    key("detail", "Further details.", kUnlessEmpty<&FindingRecord::detail>),
+    key("detail", "Further details.", kGetNonEmptyText<&FindingRecord::detail>),
     key("hex",
         "The bytes in question; `[redacted]` if they may contain a password, code or whisper (also "
         "if nothing could be decoded), unless `--show-secrets` is given.",
@@ -481,9 +484,9 @@ inline constexpr auto kSummarySchema = schema(
         [](const SummaryRecord& r) { return value_if(r.head.session == 0, r.sessions); }),
     inlined(kStatsSchema, [](const SummaryRecord& r) { return r.stats; }),
     object("impaired", "What became of datagrams on impaired lines; only for a run that had some.",
-           kImpairedSchema, kPointerTo<&SummaryRecord::impaired>),
+           kImpairedSchema, kGetOptionalObject<&SummaryRecord::impaired>),
     object("worlds", "Totals of worlds; only for a run that made some.", kWorldTotalsSchema,
-           kPointerTo<&SummaryRecord::worlds>));
+           kGetOptionalObject<&SummaryRecord::worlds>));
 
 inline constexpr auto kImpairedDirectionSchema = schema(
     key("delay_us", "Delay of every datagram, in microseconds.", &ImpairedDirection::delay_us),
@@ -506,7 +509,7 @@ inline constexpr auto kImpairmentSchema = schema(
     object("s2c", "From server to client.", kImpairedDirectionSchema,
            [](const ImpairmentRecord& r) { return &r.directions[1]; }),
     key("again", "True if it repeats, at the beginning of a segment, what was in force before.",
-        kIfTrue<&ImpairmentRecord::again>));
+        kGetTrueFlag<&ImpairmentRecord::again>));
 
 /// The schemas of all record types, in the order of Record.
 inline constexpr std::tuple kSchemas{

@@ -57,9 +57,9 @@ struct Totals {
     Number sessions_opened{}; ///< sessions that were reported to the observer
     Number sessions_closed{}; ///< sessions whose end was reported to the observer
     /// Datagrams of new clients that were rejected because max_sessions was reached.
-    Number sessions_refused{};
+    Number datagrams_without_session{};
     /// Datagrams of new clients that were lost because no upstream socket could be opened.
-    Number sessions_failed{};
+    Number datagrams_without_socket{};
     Number icmp_refused{};   ///< ICMP "port unreachable" messages from clients or servers
     Number receive_errors{}; ///< failed receive calls, except those that icmp_refused counts
     /// Received datagrams that were longer than the receive buffer; expected to be 0.

@@ -213,10 +213,10 @@ void DatagramCopier::open_session(ObservedSession& session, base::Timestamp time
 
 bool DatagramCopier::try_copy_datagram(ObservedSession& session, base::Timestamp time,
                                        Direction direction, std::span<const std::byte> bytes) {
-    const bool has_news =
+    const bool has_unreported_events =
         has_pending_ || !is_announced(session) || session.lost[0] != 0 || session.lost[1] != 0;
     // Gaps are pushed only if the datagram fits, too, so that gaps alone do not fill the ring.
-    if (has_news &&
+    if (has_unreported_events &&
         !(ring_->has_room(bytes.size() + kLeadingEventsBytes) && announce_session(session, time))) {
         return false;
     }

@@ -187,7 +187,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
             if (batch_sessions_[i]->num_datagrams == 0) {
                 touched[num_touched++] = batch_sessions_[i];
             }
-            append_to_session(*batch_sessions_[i], i);
+            append_datagram_to_session(*batch_sessions_[i], i);
             if (batch_sessions_[i]->resync.is_in_progress()) [[unlikely]] {
                 rewrite_datagram(i);
             }
@@ -239,12 +239,12 @@ void Forwarder::rewrite_datagram(std::size_t i) noexcept {
     }
     rewritten.vector = {rewritten.bytes.data(), size};
     rewritten.is_first_of_resync = session.resync.on_datagram_rewritten();
-    rewritten_.has_any = true;
+    rewritten_.has_rewritten = true;
     session.table->counters().rewritten_datagrams.add(1);
 }
 
 void Forwarder::clear_rewritten_datagrams() noexcept {
-    if (std::exchange(rewritten_.has_any, false)) {
+    if (std::exchange(rewritten_.has_rewritten, false)) {
         for (auto& each : rewritten_.datagrams) {
             each.vector = {};
         }
@@ -260,7 +260,7 @@ void Forwarder::look_for_full_snapshot(Session& session, std::size_t begin,
     }
 }
 
-void Forwarder::append_to_session(Session& session, std::size_t i) noexcept {
+void Forwarder::append_datagram_to_session(Session& session, std::size_t i) noexcept {
     const auto index = static_cast<std::uint8_t>(i);
     if (session.num_datagrams == 0) {
         session.first_datagram = index;

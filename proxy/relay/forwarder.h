@@ -122,7 +122,7 @@ class Forwarder {
     void watch_descriptor(int descriptor, std::uint64_t tag) const;
     std::size_t read_listener(ListenerIndex index);
     std::size_t read_upstream_sockets(std::span<const epoll_event> ready);
-    void append_to_session(Session& session, std::size_t i) noexcept;
+    void append_datagram_to_session(Session& session, std::size_t i) noexcept;
     void send_to_server(Session& session) noexcept;
     void send_to_clients(std::size_t count);
     void delay_datagrams(std::size_t count, Direction direction);
@@ -135,7 +135,7 @@ class Forwarder {
                                 std::size_t end) const noexcept;
 
     [[nodiscard]] bool is_rewritten(std::size_t i) const noexcept {
-        return rewritten_.has_any && rewritten_.datagrams[i].vector.iov_base != nullptr;
+        return rewritten_.has_rewritten && rewritten_.datagrams[i].vector.iov_base != nullptr;
     }
 
     void clear_rewritten_datagrams() noexcept;
@@ -178,7 +178,7 @@ class Forwarder {
 
         /// One entry for each datagram of a batch; empty if no functions were set in `resync_`.
         std::vector<Datagram> datagrams;
-        bool has_any = false; ///< true if a datagram of the batch is changed
+        bool has_rewritten = false; ///< true if a datagram of the batch is changed
     };
 
     ResyncFunctions resync_;

@@ -292,7 +292,7 @@ std::uint64_t ImpairedDirection::draw_random_number(RandomDraw what) const noexc
                     static_cast<std::uint64_t>(what));
 }
 
-bool ImpairedDirection::draw_chance(RandomDraw what, std::uint64_t share) const noexcept {
+bool ImpairedDirection::happens_by_chance(RandomDraw what, std::uint64_t share) const noexcept {
     return map_to_range(draw_random_number(what), kCertainPpm) < share;
 }
 
@@ -301,7 +301,7 @@ bool ImpairedDirection::draw_chance(RandomDraw what, std::uint64_t share) const 
 /// probability of entering it follows from the loss.
 bool ImpairedDirection::decide_loss() noexcept {
     if (impairment_.burst_thousandths == 0) {
-        return draw_chance(RandomDraw::loss, impairment_.loss_ppm);
+        return happens_by_chance(RandomDraw::loss, impairment_.loss_ppm);
     }
     constexpr double kThousand = 1000;
     const double leave = kThousand / static_cast<double>(impairment_.burst_thousandths);
@@ -326,8 +326,8 @@ ImpairmentDecision ImpairedDirection::decide_next_datagram(Time now, std::size_t
     if (decide_loss()) {
         decision.outcome = ImpairmentDecision::Outcome::dropped_by_chance;
     }
-    decision.is_duplicated = draw_chance(RandomDraw::duplicate, impairment_.duplicate_ppm);
-    decision.is_reordered = draw_chance(RandomDraw::reorder, impairment_.reorder_ppm);
+    decision.is_duplicated = happens_by_chance(RandomDraw::duplicate, impairment_.duplicate_ppm);
+    decision.is_reordered = happens_by_chance(RandomDraw::reorder, impairment_.reorder_ppm);
     decision.send_time = now;
     if (impairment_.bits_per_second != 0) {
         rate_allows_next_ = std::max(rate_allows_next_, now);

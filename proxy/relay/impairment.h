@@ -123,7 +123,7 @@ class ImpairedDirection {
     enum class RandomDraw : std::uint8_t { loss, duplicate, reorder, jitter, count };
 
     [[nodiscard]] std::uint64_t draw_random_number(RandomDraw what) const noexcept;
-    [[nodiscard]] bool draw_chance(RandomDraw what, std::uint64_t share) const noexcept;
+    [[nodiscard]] bool happens_by_chance(RandomDraw what, std::uint64_t share) const noexcept;
     [[nodiscard]] bool decide_loss() noexcept;
     [[nodiscard]] std::chrono::microseconds draw_delay() const noexcept;
 

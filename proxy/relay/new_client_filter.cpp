@@ -16,19 +16,19 @@ void AnswerCache::finish_due_answer(AnswerPair& pair, std::uint32_t now_ms) noex
     }
 }
 
-void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart part,
+void AnswerCache::add_part(std::uint8_t kind, std::uint32_t asker, AnswerPartKind part,
                            std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept {
     AnswerPair& pair = (*pairs_)[kind % kMaxQuestionKinds];
     finish_due_answer(pair, now_ms);
     Answer& coming = pair.answers[pair.current ^ 1U];
-    if (part == AnswerPart::none) {
+    if (part == AnswerPartKind::none) {
         return;
     }
-    if (coming.asker == 0 && part == AnswerPart::first) {
+    if (coming.asker == 0 && part == AnswerPartKind::first) {
         coming.first_part_ms = now_ms;
         coming.asker = asker;
         coming.num_parts = 0;
-    } else if (coming.asker != asker || part == AnswerPart::first) {
+    } else if (coming.asker != asker || part == AnswerPartKind::first) {
         return; // a second answer is not stored while the parts of an answer are being received
     }
     if (coming.num_parts >= kMaxParts || datagram.size() > kMaxPartBytes) {
@@ -213,7 +213,7 @@ RequestDecision NewClientFilter::decide_request(const base::Endpoint& client, Re
     return repeats ? RequestDecision::repeat_answer : RequestDecision::forward;
 }
 
-void NewClientFilter::remember_verified_client(const base::Endpoint& client) noexcept {
+void NewClientFilter::lift_readmission_pause(const base::Endpoint& client) noexcept {
     if (WaitingClient* const found = waiting_clients_.find(hash_(client))) {
         *found = {};
     }

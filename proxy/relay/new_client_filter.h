@@ -45,7 +45,7 @@ enum class RequestKind : std::uint8_t {
     other,
 };
 
-/// What a JudgeDatagram function found out about a datagram.
+/// What a DatagramJudge function found out about a datagram.
 struct DatagramVerdict {
     /// The session's standing after the datagram.
     ClientStanding standing = ClientStanding::connless;
@@ -55,7 +55,7 @@ struct DatagramVerdict {
     bool shows_player = false;
 };
 
-/// Memory in which a JudgeDatagram function stores data about one session. Initially zeroed.
+/// Memory in which a DatagramJudge function stores data about one session. Initially zeroed.
 struct HandshakeMemory {
     alignas(8) std::array<std::byte, 64> bytes{};
 };
@@ -63,7 +63,7 @@ struct HandshakeMemory {
 /// A function that examines the datagrams of a session, in order. Until the session's standing is
 /// `player`, the function is called for all datagrams; afterwards, only for some datagrams of the
 /// server. The first call comes before the session is created. It must not block or allocate.
-using JudgeDatagram = DatagramVerdict (*)(HandshakeMemory& memory, Direction direction,
+using DatagramJudge = DatagramVerdict (*)(HandshakeMemory& memory, Direction direction,
                                           std::span<const std::byte> datagram);
 
 /// Limits for new clients and for requests without a connection. The defaults fit a game whose
@@ -112,7 +112,7 @@ struct NewClientLimits {
 struct SessionPoolSizes {
     /// The least size of the pools for unverified and for verified sessions, unless max_sessions is
     /// less. In a smaller pool, clients that join at the same time would evict each other.
-    static constexpr std::size_t kLeastHandshakes = 4;
+    static constexpr std::size_t kMinHandshakePoolSize = 4;
 
     std::size_t unverified = 0; ///< unverified and unrecognised sessions together
     std::size_t verified = 0;
@@ -144,7 +144,7 @@ struct SessionPoolSizes {
 
     [[nodiscard]] static std::size_t handshake_pool_size(std::size_t total,
                                                          std::size_t parts) noexcept {
-        return std::max(share_of(total, parts), std::min(total, kLeastHandshakes));
+        return std::max(share_of(total, parts), std::min(total, kMinHandshakePoolSize));
     }
 };
 
@@ -160,7 +160,7 @@ struct ClientQuestion {
 inline constexpr std::size_t kMaxQuestionKinds = 4;
 
 /// Tells which part of the server's answer to a question a datagram is.
-enum class AnswerPart : std::uint8_t {
+enum class AnswerPartKind : std::uint8_t {
     none, ///< the datagram does not belong to the answer
     first,
     later,
@@ -173,8 +173,8 @@ struct AnswerFunctions {
     /// Returns the question in a client's datagram.
     ClientQuestion (*read_question)(std::span<const std::byte> datagram) = nullptr;
     /// Returns which part of the answer to this question a server's datagram is.
-    AnswerPart (*classify_answer)(std::span<const std::byte> datagram,
-                                  const ClientQuestion& question) = nullptr;
+    AnswerPartKind (*classify_answer)(std::span<const std::byte> datagram,
+                                      const ClientQuestion& question) = nullptr;
     /// Writes a copy of a part of an answer, changed for another question of the same kind, into
     /// `out`. Returns the number of bytes written; 0 if that is impossible.
     std::size_t (*write_answer)(std::span<const std::byte> part, const ClientQuestion& question,
@@ -212,9 +212,10 @@ class AnswerCache {
         }
     };
 
-    /// Stores a part of the server's answer to a question of this kind; ignores AnswerPart::none.
+    /// Stores a part of the server's answer to a question of this kind; ignores
+    /// AnswerPartKind::none.
     /// `asker`: Session::number of the client that gets the answer.
-    void add_part(std::uint8_t kind, std::uint32_t asker, AnswerPart part,
+    void add_part(std::uint8_t kind, std::uint32_t asker, AnswerPartKind part,
                   std::span<const std::byte> datagram, std::uint32_t now_ms) noexcept;
 
     /// Returns the latest complete answer to questions of this kind; null if no answer is stored or
@@ -350,7 +351,7 @@ class NewClientFilter {
 
     /// Must be called when the client got a slot on the server. The client's next session is then
     /// not delayed by readmission_pause (see NewClientLimits).
-    void remember_verified_client(const base::Endpoint& client) noexcept;
+    void lift_readmission_pause(const base::Endpoint& client) noexcept;
 
   private:
     /// A hash table of fixed size that forgets its least recently used entries. Entries have the

@@ -14,8 +14,8 @@ namespace {
 
 /// The first members of the kernel's struct sched_attr, for sched_setattr(2). The kernel's header
 /// that declares the struct conflicts with Debian 12's libc.
-struct Scheduling {
-    std::uint32_t size = sizeof(Scheduling);
+struct SchedulingAttributes {
+    std::uint32_t size = sizeof(SchedulingAttributes);
     std::uint32_t policy = SCHED_OTHER;
     std::uint64_t flags = 0;
     std::int32_t nice = 0;
@@ -25,7 +25,7 @@ struct Scheduling {
     std::uint64_t period_ns = 0;
 };
 
-static_assert(sizeof(Scheduling) == 48);
+static_assert(sizeof(SchedulingAttributes) == 48);
 
 /// The time slice of a forwarding thread in nanoseconds. It is the shortest that the kernel allows,
 /// and is enough for a batch of datagrams.
@@ -45,7 +45,7 @@ void raise_thread_priority() {
     if (::sched_getscheduler(0) != SCHED_OTHER) {
         return; // the user has chosen a scheduling policy
     }
-    const Scheduling wanted{.nice = niceness(), .runtime_ns = kTimeSliceNs};
+    const SchedulingAttributes wanted{.nice = niceness(), .runtime_ns = kTimeSliceNs};
     std::ignore = ::syscall(SYS_sched_setattr, 0, &wanted, 0);
 }
 

@@ -151,7 +151,7 @@ struct Options {
     base::SipKey address_key{};
     /// The function that tells which clients are verified. Null: every client counts as verified
     /// from its first datagram on, and only the number of sessions is limited.
-    JudgeDatagram judge_datagram = nullptr;
+    DatagramJudge judge_datagram = nullptr;
     NewClientLimits new_client_limits{};
     /// The functions with which the relay answers common requests with earlier answers of the
     /// server. If they are null, the relay forwards such requests. Requires `judge_datagram`.

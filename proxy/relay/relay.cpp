@@ -99,8 +99,8 @@ Relay::~Relay() {
 
 /// Returns the thread that has a listening socket of a server, and the socket's index among that
 /// thread's sockets of the server.
-std::pair<std::size_t, std::size_t> Relay::thread_and_index_of(const SharedServerData& server,
-                                                               std::size_t socket) const {
+std::pair<std::size_t, std::size_t> Relay::locate_listening_socket(const SharedServerData& server,
+                                                                   std::size_t socket) const {
     const std::size_t addresses = server.listen.size();
     const std::size_t set = socket / addresses;
     return {set % relay_threads_.size(),
@@ -108,17 +108,18 @@ std::pair<std::size_t, std::size_t> Relay::thread_and_index_of(const SharedServe
 }
 
 Listener& Relay::listener(const SharedServerData& server, std::size_t socket) const {
-    const auto [thread, index] = thread_and_index_of(server, socket);
+    const auto [thread, index] = locate_listening_socket(server, socket);
     return relay_threads_[thread]->forwarder().listener(server, index);
 }
 
 void Relay::check_no_forwarding_loop(const SharedServerData& added) const {
-    const Udp::endpoint server = base::to_asio(added.upstreams.server());
+    const Udp::endpoint server = base::to_asio_endpoint(added.upstreams.server());
     relay::check_no_forwarding_loop(server, added.listen);
     for (const auto& other : servers_) {
         if (!other->is_removed) {
             relay::check_no_forwarding_loop(server, other->listen);
-            relay::check_no_forwarding_loop(base::to_asio(other->upstreams.server()), added.listen);
+            relay::check_no_forwarding_loop(base::to_asio_endpoint(other->upstreams.server()),
+                                            added.listen);
         }
     }
 }
@@ -253,7 +254,7 @@ std::vector<int> Relay::listening_sockets(ServerIndex server) const {
 
 Relay::TakeoverData Relay::takeover_state(std::span<const ServerIndex> servers) {
     const Impairment current = impairment();
-    TakeoverData given{.state = {.last_session = numbers_.last_session,
+    TakeoverData given{.state = {.last_observed_id = numbers_.last_observed_id,
                                  .last_number = numbers_.last_number,
                                  .impairment = to_string(current),
                                  .impairment_seed = current.seed,
@@ -308,13 +309,13 @@ void Relay::take_over(const HandedOverState& state, std::span<const ServerIndex>
         }
         for (const HandedOverSession& session : given.sessions) {
             const bool is_new = session.id == 0 || ids.insert(session.id).second;
-            if (!is_new || session.id > state.last_session) {
+            if (!is_new || session.id > state.last_observed_id) {
                 throw TakeoverError{"the numbers of the sessions that were handed over do not fit"};
             }
             add_handed_over_session(server, session, std::move(*socket++));
         }
     }
-    numbers_.last_session = state.last_session;
+    numbers_.last_observed_id = state.last_observed_id;
     numbers_.last_number = state.last_number;
     impairment_ = *impairment;
     for (auto& relay_thread : relay_threads_) {
@@ -329,7 +330,7 @@ void Relay::add_handed_over_session(const SharedServerData& server, HandedOverSe
         throw TakeoverError{"the session of " + base::to_string(session.client) +
                             " was handed over without its listening socket"};
     }
-    const auto [thread, index] = thread_and_index_of(server, session.listener);
+    const auto [thread, index] = locate_listening_socket(server, session.listener);
     session.listener = static_cast<std::uint32_t>(index);
     relay_threads_[thread]->forwarder().table_of(server).add_handed_over_session(session,
                                                                                  std::move(socket));

@@ -153,7 +153,7 @@ class Relay {
     void open_server(const ServerOptions& wanted, std::vector<base::UniqueFd> listening);
     void check_no_forwarding_loop(const SharedServerData& added) const;
     [[nodiscard]] std::pair<std::size_t, std::size_t>
-    thread_and_index_of(const SharedServerData& server, std::size_t socket) const;
+    locate_listening_socket(const SharedServerData& server, std::size_t socket) const;
     [[nodiscard]] Listener& listener(const SharedServerData& server, std::size_t socket) const;
     void add_handed_over_session(const SharedServerData& server, HandedOverSession session,
                                  base::UniqueFd socket);

@@ -33,10 +33,10 @@ constexpr std::chrono::milliseconds kMaxDrainTime{100};
 
 /// The longest time for which run_on_thread() waits for the start of a job. The thread starts the
 /// job within microseconds, except while the thread is paused for a takeover.
-constexpr std::chrono::seconds kCallTimeout{2};
+constexpr std::chrono::seconds kJobStartTimeout{2};
 
 /// The pause after an allocation failure.
-constexpr std::chrono::milliseconds kMemoryPause{1};
+constexpr std::chrono::milliseconds kOutOfMemoryPause{1};
 
 /// Converts a time of the steady clock for timerfd_settime() with CLOCK_MONOTONIC.
 itimerspec to_itimerspec(base::Clock::time_point time) {
@@ -101,7 +101,7 @@ void RelayThread::run_on_thread(std::function<void()> job) {
             (*task)();
         }
     });
-    if (done.wait_for(kCallTimeout) != std::future_status::ready && !claimed->exchange(true)) {
+    if (done.wait_for(kJobStartTimeout) != std::future_status::ready && !claimed->exchange(true)) {
         throw StartError{"a relay thread is not responding"};
     }
     done.get();
@@ -109,8 +109,8 @@ void RelayThread::run_on_thread(std::function<void()> job) {
 
 void RelayThread::run_later(std::function<void()> job) {
     {
-        const std::scoped_lock lock{calls_mutex_};
-        queued_calls_.push_back(std::move(job));
+        const std::scoped_lock lock{jobs_mutex_};
+        queued_jobs_.push_back(std::move(job));
     }
     wake();
 }
@@ -120,20 +120,20 @@ void RelayThread::wake() noexcept {
     std::ignore = ::write(wakeup_.get(), &one, sizeof one);
 }
 
-std::function<void()> RelayThread::take_next_call() {
-    const std::scoped_lock lock{calls_mutex_};
-    if (queued_calls_.empty()) {
+std::function<void()> RelayThread::take_next_job() {
+    const std::scoped_lock lock{jobs_mutex_};
+    if (queued_jobs_.empty()) {
         return nullptr;
     }
-    auto job = std::move(queued_calls_.front());
-    queued_calls_.pop_front();
+    auto job = std::move(queued_jobs_.front());
+    queued_jobs_.pop_front();
     return job;
 }
 
-void RelayThread::run_queued_calls() {
+void RelayThread::run_queued_jobs() {
     std::uint64_t rung = 0;
     std::ignore = ::read(wakeup_.get(), &rung, sizeof rung);
-    while (const auto job = take_next_call()) {
+    while (const auto job = take_next_job()) {
         job();
     }
 }
@@ -169,7 +169,7 @@ std::size_t RelayThread::wait_and_forward() {
     const Forwarder::ForwardResult woken =
         forwarder_.forward_from_ready_sockets(set ? kForever : kRetryMs);
     if (woken.is_woken || !set) {
-        run_queued_calls();
+        run_queued_jobs();
         run_due_work();
     } else if (forwarder_.is_impaired()) {
         next_due_ = forwarder_.send_due_datagrams(base::Clock::now());
@@ -189,7 +189,7 @@ void RelayThread::poll_without_sleep() {
         const Forwarder::ForwardResult woken = forwarder_.forward_from_ready_sockets(0);
         seen = seen || woken.datagrams != 0;
         if (woken.is_woken) {
-            run_queued_calls();
+            run_queued_jobs();
             run_due_work();
             static_cast<void>(set_timer()); // an expired timer would wake the thread in each poll
         }
@@ -228,7 +228,7 @@ void RelayThread::run() {
             }
         } catch (const std::bad_alloc&) {
             // The loop continues, and only the work that needed the memory is lost.
-            std::this_thread::sleep_for(kMemoryPause);
+            std::this_thread::sleep_for(kOutOfMemoryPause);
         }
     }
     const auto deadline = base::Clock::now() + kMaxDrainTime;

@@ -77,15 +77,15 @@ class RelayThread {
     std::size_t wait_and_forward();
     void poll_without_sleep();
     void run_due_work();
-    void run_queued_calls();
-    [[nodiscard]] std::function<void()> take_next_call();
+    void run_queued_jobs();
+    [[nodiscard]] std::function<void()> take_next_job();
     [[nodiscard]] bool set_timer();
     void run();
     void wake() noexcept;
 
     /// This thread's listening sockets for each server.
     std::map<const SharedServerData*, std::vector<base::UniqueFd>> sockets_;
-    /// Eventfd that other threads write to after they added to queued_calls_ or set is_stopping_.
+    /// Eventfd that other threads write to after they added to queued_jobs_ or set is_stopping_.
     base::UniqueFd wakeup_;
     /// Timerfd that expires when idle sessions must be checked or a delayed datagram is due.
     base::UniqueFd timer_;
@@ -100,9 +100,9 @@ class RelayThread {
     bool busy_poll_;
     std::atomic<bool> is_stopping_{false};
     std::atomic<bool> is_handed_over_{false}; ///< the argument of stop()
-    std::mutex calls_mutex_;
+    std::mutex jobs_mutex_;
     /// Functions that other threads want this thread to run.
-    std::deque<std::function<void()>> queued_calls_;
+    std::deque<std::function<void()>> queued_jobs_;
     std::thread thread_;
 };
 

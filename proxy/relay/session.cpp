@@ -8,7 +8,7 @@ namespace tw::relay {
 namespace {
 
 /// Stands for all networks (base::Network) that contain a client's address. There are always fewer.
-constexpr std::size_t kAllNetworks = 8;
+constexpr std::size_t kMaxNetworksPerClient = 8;
 
 void add_if_counted(std::uint32_t* count, std::int32_t number) noexcept {
     if (count != nullptr) {
@@ -62,7 +62,7 @@ Session& SessionIndex::insert(std::unique_ptr<Session>&& session) {
 std::unique_ptr<Session> SessionIndex::remove(Session& session) {
     by_client_.erase(key_of(session.observed.client, session.listener));
     if (std::exchange(session.counts_against_limit, false)) {
-        remove_from_counts(session, kAllNetworks);
+        remove_from_counts(session, kMaxNetworksPerClient);
     }
     sessions_of_standing(session.standing).erase(SessionsByAge::s_iterator_to(session));
     const std::size_t index = session.index;

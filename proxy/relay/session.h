@@ -81,9 +81,9 @@ struct HandedOverServer {
 
 /// The data that a relay hands over to another relay.
 struct HandedOverState {
-    std::uint32_t last_session = 0; ///< the highest HandedOverSession::id assigned so far
-    std::uint32_t last_number = 0;  ///< the highest TransferredSessionData::number assigned so far
-    std::string impairment;         ///< text for parse_impairment()
+    std::uint32_t last_observed_id = 0; ///< the highest HandedOverSession::id assigned so far
+    std::uint32_t last_number = 0; ///< the highest TransferredSessionData::number assigned so far
+    std::string impairment;        ///< text for parse_impairment()
     std::uint64_t impairment_seed = 0;
     std::vector<HandedOverServer> servers;
 };

@@ -22,7 +22,7 @@ namespace tw::relay {
 /// The highest numbers given to sessions so far. All threads and servers of a relay share them.
 struct LastSessionNumbers {
     /// The highest ObservedSession::id. Only sessions that the observer knows have one.
-    std::atomic<std::uint32_t> last_session{0};
+    std::atomic<std::uint32_t> last_observed_id{0};
     /// The highest Session::number of a session with a connection.
     std::atomic<std::uint32_t> last_number{0};
     /// The highest number of a connectionless session, without the bit that marks such numbers.

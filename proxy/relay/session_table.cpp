@@ -16,13 +16,13 @@ constexpr std::uint32_t kLongestRepetitionMs = 1000;
 /// find_evictable_session() chooses among this many of the oldest sessions.
 constexpr std::size_t kEvictionCandidates = 32;
 /// find_evictable_session_of() searches this many of the oldest sessions.
-constexpr std::size_t kNetworkCandidates = 1024;
+constexpr std::size_t kNetworkEvictionCandidates = 1024;
 /// The shortest pause after a search that found no forgotten session (see
 /// is_forgotten_by_server()).
-constexpr std::uint32_t kForgottenSearchMs = 100;
+constexpr std::uint32_t kForgottenSearchPauseMs = 100;
 /// While less than 1/8 of max_sessions is free, check_timeout() closes each session that the server
 /// has forgotten (see is_forgotten_by_server()).
-constexpr std::size_t kFreeParts = 8;
+constexpr std::size_t kReserveDivisor = 8;
 
 /// Returns the number of a new session. Connectionless sessions are numbered separately, so that
 /// they do not change the random impairment of other sessions.
@@ -70,7 +70,7 @@ Session* SessionTable::find_or_open_session(msghdr& header, std::span<const std:
         return nullptr;
     }
     if (known->standing == ClientStanding::connless &&
-        !may_forward_next_request(*known, header, datagram)) {
+        !filter_next_request(*known, header, datagram)) {
         return nullptr;
     }
     known->last_heard_ms = now_->ms;
@@ -92,12 +92,12 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
         verdict = shared_.options.judge_datagram(proof, Direction::c2s, datagram);
         if (verdict.standing == ClientStanding::connless) {
             question = read_client_question(datagram);
-            if (!may_forward_request(client, header, question, verdict.request, listener)) {
+            if (!filter_request(client, header, question, verdict.request, listener)) {
                 return nullptr;
             }
         } else {
             entry = new_client_filter_.decide_new_client(
-                client, verdict.standing, is_first_of_network(client), datagram, now_->ms);
+                client, verdict.standing, is_first_session_of_network(client), datagram, now_->ms);
         }
         if (entry.refusal != NewClientRefusal::none) {
             auto& totals = counters_->new_clients;
@@ -109,7 +109,7 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
     }
     if (!make_room_for_session(client, verdict.standing)) {
         (is_address_at_limit(client) ? counters_->new_clients.rejected_by_address_limit
-                                     : counters_->sessions_refused)
+                                     : counters_->datagrams_without_session)
             .add(1);
         return nullptr;
     }
@@ -123,7 +123,7 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
 
 /// Returns whether the client's network has no unrecognised, unverified or verified session. True
 /// for loopback clients, because their addresses cannot be forged.
-bool SessionTable::is_first_of_network(const base::Endpoint& client) const noexcept {
+bool SessionTable::is_first_session_of_network(const base::Endpoint& client) const noexcept {
     const base::Network own = base::narrowest_network(client);
     return base::is_loopback(client) ||
            (sessions_.num_sessions(own, ClientStanding::unverified) == 0 &&
@@ -163,9 +163,9 @@ SessionTable::read_client_question(std::span<const std::byte> datagram) const no
 }
 
 /// Returns true if a request must be forwarded; otherwise answers or rejects it.
-bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& header,
-                                       const ClientQuestion& question, RequestKind request,
-                                       ListenerIndex listener) noexcept {
+bool SessionTable::filter_request(const base::Endpoint& client, msghdr& header,
+                                  const ClientQuestion& question, RequestKind request,
+                                  ListenerIndex listener) noexcept {
     const AnswerCache::Answer* const answer =
         question.kind != 0 ? answers_->find_answer(question.kind, now_->ms) : nullptr;
     switch (new_client_filter_.decide_request(client, request, answer != nullptr, now_->ms)) {
@@ -184,16 +184,16 @@ bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& hea
     return false;
 }
 
-bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
-                                            std::span<const std::byte> datagram) noexcept {
+bool SessionTable::filter_next_request(Session& session, msghdr& header,
+                                       std::span<const std::byte> datagram) noexcept {
     const DatagramVerdict verdict =
         shared_.options.judge_datagram(session.handshake, Direction::c2s, datagram);
     if (verdict.request == RequestKind::none) {
         return true;
     }
     const ClientQuestion question = read_client_question(datagram);
-    if (!may_forward_request(session.observed.client, header, question, verdict.request,
-                             session.listener)) {
+    if (!filter_request(session.observed.client, header, question, verdict.request,
+                        session.listener)) {
         return false;
     }
     session.latest_question = question;
@@ -334,7 +334,7 @@ Session* SessionTable::find_evictable_session(ClientStanding standing) noexcept 
 }
 
 /// Returns the session of this standing and network that should be evicted first; null if the
-/// oldest kNetworkCandidates sessions contain none that may be evicted.
+/// oldest kNetworkEvictionCandidates sessions contain none that may be evicted.
 Session* SessionTable::find_evictable_session_of(const base::Network& network,
                                                  ClientStanding standing) noexcept {
     const auto is_in = [&](const Session& session) {
@@ -344,7 +344,7 @@ Session* SessionTable::find_evictable_session_of(const base::Network& network,
     Session* found = nullptr;
     std::size_t looked = 0;
     for (Session& each : sessions_.sessions_of_standing(standing)) {
-        if (++looked > kNetworkCandidates) {
+        if (++looked > kNetworkEvictionCandidates) {
             break;
         }
         if ((found == nullptr || each.num_repeats < found->num_repeats) && is_in(each) &&
@@ -362,7 +362,7 @@ Session* SessionTable::find_evictable_session_in_table() noexcept {
             return leaving;
         }
     }
-    if (now_->ms - forgotten_search_ms_ >= kForgottenSearchMs) {
+    if (now_->ms - forgotten_search_ms_ >= kForgottenSearchPauseMs) {
         Session* forgotten = nullptr;
         sessions_.for_each_session([&](Session& each) {
             if (is_forgotten_by_server(each) &&
@@ -417,7 +417,7 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
         }
     }
     shared_.num_sessions.fetch_sub(standing == ClientStanding::connless ? 0 : 1);
-    counters_->sessions_failed.add(1);
+    counters_->datagrams_without_socket.add(1);
     return nullptr;
 }
 
@@ -483,7 +483,7 @@ void SessionTable::raise_standing(Session& session, ClientStanding standing) {
         try_raise_standing(session, standing);
     } catch (const std::bad_alloc&) {
         shared_.numbers.last_open_error.store(ENOMEM, std::memory_order_relaxed);
-        counters_->sessions_failed.add(1);
+        counters_->datagrams_without_socket.add(1);
     }
 }
 
@@ -538,7 +538,7 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
         totals.player_sessions.add(standing == ClientStanding::player ? 1 : 0);
     }
     if (standing >= ClientStanding::unverified_player) { // the client has a slot on the server
-        new_client_filter_.remember_verified_client(session.observed.client);
+        new_client_filter_.lift_readmission_pause(session.observed.client);
     }
     set_send_budget(session);
     // Clients without a slot on the server are announced at a limited rate (announcement_rate).
@@ -550,7 +550,7 @@ void SessionTable::try_raise_standing(Session& session, ClientStanding standing)
 }
 
 void SessionTable::announce_to_observer(Session& session) {
-    session.observed.id = shared_.numbers.last_session.fetch_add(1) + 1;
+    session.observed.id = shared_.numbers.last_observed_id.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
     copier_->open_session(session.observed, session.opened_at);
     if (session.held == nullptr) {
@@ -594,7 +594,7 @@ bool SessionTable::is_at_former_address(const Session& session) const noexcept {
 /// Returns whether an unverified session stays open after its time for the handshake is over. While
 /// the server answers no client, promotes a session whose client still repeats its datagram. The
 /// observer is then told about the session, which stays open.
-bool SessionTable::keep_if_server_is_silent(Session& session) {
+bool SessionTable::keep_session_if_server_is_silent(Session& session) {
     const bool others_hear =
         has_server_answered_ && now_->ms - last_answer_ms_ <= now_->ms - session.last_answer_ms;
     if (session.standing == ClientStanding::unverified && !session.has_server_answered &&
@@ -620,9 +620,9 @@ void SessionTable::check_timeout(Session& session, Time now) {
         over = over || idle >= limits.connless_timeout;
     } else if (session.standing < ClientStanding::verified &&
                now - session.began_at >= limits.unverified_timeout) {
-        over = !keep_if_server_is_silent(session);
+        over = !keep_session_if_server_is_silent(session);
     } else if (shared_.num_sessions.load() >
-               shared_.options.max_sessions - shared_.options.max_sessions / kFreeParts) {
+               shared_.options.max_sessions - shared_.options.max_sessions / kReserveDivisor) {
         over = over || is_forgotten_by_server(session); // other threads cannot evict the session
     }
     if (over) {

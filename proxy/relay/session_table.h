@@ -102,13 +102,13 @@ class SessionTable {
     [[nodiscard]] Session* admit_new_client(const base::Endpoint& client, msghdr& header,
                                             std::span<const std::byte> datagram,
                                             ListenerIndex listener);
-    [[nodiscard]] bool is_first_of_network(const base::Endpoint& client) const noexcept;
+    [[nodiscard]] bool is_first_session_of_network(const base::Endpoint& client) const noexcept;
     [[nodiscard]] bool is_relay_or_server_address(const base::Endpoint& client) noexcept;
-    [[nodiscard]] bool may_forward_request(const base::Endpoint& client, msghdr& header,
-                                           const ClientQuestion& question, RequestKind request,
-                                           ListenerIndex listener) noexcept;
-    [[nodiscard]] bool may_forward_next_request(Session& session, msghdr& header,
-                                                std::span<const std::byte> datagram) noexcept;
+    [[nodiscard]] bool filter_request(const base::Endpoint& client, msghdr& header,
+                                      const ClientQuestion& question, RequestKind request,
+                                      ListenerIndex listener) noexcept;
+    [[nodiscard]] bool filter_next_request(Session& session, msghdr& header,
+                                           std::span<const std::byte> datagram) noexcept;
     void send_repeated_answer(const AnswerCache::Answer& answer, const ClientQuestion& question,
                               msghdr& header, ListenerIndex listener) noexcept;
     [[nodiscard]] ClientQuestion
@@ -143,7 +143,7 @@ class SessionTable {
     [[nodiscard]] bool is_at_former_address(const Session& session) const noexcept;
     void announce_to_observer(Session& session);
     void set_send_budget(Session& session) const noexcept;
-    [[nodiscard]] bool keep_if_server_is_silent(Session& session);
+    [[nodiscard]] bool keep_session_if_server_is_silent(Session& session);
 
     void copy_datagram(Session& session, base::Timestamp time, Direction direction,
                        std::span<const std::byte> datagram) {

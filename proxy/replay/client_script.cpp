@@ -166,7 +166,7 @@ void ClientScriptExtractor::on_system_message(const wire::MessageHeader& head,
         break;
     case wire::MessageId::rcon_auth:
     case wire::MessageId::rcon_cmd:
-        ++script.withheld_count; // messages for the remote console are not replayed
+        ++script.num_withheld_messages; // messages for the remote console are not replayed
         break;
     default:
         break; // the replaying client makes these messages itself
@@ -179,7 +179,7 @@ void ClientScriptExtractor::on_game_message(const wire::Chunk& chunk,
     if (head.spec->id == wire::MessageId::cl_start_info) {
         unfinished.script.start_info_message.assign(chunk.payload.begin(), chunk.payload.end());
     } else if (!options_.includes_secrets && is_secret(head)) {
-        ++unfinished.script.withheld_count;
+        ++unfinished.script.num_withheld_messages;
     } else {
         add_step({.kind = ScriptStep::Kind::message, .vital = chunk.vital}, chunk.payload,
                  unfinished);

@@ -44,7 +44,7 @@ struct ClientScript {
     std::vector<ScriptStep> steps{};
     Bytes bytes{}; ///< the bytes of all steps
     /// Number of messages left out because they contain secrets or are for the remote console.
-    std::uint64_t withheld_count = 0;
+    std::uint64_t num_withheld_messages = 0;
 
     /// Returns the message of a step. For an input, leaves out the message number and the two ticks
     /// at the start of the message.

@@ -209,7 +209,7 @@ void ReplayClient::check_timeouts() {
                          : has_server_answered_ ? ClientEnding::refused
                                                 : ClientEnding::unanswered);
     } else if (phase_ == Phase::connecting && now_ - last_packet_time_ >= options_.timeout) {
-        set_ending(ClientEnding::unanswered);
+        set_ending_once(ClientEnding::unanswered);
     } else if (now_ - last_packet_time_ >= options_.timeout ||
                (waiting && now_ - *waiting >= options_.timeout)) {
         close_connection(ClientEnding::silent);
@@ -281,7 +281,7 @@ void ReplayClient::on_control_0_7(const wire::Packet& packet, const wire::Contro
 
 void ReplayClient::on_close(const wire::Control& control) {
     close_reason_ = control.reason;
-    set_ending(game_entry_time_ ? ClientEnding::closed : ClientEnding::refused);
+    set_ending_once(game_entry_time_ ? ClientEnding::closed : ClientEnding::refused);
 }
 
 void ReplayClient::send_info() {
@@ -459,7 +459,7 @@ void ReplayClient::close_connection(ClientEnding ending) {
     if (phase_ == Phase::joining || phase_ == Phase::playing) {
         sender_.add_control(ControlKind::close, now_);
     }
-    set_ending(ending);
+    set_ending_once(ending);
 }
 
 std::vector<Bytes> ReplayClient::take_datagrams() {

@@ -176,7 +176,7 @@ class ReplayClient {
     void send_ping();
     [[nodiscard]] Timestamp due_time(const ScriptStep& step) const;
 
-    void set_ending(ClientEnding ending) { ending_ = has_ended() ? ending_ : ending; }
+    void set_ending_once(ClientEnding ending) { ending_ = has_ended() ? ending_ : ending; }
 
     const ClientScript* script_;
     Options options_;

@@ -137,7 +137,7 @@ class ReplayRun {
     }
 
     void open_client(std::size_t i) {
-        ReplayClient::Options each = options_.each_client;
+        ReplayClient::Options each = options_.client_options;
         each.connection_id = random_id<decltype(each.connection_id)>();
         each.token = random_id<wire::Token>();
         auto peer = std::make_unique<SocketClient>(

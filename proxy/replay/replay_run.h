@@ -20,7 +20,7 @@ struct ReplayOptions {
     std::vector<ClientScript> scripts{};
     std::size_t clients = 1;
     /// Settings of all clients. The member connection_id is replaced by a random id per client.
-    ReplayClient::Options each_client{};
+    ReplayClient::Options client_options{};
     /// Settings of inspection. The member `observers` is replaced.
     inspect::Options inspect{};
 };

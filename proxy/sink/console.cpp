@@ -99,7 +99,7 @@ void BoundedWaitStream::write(const char* text, std::size_t size) {
 
 std::string cut_to_columns(std::string_view line, std::size_t columns) {
     constexpr std::string_view kPlain = "\033[0m";
-    constexpr unsigned kThreeBytes = 0xE1; // the first byte of U+1100 in UTF-8
+    constexpr unsigned kFirstWideLeadByte = 0xE1; // the first byte of U+1100 in UTF-8
     std::size_t used = 0;
     bool coloured = false;
     for (std::size_t at = 0; at < line.size();) {
@@ -109,7 +109,7 @@ std::string cut_to_columns(std::string_view line, std::size_t columns) {
             continue;
         }
         const auto byte = static_cast<unsigned char>(line[at]);
-        used += byte >= kThreeBytes ? 2 : 1;
+        used += byte >= kFirstWideLeadByte ? 2 : 1;
         if (used > columns) {
             return std::string{line.substr(0, at)} + (coloured ? std::string{kPlain} : "");
         }
@@ -273,7 +273,7 @@ std::string Console::take_status_line(record::Timestamp now, double seconds,
     return cut_to_columns(line, columns);
 }
 
-std::vector<std::string> Console::finding_table(const FindingLines::ExplainCommand& explain) {
+std::vector<std::string> Console::finding_table(const FindingLines::ExplainCommandMaker& explain) {
     const std::lock_guard lock{mutex_};
     return findings_.table(explain);
 }

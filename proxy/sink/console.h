@@ -135,7 +135,7 @@ class Console {
                                                const StatusNotes& notes, std::size_t columns);
 
     [[nodiscard]] std::vector<std::string>
-    finding_table(const FindingLines::ExplainCommand& explain);
+    finding_table(const FindingLines::ExplainCommandMaker& explain);
 
   private:
     static constexpr std::size_t kMaxTees = 8;

@@ -62,7 +62,7 @@ FindingLines::FindingKindKey FindingLines::kind_of(const record::FindingRecord& 
 
 void FindingLines::count_finding(const record::FindingRecord& finding) {
     ++num_by_severity_.at(static_cast<std::size_t>(record::severity_of(finding)));
-    FindingTotal& total = totals_by_id_[finding.id];
+    FindingIdTotal& total = totals_by_id_[finding.id];
     if (total.count++ == 0) {
         total.first_time = finding.head.time;
         total.session = finding.head.session;
@@ -155,7 +155,7 @@ std::vector<FindingLines::Line> FindingLines::take_all_lines() {
     return take_lines(now, true);
 }
 
-std::vector<std::string> FindingLines::table(const ExplainCommand& explain) const {
+std::vector<std::string> FindingLines::table(const ExplainCommandMaker& explain) const {
     if (totals_by_id_.empty()) {
         return {};
     }
@@ -168,7 +168,7 @@ std::vector<std::string> FindingLines::table(const ExplainCommand& explain) cons
         if (found == totals_by_id_.end()) {
             continue;
         }
-        const FindingTotal& total = found->second;
+        const FindingIdTotal& total = found->second;
         const record::FindingInfo& info = record::finding_info(id);
         lines.push_back(fmt::format(
             "{:30} {:>8}  {}  {}  {:>8}", info.name, total.count,

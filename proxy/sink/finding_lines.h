@@ -65,12 +65,13 @@ class FindingLines {
     }
 
     /// A function that returns the command line that explains a session's finding at a tick.
-    using ExplainCommand = std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
+    using ExplainCommandMaker =
+        std::function<std::string(std::uint32_t session, snapshot::Tick tick)>;
 
     /// Returns the lines of a table of all finding ids, the most important first. For each id, the
     /// table shows the number, the times and the sessions of the findings, and the command that
     /// explains the first finding. `explain`: empty if no command can explain findings.
-    [[nodiscard]] std::vector<std::string> table(const ExplainCommand& explain) const;
+    [[nodiscard]] std::vector<std::string> table(const ExplainCommandMaker& explain) const;
 
   private:
     /// The common properties of a kind's findings. The texts are empty for kinds beyond kMaxKinds.
@@ -93,7 +94,7 @@ class FindingLines {
         record::Timestamp last_time = 0;    ///< time of the last finding
     };
 
-    struct FindingTotal {
+    struct FindingIdTotal {
         std::uint64_t count = 0;
         record::Timestamp first_time = 0;
         record::Timestamp last_time = 0;
@@ -110,7 +111,7 @@ class FindingLines {
 
     bool has_dates_;
     std::map<FindingKindKey, ShownFinding> kinds_;
-    std::map<record::FindingId, FindingTotal> totals_by_id_;
+    std::map<record::FindingId, FindingIdTotal> totals_by_id_;
     std::array<std::uint64_t, 3> num_by_severity_{}; ///< indexed by severity
 };
 

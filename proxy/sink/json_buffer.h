@@ -90,7 +90,7 @@ inline bool needs_no_escape(std::string_view text) {
 }
 
 /// An upper limit of the bytes that put_int() writes. It may write some bytes after the number.
-inline constexpr std::size_t kIntRoomBytes = 16;
+inline constexpr std::size_t kMaxPutIntBytes = 16;
 
 /// The three digits of each number below 1000; element [3] is the number of leading zeros.
 inline constexpr auto kThreeDigits = [] {
@@ -202,7 +202,7 @@ class JsonBuffer {
 
     void append_int(std::int64_t value);
 
-    void append_int(std::int32_t value) { set_end(put_int(reserve(kIntRoomBytes), value)); }
+    void append_int(std::int32_t value) { set_end(put_int(reserve(kMaxPutIntBytes), value)); }
 
     /// Appends the ints in brackets, separated by commas.
     void append_ints(std::span<const std::int32_t> values);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kMaxIntString = 4 * snapshot::kMaxStringInts;
 /// The most bytes of a packed text as a JSON string: two quotes, and six bytes per character.
-constexpr std::size_t kIntStringRoom = 6 * kMaxIntString + 2;
+constexpr std::size_t kMaxIntStringJsonBytes = 6 * kMaxIntString + 2;
 
 using record::kItemFields;
 using record::kItemId;
@@ -104,7 +104,7 @@ void append_key(std::uint32_t packed, JsonBuffer& list) {
 template <typename Value>
 void put(const Value& value, JsonBuffer& out) {
     if constexpr (std::is_same_v<Value, record::NumberPair>) {
-        char* to = out.reserve(2 * kIntRoomBytes + 3);
+        char* to = out.reserve(2 * kMaxPutIntBytes + 3);
         *to++ = '[';
         to = put_int(to, value.x);
         *to++ = ',';
@@ -170,12 +170,12 @@ void write_start_of_unknown_item(const SnapshotRecord& record, const ItemView& i
 } // namespace
 
 void append_packed_string(JsonBuffer& out, std::span<const std::int32_t> ints) {
-    out.set_end(put_int_string(out.reserve(kIntStringRoom), ints));
+    out.set_end(put_int_string(out.reserve(kMaxIntStringJsonBytes), ints));
 }
 
 ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
     : item_start_{constant_item_start(object)},
-      max_bytes_{item_start_.max_put_bytes() + 2 * kIntRoomBytes + kIdKey.max_put_bytes() +
+      max_bytes_{item_start_.max_put_bytes() + 2 * kMaxPutIntBytes + kIdKey.max_put_bytes() +
                  kFieldsKey.max_put_bytes() + kNamesKey.max_put_bytes()} {
     for (const snapshot::FieldSpec& field : object.fields) {
         const std::string key = '"' + std::string{field.name} + "\":";
@@ -184,8 +184,8 @@ ObjectWriter::ObjectWriter(const snapshot::ObjectSpec& object)
                            .offset = field.offset,
                            .count = field.count,
                            .bit = record::ItemSightings::int_bit(field.offset)});
-        max_bytes_ +=
-            fields_.back().key.max_put_bytes() + kIntStringRoom + field.count * kIntRoomBytes;
+        max_bytes_ += fields_.back().key.max_put_bytes() + kMaxIntStringJsonBytes +
+                      field.count * kMaxPutIntBytes;
         if (field.names != nullptr) {
             prepare_names(field);
         }
@@ -400,9 +400,9 @@ void ItemWriter::write_player(const SnapshotRecord& record, std::uint16_t client
         return;
     }
     PlayerName& player = player_names_[client];
-    if (player.checked_in != num_snapshots_) {
+    if (player.checked_at_snapshot != num_snapshots_) {
         look_up_player(record, client, player);
-        player.checked_in = num_snapshots_;
+        player.checked_at_snapshot = num_snapshots_;
     }
     out.append(player.text);
 }
@@ -530,7 +530,8 @@ void ItemWriter::write_sessions(const record::ItemSightings& sightings, std::siz
         known.sessions.assign(seen.begin(), seen.end());
         known.text.clear();
         known.text.append(record::kItemSeenBy.key.json());
-        char* const begin = known.text.reserve(2 + sightings.sessions.size() * (kIntRoomBytes + 1));
+        char* const begin =
+            known.text.reserve(2 + sightings.sessions.size() * (kMaxPutIntBytes + 1));
         char* to = begin;
         sightings.for_each_session(index, [&to](std::uint32_t session) {
             *to++ = ',';
@@ -603,7 +604,7 @@ void ItemWriter::write_items(const SnapshotRecord& record, bool all_items, JsonB
     out.append(']');
     if (const auto* const sightings = record.sightings;
         sightings != nullptr &&
-        (sightings->renumbered_anew || (full && !sightings->renumbered.empty()))) {
+        (sightings->has_new_renumbering || (full && !sightings->renumbered.empty()))) {
         write_renumbered_players(*sightings, out);
     }
 }

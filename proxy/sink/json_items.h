@@ -101,7 +101,7 @@ class ItemWriter {
     /// the same in all sessions of a server.
     struct PlayerName {
         /// The value of num_snapshots_ at the last snapshot for which this name was looked up.
-        std::uint64_t checked_in = 0;
+        std::uint64_t checked_at_snapshot = 0;
         std::array<std::int32_t, record::kPlayerNameInts> ints{};
         JsonLiteral text; ///< `,"player":"nameless tee"`; empty if unknown
     };

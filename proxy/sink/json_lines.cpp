@@ -138,7 +138,7 @@ void JsonLines::on_record(const record::Record& record) {
         split_long_line(begin);
     }
     if (out_.size() >= kBlockBytes) {
-        pass_on_lines();
+        write_collected_lines();
     }
 }
 
@@ -146,10 +146,10 @@ void JsonLines::flush() {
     if (output_->current_segment() != segment_) {
         begin_segment();
     }
-    pass_on_lines();
+    write_collected_lines();
 }
 
-void JsonLines::pass_on_lines() {
+void JsonLines::write_collected_lines() {
     if (!out_.empty()) {
         output_->write_to_segment(segment_, out_.view());
         passed_bytes_ += out_.size();
@@ -168,7 +168,7 @@ void JsonLines::split_long_line(std::size_t begin) {
 }
 
 void JsonLines::begin_segment() {
-    pass_on_lines();
+    write_collected_lines();
     segment_ = output_->current_segment();
     output_->advance_to_segment(segment_);
     sessions_.append_stored_lines(out_);
@@ -211,7 +211,7 @@ void JsonLines::write_member(const Key& key, const Value& value) {
         put_names(key.name(), value);
     } else if constexpr (std::is_same_v<Value, record::SnapshotItems>) {
         items_.write_items(*value.record, lists_all_items_, out_);
-    } else if constexpr (!std::is_same_v<Value, record::WrittenWithItems>) {
+    } else if constexpr (!std::is_same_v<Value, record::ItemWriterValue>) {
         put_key(key);
         put(value);
     }
@@ -265,7 +265,7 @@ void JsonLines::put_value(record::UtcTime moment) {
     }
     out_.append(second_text_);
     const auto micros = static_cast<std::uint32_t>(parts.nanosecond / 1000);
-    char* to = out_.reserve(kIntRoomBytes);
+    char* to = out_.reserve(kMaxPutIntBytes);
     to = put_three_digits(put_three_digits(to, micros / 1000), micros % 1000);
     *to++ = 'Z';
     *to++ = '"';

@@ -83,7 +83,7 @@ class JsonLines final : public record::RecordSink {
     static constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
 
     void begin_segment();
-    void pass_on_lines();
+    void write_collected_lines();
     /// Splits the line at the end of out_ into several lines if it is too long. `begin`: the line's
     /// offset in out_.
     void split_long_line(std::size_t begin);

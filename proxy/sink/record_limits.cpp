@@ -43,7 +43,7 @@ std::uint64_t elapsed_between(record::Timestamp from, record::Timestamp to) {
 
 void FindingRateLimiter::on_record(const record::Record& record) {
     if (const auto* const* const finding = std::get_if<const record::FindingRecord*>(&record)) {
-        limit_finding(**finding);
+        pass_or_omit_finding(**finding);
         return;
     }
     const auto* const* const session = std::get_if<const record::SessionRecord*>(&record);
@@ -53,7 +53,7 @@ void FindingRateLimiter::on_record(const record::Record& record) {
     target_->on_record(record);
 }
 
-void FindingRateLimiter::limit_finding(const record::FindingRecord& finding) {
+void FindingRateLimiter::pass_or_omit_finding(const record::FindingRecord& finding) {
     const std::uint64_t key = key_of(finding);
     if (kinds_.size() >= kMaxKinds && !kinds_.contains(key)) {
         report_all_omissions();
@@ -109,7 +109,7 @@ void FindingRateLimiter::report_all_omissions() {
 void MessageRateLimiter::on_record(const record::Record& record) {
     const auto* const* const message = std::get_if<const record::MessageRecord*>(&record);
     if (message != nullptr && bytes_per_second_ != 0) {
-        limit_message(**message);
+        pass_or_omit_message(**message);
         return;
     }
     const auto* const* const session = std::get_if<const record::SessionRecord*>(&record);
@@ -123,7 +123,7 @@ void MessageRateLimiter::on_record(const record::Record& record) {
     target_->on_record(record);
 }
 
-void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
+void MessageRateLimiter::pass_or_omit_message(const record::MessageRecord& message) {
     const record::Timestamp now = message.head.time;
     if (sessions_.size() >= kMaxSessions && !sessions_.contains(message.head.session)) {
         report_all_omissions();
@@ -144,8 +144,8 @@ void MessageRateLimiter::limit_message(const record::MessageRecord& message) {
     ++num_omitted_;
     ++session.omitted;
     session.head = message.head;
-    if (session.reported_count == 0 ||
-        elapsed_between(session.reported_at, now) >= kReportInterval || now < session.reported_at) {
+    if (session.num_reported == 0 || elapsed_between(session.reported_at, now) >= kReportInterval ||
+        now < session.reported_at) {
         session.reported_at = now;
         report_omitted_messages(session);
     }
@@ -164,10 +164,10 @@ void MessageRateLimiter::refill(Session& session, record::Timestamp now) const {
 }
 
 void MessageRateLimiter::report_omitted_messages(Session& session) {
-    if (session.omitted == session.reported_count) {
+    if (session.omitted == session.num_reported) {
         return;
     }
-    session.reported_count = session.omitted;
+    session.num_reported = session.omitted;
     const record::FindingRecord finding{.head = session.head,
                                         .id = record::FindingId::session_messages_left_out,
                                         .lost = session.omitted,

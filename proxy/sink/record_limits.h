@@ -37,7 +37,7 @@ class FindingRateLimiter final : public record::RecordSink {
         std::uint64_t omitted = 0;
     };
 
-    void limit_finding(const record::FindingRecord& finding);
+    void pass_or_omit_finding(const record::FindingRecord& finding);
     void report_omitted_findings(record::FindingId id, const record::RecordHeader& head,
                                  std::uint64_t omitted);
 
@@ -78,11 +78,11 @@ class MessageRateLimiter final : public record::RecordSink {
         record::RecordHeader head{}; ///< head of the last message that was omitted
         std::uint64_t omitted = 0;   ///< number of omitted messages since the connection began
         /// Number of omitted messages that the last finding reported.
-        std::uint64_t reported_count = 0;
+        std::uint64_t num_reported = 0;
         record::Timestamp reported_at = 0;
     };
 
-    void limit_message(const record::MessageRecord& message);
+    void pass_or_omit_message(const record::MessageRecord& message);
     void refill(Session& session, record::Timestamp now) const;
     void report_omitted_messages(Session& session);
 

@@ -161,7 +161,7 @@ std::optional<SplitMark> read_split_mark(std::string_view line) {
 }
 
 /// Returns the record that was split into these lines; nullopt if they are not of one record.
-std::optional<std::string> joined_record(const std::vector<std::string>& lines) {
+std::optional<std::string> join_record(const std::vector<std::string>& lines) {
     constexpr std::size_t kMarks = 2; // the members `line` and `lines` at the end
     Members record;
     for (const std::string& line : lines) {
@@ -234,7 +234,7 @@ void LineJoiner::add_line(std::string_view line, const LineHandler& handle_line)
     if (held_lines_.size() < num_lines_) {
         return;
     }
-    if (const auto record = joined_record(held_lines_)) {
+    if (const auto record = join_record(held_lines_)) {
         held_lines_.clear();
         handle_line(*record);
     }

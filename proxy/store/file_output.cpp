@@ -88,7 +88,7 @@ class RecordLineFormat final : public RecordingFormat {
         return !kRecordStart.starts_with(begin.substr(0, kRecordStart.size()));
     }
 
-    [[nodiscard]] std::string_view completion_of_last_entry(std::string_view text) const override {
+    [[nodiscard]] std::string_view missing_end_of_last_entry(std::string_view text) const override {
         return record::is_json_object(text) ? "\n" : "";
     }
 
@@ -111,7 +111,7 @@ class RecordLineFormat final : public RecordingFormat {
 } // namespace
 
 std::string OutputFile::error_text() const {
-    if (state.is_disk_scarce) {
+    if (state.is_disk_space_low) {
         return "less disk space is free than has to stay free";
     }
     const std::string text = std::generic_category().message(error());
@@ -134,7 +134,7 @@ constexpr int kPollsAfterStop = 8;
 constexpr mode_t kOutputFilePermissions = 0644;
 
 /// Opens a file. Fails with ENXIO, instead of waiting, if the file is a pipe without a reader.
-int open_without_waiting(const std::string& path, int how) {
+int open_file_without_waiting(const std::string& path, int how) {
     const int file =
         ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | how,
                kOutputFilePermissions);
@@ -145,14 +145,14 @@ int open_without_waiting(const std::string& path, int how) {
 }
 
 /// Empties and opens a file. If the file is a pipe, waits up to `reader_time` for a reader.
-int wait_and_open(const std::string& path, std::chrono::milliseconds reader_time) {
+int open_with_reader(const std::string& path, std::chrono::milliseconds reader_time) {
     constexpr std::chrono::milliseconds kPause{20};
     if (path == "-") {
         return ::dup(STDOUT_FILENO);
     }
     const auto deadline = std::chrono::steady_clock::now() + reader_time;
     while (true) {
-        const int file = open_without_waiting(path, O_TRUNC);
+        const int file = open_file_without_waiting(path, O_TRUNC);
 
         struct stat found {};
 
@@ -172,7 +172,7 @@ int wait_and_open(const std::string& path, std::chrono::milliseconds reader_time
 
 FileOutput::FileOutput(const std::string& path, const RecordingFormat& format,
                        std::chrono::milliseconds reader_time)
-    : OutputFile{path, format}, file_{base::take_descriptor(wait_and_open(path, reader_time),
+    : OutputFile{path, format}, file_{base::take_descriptor(open_with_reader(path, reader_time),
                                                             path.c_str())} {
     detect_file_kind();
     write_block(format.file_header());
@@ -183,7 +183,7 @@ void FileOutput::reopen() {
     if (path() == "-") {
         return;
     }
-    base::UniqueFd next{open_without_waiting(path(), 0)};
+    base::UniqueFd next{open_file_without_waiting(path(), 0)};
     if (!next.valid()) {
         state.reopening_error = errno;
         return;

@@ -61,7 +61,7 @@ class RecordingFormat : public record::InterfaceBase {
     /// Returns the bytes that complete a text's unfinished last entry, such as a newline; empty if
     /// the entry cannot be completed.
     [[nodiscard]] virtual std::string_view
-    completion_of_last_entry(std::string_view /*text*/) const {
+    missing_end_of_last_entry(std::string_view /*text*/) const {
         return {};
     }
 
@@ -88,14 +88,14 @@ class RecordingFormat : public record::InterfaceBase {
 struct OutputState {
     std::atomic<int> error{0}; ///< errno of the last failure; 0 if the output works
     /// True if writing stopped because too little disk space is free.
-    std::atomic<bool> is_disk_scarce{false};
+    std::atomic<bool> is_disk_space_low{false};
     /// Number of lost records or packets since the start.
     std::atomic<std::uint64_t> lost_entries{0};
     std::atomic<std::uint64_t> written_bytes{0}; ///< bytes that this process wrote to disks
 
     /// True if the path no longer names the file that is being written, and a file with that path
     /// cannot be opened or continued.
-    std::atomic<bool> is_path_taken{false};
+    std::atomic<bool> is_path_unusable{false};
 
     // Code that reports one of the following values to the user sets that value to 0.
     /// The errno if the path could not be opened again. The output continues in the file that is
@@ -104,7 +104,7 @@ struct OutputState {
     /// Total size of the unfinished data that was cut off the ends of files, in bytes.
     std::atomic<std::uint64_t> cut_off_bytes{0};
     /// Number of complete records or packets that were found in the data that was cut off.
-    std::atomic<std::uint64_t> cut_off_entries{0};
+    std::atomic<std::uint64_t> num_cut_off_entries{0};
     /// Number of seconds by which the wall clock was set forward; negative if the clock was set
     /// back. Small corrections do not count.
     std::atomic<std::int64_t> clock_jump{0};

@@ -103,7 +103,7 @@ namespace {
 constexpr std::size_t kMaxWaitingTexts = 16;
 
 /// Removes and returns the first text. Returns nullopt if `texts` is empty.
-std::optional<std::string> take_first(std::vector<std::string>& texts) {
+std::optional<std::string> take_first_text(std::vector<std::string>& texts) {
     if (texts.empty()) {
         return std::nullopt;
     }
@@ -212,12 +212,12 @@ bool FileQueue::wait_for_room(std::size_t bytes, std::chrono::milliseconds timeo
 
 std::optional<std::string> FileQueue::take_error_text() {
     const std::lock_guard lock{mutex_};
-    return take_first(error_texts_);
+    return take_first_text(error_texts_);
 }
 
 std::optional<std::string> FileQueue::take_written_path() {
     const std::lock_guard lock{mutex_};
-    return take_first(written_paths_);
+    return take_first_text(written_paths_);
 }
 
 void FileQueue::run_tasks() {

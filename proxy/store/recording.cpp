@@ -36,8 +36,8 @@ constexpr std::uint64_t kMaxCutOffBytes = kMaxCutOffText + kMaxCutOffText / 128;
 /// Decompresses a file from the offset `at` on, and calls `visit` with each piece of text. Stops if
 /// `visit` returns false, the data is damaged, or the file ends. Returns false if the data needs
 /// too large a window.
-bool read_frame_texts(int file, std::uint64_t at,
-                      const std::function<bool(std::string_view text)>& visit) {
+bool visit_frame_texts(int file, std::uint64_t at,
+                       const std::function<bool(std::string_view text)>& visit) {
     constexpr std::size_t kPiece = 65536;
     std::vector<char> packed(kPiece);
     std::vector<char> room(kPiece);
@@ -120,7 +120,7 @@ void Recording::open(StartMode mode) {
             throw std::system_error{errno, std::generic_category(), options_.path};
         }
     };
-    // Another process may still write to a shared recording; see continue_recording().
+    // Another process may still write to a shared recording; see take_over_recording().
     const bool is_shared = mode == StartMode::shared;
     if (options_.segments) {
         const base::UniqueFd starting = is_shared ? base::UniqueFd{} : wait_for_other_writer();
@@ -253,7 +253,7 @@ Recording::RepairResult Recording::repair() {
             return RepairResult::foreign;
         }
         return !scan || scan->complete_bytes == scan->size ? RepairResult::done
-                                                           : cut_off_frame(*scan);
+                                                           : cut_off_unfinished_frame(*scan);
     }
     if (format().is_foreign_file(file_)) {
         return RepairResult::foreign;
@@ -263,7 +263,7 @@ Recording::RepairResult Recording::repair() {
         return RepairResult::done;
     }
     const std::uint64_t rest = status->size - *end;
-    const std::string_view missing = format().completion_of_last_entry(
+    const std::string_view missing = format().missing_end_of_last_entry(
         rest <= sink::kMaxLineBytes ? read_at(file_, *end, rest) : std::string{});
     if ((missing.empty() || !write_all(*disk_, file_, missing)) && disk_->truncate(file_, *end)) {
         state.cut_off_bytes += rest;
@@ -272,16 +272,16 @@ Recording::RepairResult Recording::repair() {
 }
 
 /// Cuts off the unfinished frame at the end of the file. Counts its readable complete entries.
-Recording::RepairResult Recording::cut_off_frame(const FrameScan& scan) {
+Recording::RepairResult Recording::cut_off_unfinished_frame(const FrameScan& scan) {
     const std::uint64_t cut_off_bytes = scan.size - scan.complete_bytes;
-    std::uint64_t cut_off_entries = 0;
+    std::uint64_t num_cut_off_entries = 0;
     std::uint64_t text_bytes = 0;
     std::string rest; // text after the last complete entry
-    const bool readable = read_frame_texts(file_, scan.complete_bytes, [&](std::string_view text) {
+    const bool readable = visit_frame_texts(file_, scan.complete_bytes, [&](std::string_view text) {
         text_bytes += text.size();
         rest.append(text);
         const std::size_t whole = format().size_of_complete_entries(rest);
-        cut_off_entries += format().count_entries(std::string_view{rest}.substr(0, whole));
+        num_cut_off_entries += format().count_entries(std::string_view{rest}.substr(0, whole));
         rest.erase(0, whole);
         return text_bytes <= kMaxCutOffText;
     });
@@ -292,7 +292,7 @@ Recording::RepairResult Recording::cut_off_frame(const FrameScan& scan) {
         return RepairResult::failed;
     }
     state.cut_off_bytes += cut_off_bytes;
-    state.cut_off_entries += cut_off_entries;
+    state.num_cut_off_entries += num_cut_off_entries;
     return RepairResult::done;
 }
 
@@ -353,7 +353,7 @@ void Recording::end_frame() {
 }
 
 bool Recording::write_buffered_data() {
-    if (state.is_disk_scarce) {
+    if (state.is_disk_space_low) {
         set_error(ENOSPC);
         return false;
     }
@@ -395,7 +395,7 @@ bool Recording::write_buffer_to_file() {
             has_unsynced_data_ = true;
         } else if (done == 0 || errno != EINTR) {
             const int error = done == 0 ? EIO : errno;
-            remove_written_part();
+            remove_partial_entry();
             state.error = error;
             return false;
         }
@@ -409,7 +409,7 @@ bool Recording::write_buffer_to_file() {
 
 /// Removes the written part of an unfinished entry or frame from the file. If that fails, the next
 /// attempt to write completes the entry or frame.
-void Recording::remove_written_part() {
+void Recording::remove_partial_entry() {
     const std::size_t kept = frame_writer_
                                  ? 0
                                  : format().size_of_complete_entries(
@@ -462,7 +462,7 @@ void Recording::do_due_work(Clock::time_point now) {
 }
 
 /// Takes over the recording of another process, which no longer writes to it.
-void Recording::continue_recording() {
+void Recording::take_over_recording() {
     if (options_.segments) {
         find_last_segment_number();
         if (file_ < 0 && !open_segment()) { // only an open segment can be locked
@@ -482,7 +482,7 @@ void Recording::continue_recording() {
 
 void Recording::execute_requests() {
     if (is_repair_requested_.exchange(false)) {
-        continue_recording();
+        take_over_recording();
     }
     if (!options_.segments && (is_path_moved_ || is_reopening_requested_)) {
         reopen();
@@ -497,8 +497,8 @@ void Recording::reopen() {
     // detect_moved_file() sets the flag again if the path still names another file.
     is_path_moved_ = false;
     blocking_error_ = 0;
-    const int error = switch_to_named_file();
-    state.is_path_taken = error != 0;
+    const int error = switch_to_file_at_path();
+    state.is_path_unusable = error != 0;
     if (const auto own = disk_->file_status(file_); error != 0 && own && !own->has_name) {
         blocking_error_ = error; // data in a file without a name would be lost, so data waits
         set_error(error);
@@ -511,7 +511,7 @@ void Recording::reopen() {
 
 /// Continues in the file that the path now names. Returns an errno value if that is not possible:
 /// EEXIST if the path names something other than a recording.
-int Recording::switch_to_named_file() {
+int Recording::switch_to_file_at_path() {
     const int next = disk_->open(current_path_, Disk::OpenMode::append, options_.readers);
     if (next < 0) {
         return errno;
@@ -560,7 +560,7 @@ void Recording::detect_moved_file() {
     }
 }
 
-/// Deletes old segments if too little disk space is free. Sets state.is_disk_scarce if there is
+/// Deletes old segments if too little disk space is free. Sets state.is_disk_space_low if there is
 /// still too little.
 void Recording::free_disk_space() {
     if (options_.min_free_bytes == 0) {
@@ -573,7 +573,7 @@ void Recording::free_disk_space() {
         delete_segments();
         scarce = is_scarce();
     }
-    state.is_disk_scarce = scarce;
+    state.is_disk_space_low = scarce;
 }
 
 void Recording::delete_segments() {

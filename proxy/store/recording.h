@@ -92,13 +92,13 @@ class Recording final : public OutputFile {
     };
 
     void open(StartMode mode);
-    void continue_recording();
+    void take_over_recording();
     void find_last_segment_number();
     [[nodiscard]] bool open_segment();
     [[nodiscard]] base::UniqueFd wait_for_other_writer() const;
     [[nodiscard]] bool lock_file();
     [[nodiscard]] RepairResult repair();
-    [[nodiscard]] RepairResult cut_off_frame(const FrameScan& scan);
+    [[nodiscard]] RepairResult cut_off_unfinished_frame(const FrameScan& scan);
     void repair_last_segment();
     /// Returns a text for the user that says why no data can be appended.
     [[nodiscard]] std::string repair_error_text(RepairResult result) const;
@@ -112,10 +112,10 @@ class Recording final : public OutputFile {
     bool write_buffered_data();
     void set_error(int error);
     bool write_buffer_to_file();
-    void remove_written_part();
+    void remove_partial_entry();
     void execute_requests();
     void reopen();
-    [[nodiscard]] int switch_to_named_file();
+    [[nodiscard]] int switch_to_file_at_path();
     void detect_moved_file();
     void free_disk_space();
     void delete_segments();

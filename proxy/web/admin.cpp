@@ -23,7 +23,7 @@ RunState RequestContext::state() const {
     state.view.limit_sessions(false);
     state.impairment_change = impairment_change;
     state.viewers = viewers.size();
-    state.dropped_viewer_messages = viewers.dropped_message_count();
+    state.dropped_viewer_messages = viewers.num_dropped_messages();
     return state;
 }
 
@@ -165,15 +165,15 @@ void write_flight_recording(RequestContext& context, const Request& request,
 }
 
 /// A request to start or stop a recording.
-struct SwitchRequest {
+struct RecordingSwitch {
     std::string_view name;
     RecordingKind kind;
     bool on;
 };
 
 /// Parses a query such as "capture=on"; nullopt if the query does not name exactly one recording.
-std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
-    std::optional<SwitchRequest> wanted;
+std::optional<RecordingSwitch> parse_recording_switch(std::string_view query) {
+    std::optional<RecordingSwitch> wanted;
     constexpr std::array<std::pair<std::string_view, RecordingKind>, 2> kSwitches{
         {{"capture", RecordingKind::capture}, {"demos", RecordingKind::demos}}};
     for (const auto& [name, kind] : kSwitches) {
@@ -184,7 +184,7 @@ std::optional<SwitchRequest> parse_switch_request(std::string_view query) {
         if (wanted || (*value != "on" && *value != "off")) {
             return std::nullopt;
         }
-        wanted = SwitchRequest{.name = name, .kind = kind, .on = *value == "on"};
+        wanted = RecordingSwitch{.name = name, .kind = kind, .on = *value == "on"};
     }
     return wanted;
 }
@@ -205,7 +205,7 @@ void send_recording_list(RequestContext& context, const Request& /*request*/,
 }
 
 void switch_recordings(RequestContext& context, const Request& request, const Respond& respond) {
-    const auto wanted = parse_switch_request(request.query);
+    const auto wanted = parse_recording_switch(request.query);
     if (!wanted) {
         return respond({.status = 400,
                         .body = "expected one of capture or demos, on or off, for example "
@@ -378,7 +378,7 @@ AdminServer::AdminServer(AccessOptions access, const std::vector<ListeningSocket
               .update =
                   [this] {
                       context_.viewers.disconnect_viewers_with_other_token(token_number_);
-                      return context_.viewers.fetch_and_send();
+                      return context_.viewers.update_viewers();
                   }}} {}
 
 /// Answers a request for a WebSocket. Refuses requests from pages of other sites, because browsers

@@ -98,11 +98,11 @@ ConnectionLimiter::admit_connection(ConnectionNumber number, const base::Network
         ++all.at(connection.is_reserved ? 1 : 0);
         of_peer.at(connection.is_reserved ? 1 : 0) += connection.peer == peer ? 1U : 0U;
     }
-    if (all[0] < kMaxUnreserved && of_peer[0] < kMaxUnreservedOfPeer) {
+    if (all[0] < kMaxUnreserved && of_peer[0] < kMaxUnreservedPerPeer) {
         connections_.push_back({number, peer, false, false});
         return {.is_admitted = true};
     }
-    const bool peer_full = of_peer[1] >= kMaxReservedOfPeer;
+    const bool peer_full = of_peer[1] >= kMaxReservedPerPeer;
     std::optional<ConnectionNumber> evicted;
     if (peer_full || all[1] >= kMaxReserved) {
         const auto waiting = std::ranges::find_if(connections_, [&](const Connection& connection) {
@@ -199,7 +199,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     /// Reads and answers the request.
     void start() {
         restart_deadline();
-        read_more();
+        read_request_bytes();
     }
 
     /// Closes the connection and cancels pending operations.
@@ -221,7 +221,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     }
 
     // NOLINTBEGIN(misc-no-recursion): each cycle of calls passes through the event loop
-    void read_more() {
+    void read_request_bytes() {
         socket_.async_read_some(buffer_.prepare(buffer_.max_size() - buffer_.size()),
                                 [self = shared_from_this()](const Error& error, std::size_t size) {
                                     self->buffer_.commit(size);
@@ -245,9 +245,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         }
         if (parser_.is_header_done() && expects_continue(parser_.get()) &&
             !std::exchange(has_sent_continue_, true)) {
-            return send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read_more);
+            return send("HTTP/1.1 100 Continue\r\n\r\n", {}, &HttpConnection::read_request_bytes);
         }
-        read_more();
+        read_request_bytes();
     }
 
     /// Sends these texts, then calls `then`.

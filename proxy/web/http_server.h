@@ -94,9 +94,9 @@ class ConnectionLimiter {
     /// browser opens up to six at once.
     static constexpr std::size_t kMaxUnreserved = 64;
     /// The maximum number of unreserved connections of one IPv4 address or IPv6 /64.
-    static constexpr std::size_t kMaxUnreservedOfPeer = 16;
+    static constexpr std::size_t kMaxUnreservedPerPeer = 16;
     static constexpr std::size_t kMaxReserved = 8;
-    static constexpr std::size_t kMaxReservedOfPeer = 4;
+    static constexpr std::size_t kMaxReservedPerPeer = 4;
 
     /// The decision about a new connection.
     struct ConnectionDecision {
@@ -203,7 +203,7 @@ class HttpServer {
 
     /// Returns the number of connections closed because there were too many. Callable from any
     /// thread.
-    [[nodiscard]] std::uint64_t rejected_connection_count() const { return rejected_connections_; }
+    [[nodiscard]] std::uint64_t num_rejected_connections() const { return rejected_connections_; }
 
   private:
     friend class HttpConnection;

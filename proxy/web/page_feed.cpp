@@ -294,7 +294,7 @@ void PageFrameMaker::add_snapshot(const InspectedSnapshot& seen,
         set_latest_items(seen, items);
     }
     for (FrameStream& stream : frame_streams_) {
-        if (stream.start_due_frame(seen.time)) {
+        if (stream.try_start_frame(seen.time)) {
             show_frame(stream, has_only_bars, show);
             stream.bars.clear();
             stream.num_bars = 0;
@@ -315,7 +315,7 @@ void PageFrameMaker::set_latest_items(const InspectedSnapshot& seen,
     snapshot::SnapshotWriter{latest_items_, items.size(), items.data().size()}.copy(items);
 }
 
-bool PageFrameMaker::FrameStream::start_due_frame(std::int64_t time) {
+bool PageFrameMaker::FrameStream::try_start_frame(std::int64_t time) {
     const std::int64_t period =
         frame_rate >= kEveryTickFrameRate ? 0 : kSecond / std::max(frame_rate, 1);
     const bool again = time < due - 2 * period; // the clock was set back

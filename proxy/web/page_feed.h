@@ -231,7 +231,7 @@ class PageFrameMaker {
     /// The frames of one frame rate.
     struct FrameStream {
         /// Returns whether a frame is due at this time. If so, sets the time of the next frame.
-        [[nodiscard]] bool start_due_frame(std::int64_t time);
+        [[nodiscard]] bool try_start_frame(std::int64_t time);
 
         int frame_rate = kDefaultFrameRate;
         std::uint64_t number = 0;                 ///< number of the latest frame

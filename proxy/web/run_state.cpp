@@ -33,13 +33,17 @@ json::object relay_json(const RelayState& relay) {
     for (const relay::NewClientCounterInfo& row : relay::new_client_counter_table()) {
         new_clients[row.name] = relay.new_clients.*row.value;
     }
-    return {
-        {"sessions", relay.sessions_open},           {"admission", std::move(new_clients)},
-        {"opened", relay.sessions_opened},           {"closed", relay.sessions_closed},
-        {"refused", relay.sessions_refused},         {"failed", relay.sessions_failed},
-        {"icmp_refused", relay.icmp_refused},        {"receive_errors", relay.receive_errors},
-        {"kernel_dropped", relay.kernel_dropped},    {"c2s", direction_json(relay.directions[0])},
-        {"s2c", direction_json(relay.directions[1])}};
+    return {{"sessions", relay.sessions_open},
+            {"admission", std::move(new_clients)},
+            {"opened", relay.sessions_opened},
+            {"closed", relay.sessions_closed},
+            {"refused", relay.datagrams_without_session},
+            {"failed", relay.datagrams_without_socket},
+            {"icmp_refused", relay.icmp_refused},
+            {"receive_errors", relay.receive_errors},
+            {"kernel_dropped", relay.kernel_dropped},
+            {"c2s", direction_json(relay.directions[0])},
+            {"s2c", direction_json(relay.directions[1])}};
 }
 
 json::object direction_json(const SessionView& session, std::size_t direction) {
@@ -375,8 +379,8 @@ constexpr RelayMetric kRelayMetrics[]{
      nullptr, &Direction::copies_lost},
     {"sessions_total", "opened", kSessionsSentence, &Counters::sessions_opened},
     {"sessions_total", "closed", kSessionsSentence, &Counters::sessions_closed},
-    {"sessions_total", "refused", kSessionsSentence, &Counters::sessions_refused},
-    {"sessions_total", "failed", kSessionsSentence, &Counters::sessions_failed},
+    {"sessions_total", "refused", kSessionsSentence, &Counters::datagrams_without_session},
+    {"sessions_total", "failed", kSessionsSentence, &Counters::datagrams_without_socket},
     {"repeated_answers_total", "",
      "Requests for server info answered with the server's last answer.",
      &Counters::repeated_answers},

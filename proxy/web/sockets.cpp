@@ -80,15 +80,15 @@ ListeningSocket::ListeningSocket(HttpAddress where) : address_{std::move(where)}
     } else {
         listen_on_path();
     }
-    read_socket_name();
+    read_bound_address();
 }
 
 ListeningSocket::ListeningSocket(HttpAddress where, base::UniqueFd bound)
     : address_{std::move(where)}, socket_{std::move(bound)} {
-    read_socket_name();
+    read_bound_address();
 }
 
-void ListeningSocket::read_socket_name() {
+void ListeningSocket::read_bound_address() {
     base::SocketAddress bound{};
     socklen_t length = sizeof bound;
     ::getsockname(socket_.get(), &bound.base, &length);
@@ -97,7 +97,7 @@ void ListeningSocket::read_socket_name() {
         origin_ = ConnectionOrigin::owner;
         return;
     }
-    const auto name = base::to_asio(base::endpoint_from(&bound.base));
+    const auto name = base::to_asio_endpoint(base::endpoint_from(&bound.base));
     address_.port = name.port();
     origin_ = name.address().is_loopback() ? ConnectionOrigin::loopback : ConnectionOrigin::network;
 }

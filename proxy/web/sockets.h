@@ -68,7 +68,7 @@ class ListeningSocket {
   private:
     void listen_on_path();
     void listen_on_port();
-    void read_socket_name();
+    void read_bound_address();
 
     HttpAddress address_;
     base::UniqueFd socket_;

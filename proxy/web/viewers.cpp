@@ -30,7 +30,7 @@ std::shared_ptr<const std::string> make_shared_text(std::string text) {
 /// Returns whether a peer may add another waiting request. `all`: the number of waiting requests.
 /// `of_peer`: the number of the peer's waiting requests.
 bool may_add_request(std::size_t all, std::size_t of_peer) {
-    return all < Viewers::kMaxWaitingRequests && of_peer < Viewers::kMaxWaitingRequestsOfPeer;
+    return all < Viewers::kMaxWaitingRequests && of_peer < Viewers::kMaxWaitingRequestsPerPeer;
 }
 
 } // namespace
@@ -38,7 +38,7 @@ bool may_add_request(std::size_t all, std::size_t of_peer) {
 bool Viewers::has_room_for(const base::Network& peer) const {
     const auto of_peer = std::ranges::count_if(
         viewers_, [&peer](const auto& viewer) { return viewer->peer == peer; });
-    return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxViewersOfPeer;
+    return viewers_.size() < kMaxViewers && static_cast<std::size_t>(of_peer) < kMaxViewersPerPeer;
 }
 
 void Viewers::add_viewer(const std::shared_ptr<WebSocket>& socket, const base::Network& peer,
@@ -332,7 +332,7 @@ void Viewers::answer_snapshot_requests(Clock::time_point now) {
     });
 }
 
-bool Viewers::fetch_and_send(Clock::time_point now) {
+bool Viewers::update_viewers(Clock::time_point now) {
     const std::size_t before = viewers_.size();
     std::erase_if(viewers_, [](const auto& viewer) { return viewer->socket.expired(); });
     if (viewers_.size() != before) {

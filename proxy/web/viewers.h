@@ -28,12 +28,12 @@ class Viewers {
 
     static constexpr std::size_t kMaxViewers = 32;
     /// The maximum number of viewers from one IPv4 address or IPv6 /64.
-    static constexpr std::size_t kMaxViewersOfPeer = 24;
+    static constexpr std::size_t kMaxViewersPerPeer = 24;
     /// The maximum number of requests that wait for a snapshot or for records.
     static constexpr std::size_t kMaxWaitingRequests = 16;
     /// The maximum number of one peer's waiting requests for snapshots, and of its waiting requests
     /// for records.
-    static constexpr std::size_t kMaxWaitingRequestsOfPeer = 8;
+    static constexpr std::size_t kMaxWaitingRequestsPerPeer = 8;
 
     /// `data` must outlive the object. `state_json`: returns the state that viewers see.
     Viewers(ViewerData& data, std::function<std::string()> state_json)
@@ -61,7 +61,7 @@ class Viewers {
 
     /// Fetches new data from the workers and sends it to the viewers. Returns false if no viewer is
     /// connected and no request waits.
-    bool fetch_and_send(Clock::time_point now = Clock::now());
+    bool update_viewers(Clock::time_point now = Clock::now());
 
     /// Removes all viewers and all waiting requests. The requests are not answered.
     void clear();
@@ -69,7 +69,7 @@ class Viewers {
     [[nodiscard]] std::size_t size() const { return viewers_.size(); }
 
     /// Returns the number of messages dropped because viewers were too slow.
-    [[nodiscard]] std::uint64_t dropped_message_count() const { return dropped_messages_; }
+    [[nodiscard]] std::uint64_t num_dropped_messages() const { return dropped_messages_; }
 
   private:
     struct Viewer {

@@ -22,7 +22,7 @@ bool is_token_known(const Token& token) {
     return token != kTokenUnsupported && token != kTokenUnknown;
 }
 
-void learn_token(Token& known, const std::optional<Token>& token) {
+void store_token(Token& known, const std::optional<Token>& token) {
     if (token && is_token_known(*token)) {
         known = *token;
     }
@@ -47,7 +47,7 @@ std::optional<std::int32_t> first_int_of(const Chunk& chunk, std::int32_t id) {
 
 /// Stores the ticks of the empty snapshots in a packet, which are the server's anti-spoof prelude.
 /// Returns false if the packet contains no empty snapshot.
-bool learn_ticks(ClientTrustState& state, const Packet& packet) {
+bool store_prelude_ticks(ClientTrustState& state, const Packet& packet) {
     bool found = false;
     ChunkReader chunks{packet.payload, packet.num_chunks, Dialect::six};
     while (const auto chunk = chunks.next()) {
@@ -213,7 +213,8 @@ DatagramJudgement judge_client_datagram(ClientTrustState& state,
 enum class SlotEvidence : std::uint8_t { none, keeps_slot, plays };
 
 /// Returns what a 0.7 server's datagram proves about the client.
-SlotEvidence evidence_of_seven(ClientTrustState& state, std::span<const std::byte> datagram) {
+SlotEvidence find_seven_slot_evidence(ClientTrustState& state,
+                                      std::span<const std::byte> datagram) {
     const auto packet = decode_seven_header(datagram);
     if (!packet) {
         return SlotEvidence::none;
@@ -221,7 +222,7 @@ SlotEvidence evidence_of_seven(ClientTrustState& state, std::span<const std::byt
     if (packet->kind == PacketKind::control) {
         const Control control = decode_seven_control(*packet);
         if (control.kind == ControlKind::token) {
-            learn_token(state.seven_token, control.token);
+            store_token(state.seven_token, control.token);
         }
         return control.kind == ControlKind::keepalive ? SlotEvidence::keeps_slot
                                                       : SlotEvidence::none;
@@ -229,8 +230,8 @@ SlotEvidence evidence_of_seven(ClientTrustState& state, std::span<const std::byt
     return packet->num_chunks != 0 ? SlotEvidence::plays : SlotEvidence::none;
 }
 
-void learn_from_connectaccept(ClientTrustState& state, const Packet& packet,
-                              const Control& control) {
+void store_connectaccept_token(ClientTrustState& state, const Packet& packet,
+                               const Control& control) {
     if (control.kind != ControlKind::connectaccept) {
         return;
     }
@@ -238,14 +239,14 @@ void learn_from_connectaccept(ClientTrustState& state, const Packet& packet,
         state.accepted_without_token = true;
         return;
     }
-    learn_token(packet.header_token ? state.header_token : state.token, control.token);
+    store_token(packet.header_token ? state.header_token : state.token, control.token);
 }
 
-SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> datagram) {
+SlotEvidence find_slot_evidence(ClientTrustState& state, std::span<const std::byte> datagram) {
     // 0.7 chunk packets look like those of 0.6, but a 0.7 token from the server shows that the
     // client uses 0.7.
     if (has_seven_bit(datagram) || is_token_known(state.seven_token)) {
-        return evidence_of_seven(state, datagram);
+        return find_seven_slot_evidence(state, datagram);
     }
     constexpr std::uint32_t kControlBit = 0x10;
     const bool control = (byte_at(datagram, 0) & kControlBit) != 0;
@@ -260,14 +261,14 @@ SlotEvidence evidence_of(ClientTrustState& state, std::span<const std::byte> dat
     }
     if (packet->kind == PacketKind::control) {
         const Control said = decode_control(*packet, std::nullopt);
-        learn_from_connectaccept(state, *packet, said);
+        store_connectaccept_token(state, *packet, said);
         return said.kind == ControlKind::keepalive ? SlotEvidence::keeps_slot : SlotEvidence::none;
     }
     // Empty snapshots before the first non-empty snapshot are an anti-spoof prelude. The server
     // sends non-empty snapshots only after the client acknowledged the prelude.
     const bool before_the_game =
         state.accepted_without_token && state.trust < Trust::unverified_player;
-    const bool is_anti_spoof_prelude = before_the_game && learn_ticks(state, *packet);
+    const bool is_anti_spoof_prelude = before_the_game && store_prelude_ticks(state, *packet);
     return packet->num_chunks != 0 && !is_anti_spoof_prelude ? SlotEvidence::plays
                                                              : SlotEvidence::none;
 }
@@ -277,7 +278,7 @@ DatagramJudgement judge_server_datagram(ClientTrustState& state,
     if (datagram.empty() || is_connless(datagram)) {
         return {.trust = state.trust};
     }
-    const SlotEvidence evidence = evidence_of(state, datagram);
+    const SlotEvidence evidence = find_slot_evidence(state, datagram);
     if (evidence == SlotEvidence::plays) {
         state.trust = state.trust >= Trust::verified && state.trust != Trust::unverified_player
                           ? Trust::player

@@ -131,7 +131,7 @@ void decode_connless(const ConnlessSpec& spec, const Packet& packet, DecodedFiel
 namespace {
 
 constexpr std::size_t kHead = kConnlessHeaderSize + kConnlessPrefixSize;
-constexpr std::uint32_t kPlainTokens = 0xff;
+constexpr std::uint32_t kPlainTokenMask = 0xff;
 
 /// Returns the magic of a connless 0.6 packet; empty if the datagram is not such a packet.
 std::string_view magic_of(std::span<const std::byte> datagram) {
@@ -153,7 +153,8 @@ class TokenText {
   public:
     TokenText(std::string_view magic, const InfoRequest& request) noexcept {
         // In an "inf3", servers write only the token's low bits.
-        const std::uint32_t token = magic == "inf3" ? request.token & kPlainTokens : request.token;
+        const std::uint32_t token =
+            magic == "inf3" ? request.token & kPlainTokenMask : request.token;
         end_ = std::to_chars(digits_.data(), digits_.data() + digits_.size(), token).ptr;
     }
 

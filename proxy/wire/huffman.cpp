@@ -97,7 +97,7 @@ using huffman::SymbolCode;
 /// just fits into the L1 cache (32 KiB). Larger tables are slower because of cache misses.
 constexpr std::uint32_t kTableBits = 13;
 constexpr std::uint32_t kLongestCode = 15;
-constexpr std::uint32_t kSecondTableBits = kLongestCode - kTableBits;
+constexpr std::uint32_t kSecondWindowBits = kLongestCode - kTableBits;
 
 /// The symbols whose codes lie completely within a window, packed into one word. The decoder
 /// therefore needs one load of an entry and one store of eight bytes per window.
@@ -142,13 +142,13 @@ class Entry {
 
 struct DecoderTables {
     std::array<Entry, std::size_t{1} << kTableBits> first;
-    /// 2^kSecondTableBits entries for each window that is the beginning of longer codes.
+    /// 2^kSecondWindowBits entries for each window that is the beginning of longer codes.
     std::vector<Entry> second;
 };
 
 /// Appends to `tables.second` the entries for the codes whose first kTableBits bits lead to `node`.
 void append_long_code_entries(const HuffmanTree& tree, std::uint16_t node, DecoderTables& tables) {
-    for (std::uint32_t window = 0; window < 1U << kSecondTableBits; ++window) {
+    for (std::uint32_t window = 0; window < 1U << kSecondWindowBits; ++window) {
         std::uint16_t leaf = node;
         std::uint32_t length = kTableBits;
         while (leaf >= kNumSymbols) {
@@ -231,20 +231,20 @@ struct DecoderState {
 };
 
 constexpr std::uint32_t kTableMask = (1U << kTableBits) - 1;
-constexpr std::uint32_t kSecondTableMask = (1U << kSecondTableBits) - 1;
+constexpr std::uint32_t kSecondTableMask = (1U << kSecondWindowBits) - 1;
 
 /// How many windows the decoder looks up between two calls of fill_bits(), which provides at least
 /// 56 bits. The bits also suffice if the fourth window begins a longer code.
-constexpr std::ptrdiff_t kStepsPerFill = 4;
-static_assert(kStepsPerFill * kTableBits <= 56);
-static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
+constexpr std::ptrdiff_t kWindowsPerFill = 4;
+static_assert(kWindowsPerFill * kTableBits <= 56);
+static_assert((kWindowsPerFill - 1) * kTableBits + kLongestCode <= 56);
 
 /// Whether the decoder needs no bounds checks until the next fill_bits(), because enough input
 /// before `readable` and enough output space are left even in the worst case.
-[[gnu::always_inline]] inline bool needs_no_checks(const DecoderState& at,
-                                                   const std::byte* readable) {
+[[gnu::always_inline]] inline bool can_skip_bounds_checks(const DecoderState& at,
+                                                          const std::byte* readable) {
     return readable - at.next >= kWordSize &&
-           at.out_end - at.out >= kStepsPerFill * Entry::kMaxSymbols;
+           at.out_end - at.out >= kWindowsPerFill * Entry::kMaxSymbols;
 }
 
 [[gnu::always_inline]] inline void fill_bits(DecoderState& at) {
@@ -275,15 +275,15 @@ static_assert((kStepsPerFill - 1) * kTableBits + kLongestCode <= 56);
     return true;
 }
 
-/// Decompresses while needs_no_checks() holds. Returns whether the end symbol was reached.
+/// Decompresses while can_skip_bounds_checks() holds. Returns whether the end symbol was reached.
 bool decompress_unchecked(DecoderState& position, const std::byte* readable) {
     const DecoderTables& table = decoder_tables();
     // A local copy is faster: the compiler assumes that stores through `out` may change `position`.
     DecoderState at = position;
     bool ended = false;
-    while (!ended && needs_no_checks(at, readable)) {
+    while (!ended && can_skip_bounds_checks(at, readable)) {
         fill_bits(at);
-        for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
+        for (std::ptrdiff_t step = 0; step < kWindowsPerFill; ++step) {
             const Entry entry = table.first[at.bits & kTableMask];
             if (entry.count() == 0) [[unlikely]] {
                 ended = decode_long_code(at, table, entry);
@@ -304,16 +304,16 @@ struct StatePair {
     bool right_ended = false;
 };
 
-/// Decompresses two payloads in turns while needs_no_checks() holds for both. The processor
+/// Decompresses two payloads in turns while can_skip_bounds_checks() holds for both. The processor
 /// overlaps the table lookups of the two payloads.
 void decompress_unchecked(StatePair& pair) {
     const DecoderTables& table = decoder_tables();
     DecoderState left = pair.left;
     DecoderState right = pair.right;
-    while (needs_no_checks(left, left.end) && needs_no_checks(right, right.end)) {
+    while (can_skip_bounds_checks(left, left.end) && can_skip_bounds_checks(right, right.end)) {
         fill_bits(left);
         fill_bits(right);
-        for (std::ptrdiff_t step = 0; step < kStepsPerFill; ++step) {
+        for (std::ptrdiff_t step = 0; step < kWindowsPerFill; ++step) {
             const Entry of_left = table.first[left.bits & kTableMask];
             const Entry of_right = table.first[right.bits & kTableMask];
             if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {

@@ -96,7 +96,7 @@ namespace {
 
 /// Returns true only if the bytes are exactly `count` valid ints. For speed, counts the bytes that
 /// end an int instead of decoding. Returns false if an int could be longer than kMaxVarintBytes.
-bool are_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count) {
+bool has_valid_varints(const std::byte* at, const std::byte* end, std::ptrdiff_t count) {
     constexpr std::byte kMore{0x80}; // another byte of the same int follows
     const std::ptrdiff_t size = end - at;
     if (size - count >= static_cast<std::ptrdiff_t>(snapshot::kMaxVarintBytes)) {
@@ -146,7 +146,8 @@ bool is_certainly_valid(const MessageSpec& spec, std::span<const std::byte> body
         case FieldType::object:
             // In a player_input, every value is in range. Other objects are rare, so they are not
             // examined.
-            if (value < 0 || field.object != "player_input" || !are_varints(at, end, value / 4)) {
+            if (value < 0 || field.object != "player_input" ||
+                !has_valid_varints(at, end, value / 4)) {
                 return false;
             }
             at = end;

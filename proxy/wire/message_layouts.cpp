@@ -288,7 +288,7 @@ namespace tw::wire {
 namespace {
 
 /// All integer message ids are less than this: at most 31 in 0.6, at most 39 in 0.7.
-constexpr std::size_t kClassicIds = 64;
+constexpr std::size_t kNumClassicIds = 64;
 
 /// Finds message types by id or by UUID.
 class MessageIndex {
@@ -303,8 +303,8 @@ class MessageIndex {
         }
         for (const auto& message : messages_) {
             if (message.number != 0) {
-                classic_[row_index(message.system, message.dialect)][message.number % kClassicIds] =
-                    &message;
+                classic_[row_index(message.system, message.dialect)]
+                        [message.number % kNumClassicIds] = &message;
             } else {
                 with_uuid_.push_back(&message);
             }
@@ -316,7 +316,7 @@ class MessageIndex {
 
     [[nodiscard]] const MessageSpec* find(bool system, std::uint16_t number,
                                           snapshot::Dialect dialect) const {
-        return number < kClassicIds ? classic_[row_index(system, dialect)][number] : nullptr;
+        return number < kNumClassicIds ? classic_[row_index(system, dialect)][number] : nullptr;
     }
 
     [[nodiscard]] const MessageSpec* find(const snapshot::Uuid& uuid) const {
@@ -330,7 +330,7 @@ class MessageIndex {
     }
 
     std::vector<MessageSpec> messages_;
-    std::array<std::array<const MessageSpec*, kClassicIds>, 2 * snapshot::kDialects> classic_{};
+    std::array<std::array<const MessageSpec*, kNumClassicIds>, 2 * snapshot::kDialects> classic_{};
     std::vector<const MessageSpec*> with_uuid_; ///< sorted by UUID
 };
 

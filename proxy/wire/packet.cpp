@@ -216,7 +216,7 @@ constexpr Token kTokenMagic{'T', 'K', 'E', 'N'};
 /// the request.
 constexpr std::size_t kVanillaConnectPadding = 512;
 /// The offset of the client's token in the padding of a 0.6.5 CONNECT, in bytes.
-constexpr std::size_t kVanillaConnectTokenAt = 4;
+constexpr std::size_t kVanillaConnectTokenOffset = 4;
 
 using Bytes = std::span<const std::byte>;
 
@@ -238,7 +238,7 @@ void decode_handshake(Bytes data, const Packet& packet, Control& control) {
         return;
     }
     if (control.kind == ControlKind::connect && data.size() >= kVanillaConnectPadding) {
-        control.token = token_at(data, kVanillaConnectTokenAt);
+        control.token = token_at(data, kVanillaConnectTokenOffset);
         control.vanilla_token = true;
     } else if (control.kind == ControlKind::connectaccept && packet.header_token &&
                data.size() >= kTokenSize) {

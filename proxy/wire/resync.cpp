@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::byte kCompressedByte{0x80};
 constexpr std::byte kChunkFlags{0xc0};
-constexpr std::size_t kChunkHeader = 2; ///< size in bytes of the header of a non-vital chunk
+constexpr std::size_t kChunkHeaderSize = 2; ///< size in bytes of the header of a non-vital chunk
 
 // Accepted sizes of an input, in bytes. Clients send ten or more ints of four bytes each.
 constexpr std::int32_t kMinInputBytes = 40;
@@ -40,7 +40,7 @@ struct Acknowledgement {
 
 /// Reads the acknowledged tick of an input. Returns nullopt if any part of the body differs from
 /// what clients send during a game.
-std::optional<Acknowledgement> acknowledgement_of(std::span<const std::byte> body) {
+std::optional<Acknowledgement> read_acknowledgement(std::span<const std::byte> body) {
     snapshot::Cursor in{body};
     const std::int32_t acked = in.var_int();
     const std::size_t length = in.offset();
@@ -62,7 +62,7 @@ bool is_six_chunk_packet(const Packet& packet) {
     return packet.kind == PacketKind::chunks && packet.dialect == Dialect::six;
 }
 
-std::optional<InputMessagePosition> find_input(const Packet& packet) {
+std::optional<InputMessagePosition> find_last_input(const Packet& packet) {
     std::optional<InputMessagePosition> found;
     ChunkReader chunks{packet.payload, packet.num_chunks, packet.dialect};
     while (const auto chunk = chunks.next()) {
@@ -70,7 +70,7 @@ std::optional<InputMessagePosition> find_input(const Packet& packet) {
         if (!head || head->spec == nullptr || head->spec->id != MessageId::input || chunk->vital) {
             continue;
         }
-        if (const auto acked = acknowledgement_of(head->body)) {
+        if (const auto acked = read_acknowledgement(head->body)) {
             found = InputMessagePosition{.chunk = *chunk,
                                          .body = head->header_size,
                                          .size = acked->size,
@@ -115,7 +115,7 @@ std::size_t rewrite_acknowledgement(std::span<const std::byte> datagram, std::in
     if (!packet || !is_six_chunk_packet(*packet)) {
         return 0;
     }
-    const auto input = find_input(*packet);
+    const auto input = find_last_input(*packet);
     if (!input || (tick != kNoSnapshot && input->tick >= tick)) {
         return 0;
     }
@@ -134,7 +134,7 @@ std::size_t rewrite_acknowledgement(std::span<const std::byte> datagram, std::in
     writer.put(chunk.payload.first(input->body));
     writer.put(std::span{acked}.first(acked_size));
     writer.put(chunk.payload.subspan(input->body + input->size));
-    writer.put(payload.subspan(chunk.offset + kChunkHeader + chunk.payload.size()));
+    writer.put(payload.subspan(chunk.offset + kChunkHeaderSize + chunk.payload.size()));
     return writer.size();
 }
 

@@ -30,10 +30,10 @@ constexpr std::string_view kSecretWords[] = {
     "secret", "hash", "regist", "claim", "msg",  "text",  "message", "private"};
 
 /// Commands whose arguments are secret regardless of the server's description.
-constexpr std::string_view kAlwaysSecret[] = {"c",       "converse", "dm",     "link", "load",
-                                              "pm",      "r",        "reply",  "save", "tell",
-                                              "timeout", "w",        "whisper"};
-static_assert(std::ranges::is_sorted(kAlwaysSecret));
+constexpr std::string_view kAlwaysSecretCommands[] = {
+    "c",     "converse", "dm",   "link",    "load", "pm",     "r",
+    "reply", "save",     "tell", "timeout", "w",    "whisper"};
+static_assert(std::ranges::is_sorted(kAlwaysSecretCommands));
 
 /// Words in a server's chat line that may introduce a secret.
 constexpr std::string_view kWordsBeforeSecret[] = {
@@ -50,10 +50,10 @@ constexpr std::string_view kCommandsWithCode[] = {"/load", "/timeout"};
 /// Servers send whispers to clients older than version 217 as chat lines with these beginnings:
 /// "[\u2192 name] text" for the sender, "[\u2190 name] text" for the recipient. Mods leave out the
 /// bracket.
-constexpr std::string_view kWhisperBegins[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
+constexpr std::string_view kWhisperPrefixes[] = {"[\u2192 ", "[\u2190 ", "\u2192 ", "\u2190 "};
 
 /// The maximum size in bytes of a word that looks_like_command_name() accepts.
-constexpr std::size_t kMaxShownName = 24;
+constexpr std::size_t kMaxCommandNameSize = 24;
 
 constexpr char lower_case_of(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -101,7 +101,7 @@ bool looks_like_command_name(std::string_view word) {
     const auto letters =
         std::ranges::find_if_not(word, [](char c) { return is_letter(c) || c == '_'; });
     const auto rest = word.end() - letters;
-    return letters != word.begin() && word.size() <= kMaxShownName &&
+    return letters != word.begin() && word.size() <= kMaxCommandNameSize &&
            (rest == 0 || (rest == 1 && is_digit(*letters)));
 }
 
@@ -129,7 +129,7 @@ bool mentions_secret(std::string_view text) {
 }
 
 /// Whether each argument in a format string (see is_described_harmless()) has a name.
-bool all_arguments_named(std::string_view format) {
+bool are_all_arguments_named(std::string_view format) {
     std::size_t at = 0;
     while (at < format.size()) {
         if (is_blank(format[at]) || format[at] == '?') {
@@ -199,7 +199,7 @@ std::size_t CommandNames::memory_bytes() const {
 }
 
 bool is_described_harmless(std::string_view name, std::string_view format, std::string_view help) {
-    return all_arguments_named(format) && !contains_name(kAlwaysSecret, name) &&
+    return are_all_arguments_named(format) && !contains_name(kAlwaysSecretCommands, name) &&
            !mentions_secret(name) && !mentions_secret(format) && !mentions_secret(help);
 }
 
@@ -259,7 +259,7 @@ std::size_t unredacted_prefix_size_of_chat(std::string_view line, const Harmless
 
 std::size_t unredacted_prefix_size_of_server_chat(std::string_view line) {
     const std::string_view text = line.substr(skip_blanks(line, 0));
-    for (const std::string_view begin : kWhisperBegins) {
+    for (const std::string_view begin : kWhisperPrefixes) {
         if (text.starts_with(begin)) {
             return 0;
         }
@@ -290,7 +290,7 @@ bool may_show_field(const MessageSpec& spec, std::string_view name) {
 }
 
 /// Marks as secret all fields that are not `always_shown`, and all elements of arrays.
-void hide_all_but_always_shown(const MessageSpec& spec, DecodedFields& fields) {
+void mark_secret_unless_always_shown(const MessageSpec& spec, DecodedFields& fields) {
     for (FieldValue& value : fields.values) {
         if (!may_show_field(spec, value.name)) {
             value.secrecy = Secrecy::secret;
@@ -299,7 +299,7 @@ void hide_all_but_always_shown(const MessageSpec& spec, DecodedFields& fields) {
 }
 
 /// Marks the bytes after the first `size` bytes as secret.
-void hide_after(FieldValue& value, std::size_t size) {
+void mark_secret_after(FieldValue& value, std::size_t size) {
     if (size < value.bytes.size()) {
         value.secrecy = Secrecy::secret;
         value.integer = static_cast<std::int64_t>(size);
@@ -314,20 +314,20 @@ void mark_secret_in_chat(const MessageSpec& spec, const FieldValue& whom, bool f
             ? whom.integer == kWhisperMode
             : spec.id == MessageId::sv_chat && whom.integer >= kFirstPrivateTeam;
     const std::string_view text = as_text(line.bytes);
-    hide_after(line, is_private    ? 0
-                     : from_server ? unredacted_prefix_size_of_server_chat(text)
-                                   : unredacted_prefix_size_of_chat(text, shown));
+    mark_secret_after(line, is_private    ? 0
+                            : from_server ? unredacted_prefix_size_of_server_chat(text)
+                                          : unredacted_prefix_size_of_chat(text, shown));
 }
 
 /// Marks the secret part of a 0.7 chat command. `values`: the name without the slash, then the
 /// arguments. A truncated message has no arguments.
 void mark_secret_in_command(std::vector<FieldValue>& values, const HarmlessCommands& shown) {
     const std::string_view command = as_text(values.front().bytes);
-    hide_after(values.front(), unredacted_prefix_size_of_command(command, shown));
+    mark_secret_after(values.front(), unredacted_prefix_size_of_command(command, shown));
     if (values.size() > 1) {
         FieldValue& arguments = values.back();
-        hide_after(arguments,
-                   unredacted_prefix_size_of_arguments(command, as_text(arguments.bytes), shown));
+        mark_secret_after(arguments, unredacted_prefix_size_of_arguments(
+                                         command, as_text(arguments.bytes), shown));
     }
 }
 
@@ -339,14 +339,14 @@ void mark_secrets(const MessageSpec& spec, DecodedFields& fields, const Harmless
     auto& values = fields.values;
     const bool whole = values.size() == spec.fields.size();
     if (spec.secrecy == Secrecy::secret) {
-        hide_all_but_always_shown(spec, fields);
+        mark_secret_unless_always_shown(spec, fields);
     } else if (spec.id == MessageId::cl_say && whole) {
         mark_secret_in_chat(spec, values.front(), false, values.back(), shown);
     } else if (spec.id == MessageId::sv_chat && whole) {
         mark_secret_in_chat(spec, values.front(), values[1].integer < 0, values.back(), shown);
     } else if (spec.name == kBroadcastName && whole) {
-        hide_after(values.back(),
-                   unredacted_prefix_size_of_server_chat(as_text(values.back().bytes)));
+        mark_secret_after(values.back(),
+                          unredacted_prefix_size_of_server_chat(as_text(values.back().bytes)));
     } else if (spec.id == MessageId::cl_command && !values.empty()) {
         mark_secret_in_command(values, shown);
     }

@@ -89,8 +89,8 @@ void DifferenceLog::track_difference(const ViewDifference& difference, Tick tick
     ++open.num_differing_ticks;
 }
 
-void DifferenceLog::count_agreement(const record::SnapshotRecord& shown,
-                                    const IsSharedItem& is_shared) {
+void DifferenceLog::update_tick_counts(const record::SnapshotRecord& shown,
+                                       const IsSharedItem& is_shared) {
     for (auto& [key, open] : differences_) {
         if (open.last_tick == shown.tick) {
             if (FieldHistory& field = history_of_field(open);
@@ -196,7 +196,7 @@ DifferenceLog::track_differences(const record::WorldRecord& world, std::span<con
             });
             return is_second;
         };
-        count_agreement(world.merged, is_shared);
+        update_tick_counts(world.merged, is_shared);
         if (is_recording_due) {
             record_agreed_items(world.merged, is_shared);
         }

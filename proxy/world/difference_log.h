@@ -139,7 +139,7 @@ class DifferenceLog {
     [[nodiscard]] FieldHistory& history_of_field(const OpenDifference& open);
     /// Updates the numbers of ticks in which views differed or agreed, for each tracked difference
     /// and each field.
-    void count_agreement(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
+    void update_tick_counts(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
     void record_agreed_items(const record::SnapshotRecord& shown, const IsSharedItem& is_shared);
     /// Decides whether pending differences are per viewer or faults. A fault is reported after
     /// kMaxPendingTicks ticks, or at once if `is_last`.

@@ -40,7 +40,7 @@ void DraggerBeams::add_beam(const MergedItem& item, ItemSessionMasks& seen) {
     if (!is_dragger_beam(*item.object, item.data)) {
         const auto [at, added] = beamless_draggers_.emplace(item.id(), item);
         if (!added) {
-            seen.add_sessions_of(at->second.session_mask, item.session_mask);
+            seen.merge_masks(at->second.session_mask, item.session_mask);
         }
         return;
     }
@@ -48,7 +48,7 @@ void DraggerBeams::add_beam(const MergedItem& item, ItemSessionMasks& seen) {
         BeamKey{item.data[kStartXIndex], item.data[kStartYIndex], item.data[kOwnerIndex]},
         BeamItem{.item = item});
     if (!added) {
-        seen.add_sessions_of(at->second.item.session_mask, item.session_mask);
+        seen.merge_masks(at->second.item.session_mask, item.session_mask);
     }
     at->second.ids.insert(item.id());
 }

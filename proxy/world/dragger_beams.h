@@ -47,13 +47,13 @@ class ItemSessionMasks {
         return static_cast<std::uint32_t>(mask_words_.size() / words_per_mask_ - 1);
     }
 
-    void mark_seen(std::size_t mask, std::size_t session) {
+    void set_session_bit(std::size_t mask, std::size_t session) {
         mask_words_[mask * words_per_mask_ + session / kBitsPerWord] |= std::uint64_t{1}
                                                                         << (session % kBitsPerWord);
     }
 
     /// Sets in `mask` all bits that are set in the mask `other`.
-    void add_sessions_of(std::size_t mask, std::size_t other) {
+    void merge_masks(std::size_t mask, std::size_t other) {
         for (std::size_t i = 0; i < words_per_mask_; ++i) {
             mask_words_[mask * words_per_mask_ + i] |= mask_words_[other * words_per_mask_ + i];
         }

@@ -65,12 +65,12 @@ void PlayerNameIds::learn_id(const std::string& name, std::uint16_t id) {
     }
 }
 
-bool PlayerNameIds::has_learned_id(const std::string& name) const {
+bool PlayerNameIds::was_id_learned_for(const std::string& name) const {
     const auto known = names_.find(name);
     return known != names_.end() && known->second.last_learned_tick == current_tick_;
 }
 
-bool PlayerNameIds::is_learned_id(std::uint16_t id) const {
+bool PlayerNameIds::was_id_learned(std::uint16_t id) const {
     const auto known = names_by_id_.find(id);
     return known != names_by_id_.end() && known->second->second.last_learned_tick == current_tick_;
 }
@@ -140,7 +140,7 @@ constexpr std::size_t kLaserStartIndex = 2;              // offset of x; y follo
 
 /// Returns whether an item of this type may be an unmarked stand-in (see StandInFinder): a pickup
 /// or laser in an old form. In the newest form, has_stand_in_flag() recognises stand-ins.
-bool may_be_stand_in(const ObjectSpec& object) {
+bool is_unmarked_stand_in_type(const ObjectSpec& object) {
     const auto& merge = object.merge;
     return merge.variant != 0 &&
            (merge.family == ObjectFamily::pickup || merge.family == ObjectFamily::laser);
@@ -171,7 +171,7 @@ class StandInFinder {
     /// and no untranslated view contains the item. Precondition: the view lacks players.
     [[nodiscard]] bool is_stand_in(const ObjectSpec& object, const ItemView& item) const {
         const std::size_t at =
-            may_be_stand_in(object) ? tee_position_offset(object) : item.data.size();
+            is_unmarked_stand_in_type(object) ? tee_position_offset(object) : item.data.size();
         return at + 1 < item.data.size() &&
                std::ranges::binary_search(tee_positions_,
                                           Position{item.data[at], item.data[at + 1]}) &&
@@ -440,8 +440,8 @@ void IdRestorer::learn_ids() {
     });
     for_each_present_session([this](const ClientNumbering& numbering) {
         if (numbering.server_id && numbering.server_id != numbering.own_number &&
-            !numbering.own_name.empty() && !name_ids_.has_learned_id(numbering.own_name) &&
-            !name_ids_.is_learned_id(*numbering.server_id)) {
+            !numbering.own_name.empty() && !name_ids_.was_id_learned_for(numbering.own_name) &&
+            !name_ids_.was_id_learned(*numbering.server_id)) {
             name_ids_.learn_id(numbering.own_name, *numbering.server_id);
         }
     });

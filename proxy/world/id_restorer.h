@@ -42,9 +42,9 @@ class PlayerNameIds {
     void learn_id(const std::string& name, std::uint16_t id);
 
     /// Returns whether learn_id() was called for the name in this tick.
-    [[nodiscard]] bool has_learned_id(const std::string& name) const;
+    [[nodiscard]] bool was_id_learned_for(const std::string& name) const;
     /// Returns whether learn_id() was called with this id in this tick.
-    [[nodiscard]] bool is_learned_id(std::uint16_t id) const;
+    [[nodiscard]] bool was_id_learned(std::uint16_t id) const;
 
     /// Returns the id that was most recently learned for the name; nullopt if none was learned.
     [[nodiscard]] std::optional<std::uint16_t> last_learned_id(const std::string& name) const;

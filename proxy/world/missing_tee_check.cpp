@@ -119,8 +119,8 @@ PlayerLists read_players(const record::SnapshotRecord& shown) {
 
 } // namespace
 
-void MissingTeeCheck::store_tees(const record::WorldRecord& world, std::span<const View> views,
-                                 bool vanilla) {
+void MissingTeeCheck::store_tees_and_witnesses(const record::WorldRecord& world,
+                                               std::span<const View> views, bool vanilla) {
     const std::uint16_t character = snapshot::character_type(world.merged.types->dialect());
     for_each_item_of_type(world.merged.items, character, [&](const snapshot::ItemView& tee) {
         if (tee.data.size() <= kCharacterY ||
@@ -211,7 +211,7 @@ MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
             }
         }
     }
-    store_tees(world, views, vanilla);
+    store_tees_and_witnesses(world, views, vanilla);
     return found;
 }
 

@@ -47,7 +47,8 @@ class MissingTeeCheck {
         bool is_reported = false;
     };
 
-    void store_tees(const record::WorldRecord& world, std::span<const View> views, bool vanilla);
+    void store_tees_and_witnesses(const record::WorldRecord& world, std::span<const View> views,
+                                  bool vanilla);
 
     std::map<std::uint16_t, PlayerHistory> players_;
     std::optional<snapshot::Tick> last_examined_;

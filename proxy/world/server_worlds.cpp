@@ -10,11 +10,11 @@ namespace tw::world {
 namespace {
 
 /// Late views, and stray views (which do not fit the current map run), are reported if they are
-/// more than one in kMinReportedShare views. A few are normal: single views are late, and after a
-/// lost map change a few views are stray.
-constexpr std::uint64_t kMinReportedShare = 100;
+/// more than one in kReportThresholdDivisor views. A few are normal: single views are late, and
+/// after a lost map change a few views are stray.
+constexpr std::uint64_t kReportThresholdDivisor = 100;
 /// This many stray views or fewer are never reported, not even in a short recording.
-constexpr std::uint64_t kMinReportedStrays = ViewCollector::kMaxStrayViews;
+constexpr std::uint64_t kMaxUnreportedStrays = ViewCollector::kMaxStrayViews;
 
 } // namespace
 
@@ -62,7 +62,7 @@ void ServerWorlds::on_input(const MergerInput& input) {
     switch (input.kind) {
     case MergerInput::Kind::open:
         if (input.resumed) {
-            collector_.resume_session(input.session);
+            collector_.add_resumed_session(input.session);
         } else {
             collector_.add_session(input.session);
         }
@@ -97,10 +97,10 @@ void ServerWorlds::on_input(const MergerInput& input) {
 void ServerWorlds::begin_map_run(std::uint32_t run) {
     map_run_ = run;
     id_restorer_.reset();
-    set_dialect(snapshot::Dialect::seven); // until the first 0.6 view
+    restart_in_dialect(snapshot::Dialect::seven); // until the first 0.6 view
 }
 
-void ServerWorlds::set_dialect(snapshot::Dialect dialect) {
+void ServerWorlds::restart_in_dialect(snapshot::Dialect dialect) {
     num_worlds_written_ = 0;
     previously_renumbered_.clear();
     types_.start_connection(dialect);
@@ -116,7 +116,7 @@ void ServerWorlds::prepare_views(std::vector<View> views) {
     const bool six = std::ranges::any_of(
         shared_->views, [](const View& view) { return view.dialect == snapshot::Dialect::six; });
     if (six && types_.dialect() == snapshot::Dialect::seven) {
-        set_dialect(snapshot::Dialect::six);
+        restart_in_dialect(snapshot::Dialect::six);
     }
     snapshot::SnapshotView learned;
     for (const View& view : shared_->views) {
@@ -216,7 +216,8 @@ void ServerWorlds::write_world(ClosedTick closed) {
     record::ItemSightings sightings = shared_->merge.sightings();
     sightings.id_kinds = id_restorer_.id_kinds();
     sightings.renumbered = id_restorer_.renumbered_clients();
-    sightings.renumbered_anew = !std::ranges::equal(sightings.renumbered, previously_renumbered_);
+    sightings.has_new_renumbering =
+        !std::ranges::equal(sightings.renumbered, previously_renumbered_);
     world.merged = {.head = world.head,
                     .tick = tick,
                     .rebuilt = true,
@@ -239,7 +240,7 @@ void ServerWorlds::write_world(ClosedTick closed) {
     sink_->on_record(&world);
     pass_on_messages(world);
     id_restorer_.free_rewritten_views();
-    if (sightings.renumbered_anew) {
+    if (sightings.has_new_renumbering) {
         previously_renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
     }
     shared_->merge.swap_items(previous_world_);
@@ -251,13 +252,13 @@ void ServerWorlds::merge_waiting_ticks() {
     const record::WorldStats& view_counts = collector_.view_counts();
     record::merge_totals(totals_.worlds, view_counts);
     const auto report_if_many = [&](record::FindingId id, std::uint64_t count) {
-        if (count * kMinReportedShare > view_counts.views) {
+        if (count * kReportThresholdDivisor > view_counts.views) {
             const auto views = static_cast<std::int64_t>(view_counts.views);
             report_findings({{.id = id, .lost = count, .value = views}}, newest_event_time_);
         }
     };
     report_if_many(record::FindingId::world_late, view_counts.late);
-    if (view_counts.stray > kMinReportedStrays) {
+    if (view_counts.stray > kMaxUnreportedStrays) {
         report_if_many(record::FindingId::world_stray, view_counts.stray);
     }
 }
@@ -272,8 +273,8 @@ void WorldMerger::advance_time(record::Timestamp now) {
     constexpr record::Timestamp kStep = 100'000'000;
     // The clock was set back if `now` is this much earlier than last_advance_time_. The clocks of
     // workers differ less.
-    constexpr record::Timestamp kClockSetBack = 10 * kStep;
-    if (now - last_advance_time_ >= kStep || last_advance_time_ - now >= kClockSetBack) {
+    constexpr record::Timestamp kMinClockSetBack = 10 * kStep;
+    if (now - last_advance_time_ >= kStep || last_advance_time_ - now >= kMinClockSetBack) {
         last_advance_time_ = now;
         for (const auto& [name, server] : servers_) {
             pass_input_to_server(*server, {.kind = MergerInput::Kind::time_passed, .time = now});

@@ -100,7 +100,7 @@ class ServerWorlds {
     void begin_map_run(std::uint32_t run);
     /// Starts a new series of merged snapshots in this dialect. A map run has the dialect 0.7 until
     /// its first 0.6 view, then 0.6.
-    void set_dialect(snapshot::Dialect dialect);
+    void restart_in_dialect(snapshot::Dialect dialect);
     /// Prepares the views of a tick for the merge.
     void prepare_views(std::vector<View> views);
     void gather_roster();

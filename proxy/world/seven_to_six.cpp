@@ -76,7 +76,7 @@ const FieldSpec* find_field(const ObjectSpec& object, std::string_view name) {
     return found == object.fields.end() ? nullptr : &*found;
 }
 
-std::uint32_t mask_of_ints(std::size_t ints) {
+std::uint32_t mask_of_first_ints(std::size_t ints) {
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < ints; ++i) {
         bits |= ItemSightings::int_bit(i);
@@ -86,7 +86,7 @@ std::uint32_t mask_of_ints(std::size_t ints) {
 
 /// Calls `use(field of 0.7, field of 0.6)` for each pair of corresponding fields.
 template <typename Use>
-void for_each_shared_field(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
+void for_each_field_pair(const ObjectSpec& seven, const ObjectSpec& six, const Use& use) {
     for (const FieldSpec& field : seven.fields) {
         const FieldSpec* const other = field.six_relation == RelationToSix::other_meaning
                                            ? nullptr
@@ -117,7 +117,7 @@ SevenToSixTranslator::make_type_translation(const ObjectSpec& seven) {
     if (translation.six_object == nullptr) {
         return translation;
     }
-    for_each_shared_field(
+    for_each_field_pair(
         seven, *translation.six_object, [&](const FieldSpec& from, const FieldSpec& to) {
             for (std::uint8_t i = 0; i < from.count; ++i) {
                 translation.ints.push_back({.from = static_cast<std::uint8_t>(from.offset + i),
@@ -134,7 +134,7 @@ std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
             const ObjectSpec* const six =
                 seven.merge.six_name.empty() ? nullptr : find_six_object(seven.merge.six_name);
             if (six != nullptr && six->type < kNumSevenTypes) {
-                for_each_shared_field(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
+                for_each_field_pair(seven, *six, [&](const FieldSpec& from, const FieldSpec& to) {
                     by_type[six->type] |= from.six_relation == RelationToSix::same
                                               ? ItemSightings::int_bit(to.offset)
                                               : 0;
@@ -144,7 +144,7 @@ std::uint32_t SevenToSixTranslator::comparable_int_mask(std::uint16_t type) {
         return by_type;
     }();
     if (type >= snapshot::kFirstUuidType) {
-        return mask_of_ints(SIZE_WIDTH); // 0.6 and 0.7 have the same object
+        return mask_of_first_ints(SIZE_WIDTH); // 0.6 and 0.7 have the same object
     }
     return type < bits.size() ? bits[type] : 0;
 }
@@ -161,7 +161,7 @@ SevenToSixTranslator::find_or_add_item(ItemKey key, const ObjectSpec& six) {
                     {}, std::span{at->second.ints}.subspan(field.offset, field.count));
             }
         }
-        at->second.missing_ints = mask_of_ints(six.size);
+        at->second.missing_ints = mask_of_first_ints(six.size);
     }
     return at->second;
 }
@@ -229,7 +229,7 @@ void SevenToSixTranslator::add_player_name(std::uint16_t client, const record::R
         find_or_add_item({.type = snapshot::kClientInfoType, .id = client}, *info);
     std::ranges::copy(known->name, six.ints.begin());
     six.ints[kCountryIndex] = kNoCountry;
-    six.missing_ints &= ~mask_of_ints(known->name.size());
+    six.missing_ints &= ~mask_of_first_ints(known->name.size());
     player->second.ints[kPlayerTeamIndex] = known->team;
     player->second.missing_ints &= ~ItemSightings::int_bit(kPlayerTeamIndex);
 }

@@ -38,7 +38,7 @@ struct View {
 
     /// Returns whether the view certainly has a client id for every player. Then the id -1 means
     /// "no player". This is never certain for 0.7.
-    [[nodiscard]] bool knows_all_players() const {
+    [[nodiscard]] bool has_ids_of_all_players() const {
         return !has_translated_ids && dialect == snapshot::Dialect::six;
     }
 };

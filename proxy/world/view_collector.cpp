@@ -61,7 +61,7 @@ bool ViewCollector::is_of_other_map_run(const Session& session, const MergerInpu
            (session.map_run == map_run_ && input.tick <= session.latest_tick);
 }
 
-void ViewCollector::resume_session(std::uint32_t session) {
+void ViewCollector::add_resumed_session(std::uint32_t session) {
     add_session(session);
     sessions_[session].is_resumed = true;
 }
@@ -109,7 +109,7 @@ ViewCollector::MapRunOfView ViewCollector::find_map_run_of_view(const Session& s
     if (!newest_tick_) {
         return MapRunOfView::other;
     }
-    const bool may_enter = session.is_entering_map_run || session.num_strays >= kMaxStrayViews;
+    const bool may_enter = session.is_entering_map_run || session.num_stray_views >= kMaxStrayViews;
     const auto other = may_enter ? MapRunOfView::other : MapRunOfView::none;
     const Timestamp tick_zero = tick_zero_time(input);
     const bool on_time = are_times_near(tick_zero, tick_zero_, kUsualTickZeroDeviation);
@@ -131,7 +131,7 @@ ViewCollector::MapRunOfView ViewCollector::find_map_run_of_view(const Session& s
         }
         // The current map run goes on. Either the server sent this view before it announced the
         // map, or the server has several maps at the same time.
-        if (session.num_strays < kMaxStrayViews) {
+        if (session.num_stray_views < kMaxStrayViews) {
             return session.map_run == map_run_ ? MapRunOfView::none : MapRunOfView::current;
         }
     }
@@ -149,7 +149,8 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
     // session enters a run. They are also counted after every kMaxStrayViews stray views of a
     // session, because the message of a map change may be lost.
     const bool enters = session.is_entering_map_run && !is_of_previous_map_run(tick_zero);
-    if (!enters && (session.num_strays == 0 || session.num_strays % kMaxStrayViews != 0)) {
+    if (!enters &&
+        (session.num_stray_views == 0 || session.num_stray_views % kMaxStrayViews != 0)) {
         return false;
     }
     int balance = 1;
@@ -173,10 +174,10 @@ bool ViewCollector::ends_map_run(const Session& session, const MergerInput& inpu
 
 void ViewCollector::count_stray_view(Session& session) {
     ++view_counts_.stray;
-    if (session.num_strays % kMaxStrayViews == 0) {
+    if (session.num_stray_views % kMaxStrayViews == 0) {
         session.fitting_views_at_stray = num_fitting_views_;
     }
-    ++session.num_strays;
+    ++session.num_stray_views;
 }
 
 void ViewCollector::update_tick_step(Session& session, Tick tick) {
@@ -259,7 +260,7 @@ void ViewCollector::add_view(const MergerInput& input) {
         map = session.map;
     }
     session.is_entering_map_run = false;
-    session.num_strays = 0;
+    session.num_stray_views = 0;
     session.stray_view_time.reset();
     session.dialect = input.dialect;
     session.fitting_views_at_last_fit = ++num_fitting_views_;
@@ -296,13 +297,13 @@ std::optional<TickInMapRun> ViewCollector::tick_in_map_run_of(std::uint32_t sess
         .map_run = map_run_, .tick = known->second.latest_tick, .dialect = known->second.dialect};
 }
 
-bool ViewCollector::expects_view(const Session& session, Tick tick) const {
+bool ViewCollector::may_still_receive_view(const Session& session, Tick tick) const {
     return session.map_run == map_run_ && !session.is_entering_map_run &&
            session.tick_step <= kMaxFullRateStep &&
            session.latest_tick >= Wide{*newest_tick_} - kMaxLag && session.latest_tick < tick;
 }
 
-bool ViewCollector::may_view_be_written(const Session& session, Tick tick) const {
+bool ViewCollector::previous_process_may_have_written(const Session& session, Tick tick) const {
     if (!session.is_resumed || !first_tick_ || tick >= Wide{*first_tick_} + kMaxLag) {
         return false;
     }
@@ -315,12 +316,13 @@ bool ViewCollector::was_written_by_previous_process(Tick tick) const {
     // Only the first ticks after a takeover can have reached both processes.
     return tick < Wide{*first_tick_} + delay_.min_ticks &&
            std::ranges::any_of(sessions_, [&](const auto& each) {
-               return each.second.full_rate_ticks && may_view_be_written(each.second, tick);
+               return each.second.full_rate_ticks &&
+                      previous_process_may_have_written(each.second, tick);
            });
 }
 
 bool ViewCollector::needs_view_of(const Session& session, Tick tick) const {
-    if (may_view_be_written(session, tick)) {
+    if (previous_process_may_have_written(session, tick)) {
         return true;
     }
     const auto& full_rate = session.full_rate_ticks;
@@ -341,7 +343,7 @@ bool ViewCollector::may_close_tick(Tick tick) {
     const bool first = tick < Wide{*first_tick_} + delay_.min_ticks;
     const auto holds_up = [&](const auto& each) {
         const Session& session = each.second;
-        return expects_view(session, tick) ||
+        return may_still_receive_view(session, tick) ||
                (first && session.is_resumed && session.map_run == map_run_ &&
                 session.tick_step == 0);
     };

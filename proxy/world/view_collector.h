@@ -97,7 +97,7 @@ class ViewCollector {
     void add_session(std::uint32_t session, MapId map);
     /// Adds a session that another process inspected before. The ticks that it receives are not yet
     /// known.
-    void resume_session(std::uint32_t session);
+    void add_resumed_session(std::uint32_t session);
     void remove_session(std::uint32_t session);
     void add_view(const MergerInput& input);
     /// Closes all ticks if no view has arrived for kMaxSilence.
@@ -144,7 +144,7 @@ class ViewCollector {
         bool has_begun = false;  ///< the session received a non-empty snapshot
         bool is_resumed = false; ///< another process inspected the session earlier in this map run
         std::uint32_t map_run = 0; ///< map run of the session's last snapshot
-        int num_strays = 0;        ///< number of consecutive stray views (see kMaxStrayViews)
+        int num_stray_views = 0;   ///< number of consecutive stray views (see kMaxStrayViews)
         /// Value of num_fitting_views_ at the session's first stray view, and again after every
         /// kMaxStrayViews stray views. A session with a greater `fitting_views_at_last_fit` had a
         /// view of the current map run since then.
@@ -179,11 +179,12 @@ class ViewCollector {
     /// tick.
     static void update_tick_step(Session& session, snapshot::Tick tick);
     void begin_map_run(record::Timestamp now);
-    [[nodiscard]] bool expects_view(const Session& session, snapshot::Tick tick) const;
+    [[nodiscard]] bool may_still_receive_view(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the tick is incomplete without a view of this session.
     [[nodiscard]] bool needs_view_of(const Session& session, snapshot::Tick tick) const;
     /// Returns whether the previous process may have written the session's view of this tick.
-    [[nodiscard]] bool may_view_be_written(const Session& session, snapshot::Tick tick) const;
+    [[nodiscard]] bool previous_process_may_have_written(const Session& session,
+                                                         snapshot::Tick tick) const;
     [[nodiscard]] bool was_written_by_previous_process(snapshot::Tick tick) const;
     [[nodiscard]] bool may_close_tick(snapshot::Tick tick);
     void close_oldest_tick();

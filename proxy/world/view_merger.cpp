@@ -41,7 +41,7 @@ constexpr std::uint8_t kSpectatorRank = 1;
 constexpr std::uint8_t kGreatestValueRank = 2;
 
 /// The number of bits in the mask MergeRules::compared_ints.
-constexpr std::size_t kIntsInMask = 32;
+constexpr std::size_t kMaskBits = 32;
 
 /// Clients from this version on receive switch states. To older clients, the server sends doors and
 /// similar items in the state of the viewer's team.
@@ -97,7 +97,7 @@ bool has_best_value_in_owners_view(const ObjectSpec& object, FieldMerge merge) {
 }
 
 /// Returns the value of the object's first field with this merge rule; 0 if it has no such field.
-std::int32_t value_with_rule(const ObjectSpec& object, FieldMerge how, Ints data) {
+std::int32_t value_of_field_with_rule(const ObjectSpec& object, FieldMerge how, Ints data) {
     const auto field = std::ranges::find(object.fields, how, &FieldSpec::merge);
     return field != object.fields.end() && field->offset < data.size() ? data[field->offset] : 0;
 }
@@ -110,7 +110,8 @@ int units_per_position(const ObjectSpec& object, Ints data) {
 /// Clears the ints of an item that depend on the viewer.
 void clear_viewer_dependent_ints(const ObjectSpec& object, std::span<std::int32_t> ints) {
     // The flags say whether the timer is the viewer's own.
-    const bool is_race = has_race_bit(value_with_rule(object, FieldMerge::race_flags, ints));
+    const bool is_race =
+        has_race_bit(value_of_field_with_rule(object, FieldMerge::race_flags, ints));
     for (const FieldSpec& field : object.fields) {
         if (field.offset >= ints.size()) {
             break;
@@ -132,7 +133,7 @@ void clear_viewer_dependent_ints(const ObjectSpec& object, std::span<std::int32_
 bool has_equal_compared_ints(const MergedItem& first, Ints other) {
     const MergeRules& how = *first.rules;
     bool is_same =
-        how.merges_by_field && first.data.size() == other.size() && other.size() <= kIntsInMask;
+        how.merges_by_field && first.data.size() == other.size() && other.size() <= kMaskBits;
     for (std::size_t i = 0; i < other.size() && is_same; ++i) {
         is_same = first.data[i] == other[i] ||
                   (how.compared_ints & record::ItemSightings::int_bit(i)) == 0;
@@ -151,9 +152,9 @@ MergeRules::MergeRules(const ObjectSpec& object)
         for (std::size_t i = 0; i < field.count && !may_differ_between_views(field.merge); ++i) {
             compared_ints |= record::ItemSightings::int_bit(field.offset + i);
         }
-        has_viewer_ints = has_viewer_ints || field.merge == FieldMerge::about_viewer ||
-                          field.merge == FieldMerge::watched_flag ||
-                          field.merge == FieldMerge::race_flags;
+        has_viewer_dependent_ints =
+            has_viewer_dependent_ints || field.merge == FieldMerge::about_viewer ||
+            field.merge == FieldMerge::watched_flag || field.merge == FieldMerge::race_flags;
         if (has_best_value_in_owners_view(object, field.merge)) {
             own_fields.push_back(&field);
         }
@@ -202,7 +203,7 @@ const MergeRules& ViewMerger::merge_rules_of(const ObjectSpec* object) {
 MergedItem ViewMerger::make_merged_item(ItemRef ref, const ObjectSpec* object) {
     const ItemView it = item_at(ref);
     const std::uint32_t seen = session_masks_.add_empty_mask();
-    session_masks_.mark_seen(seen, session_indices_[ref.view]);
+    session_masks_.set_session_bit(seen, session_indices_[ref.view]);
     return {.key = it.key.packed(),
             .source = ref,
             .session_mask = seen,
@@ -231,7 +232,7 @@ void ViewMerger::add_view(std::uint32_t view) {
                 added_items_.push_back(make_merged_item({view, i}, object));
             }
         } else if (snapshot::same_ints(at->data, data) || merge_item(*at, {view, i})) {
-            session_masks_.mark_seen(at->session_mask, slot);
+            session_masks_.set_session_bit(at->session_mask, slot);
         }
     }
     const auto middle = static_cast<std::ptrdiff_t>(merged_items_.size());
@@ -239,7 +240,7 @@ void ViewMerger::add_view(std::uint32_t view) {
     std::ranges::inplace_merge(merged_items_, merged_items_.begin() + middle, {}, &MergedItem::key);
 }
 
-bool ViewMerger::choose_item(const MergedItem& first, ItemRef other, bool takes_other) {
+bool ViewMerger::choose_whole_item(const MergedItem& first, ItemRef other, bool takes_other) {
     if (takes_other) {
         // The first of several replacements is kept, because its view has the most information.
         replacements_.emplace(first.key, other);
@@ -253,7 +254,7 @@ bool ViewMerger::choose_item_by_switch(const MergedItem& first, ItemRef other) {
     const Ints right = item_at(other).data;
     if (may_be_switched(object, left) && may_be_switched(object, right) &&
         is_switched_off(left) != is_switched_off(right)) {
-        return choose_item(first, other, is_switched_off(left));
+        return choose_whole_item(first, other, is_switched_off(left));
     }
     const auto is_old_door = [&](ItemRef ref, Ints data) {
         return views_[ref.view].client_version < kFirstVersionWithSwitches && is_door(object, data);
@@ -273,18 +274,19 @@ bool ViewMerger::choose_item_by_rule(const MergedItem& first, ItemRef other) {
         const int unit = units_per_position(object, left);
         const int other_unit = units_per_position(object, right);
         if (unit != other_unit) {
-            return choose_item(first, other, unit < other_unit);
+            return choose_whole_item(first, other, unit < other_unit);
         }
     }
     if (object.merge.prefer_known_client) {
-        const bool knows = value_with_rule(object, FieldMerge::client_id, left) >= 0;
-        const bool other_knows = value_with_rule(object, FieldMerge::client_id, right) >= 0;
+        const bool knows = value_of_field_with_rule(object, FieldMerge::client_id, left) >= 0;
+        const bool other_knows =
+            value_of_field_with_rule(object, FieldMerge::client_id, right) >= 0;
         if (knows != other_knows) {
-            return choose_item(first, other, other_knows);
+            return choose_whole_item(first, other, other_knows);
         }
     }
     // A longer item has more fields, so it is preferred.
-    choose_item(first, other, left.size() < right.size());
+    choose_whole_item(first, other, left.size() < right.size());
     return false;
 }
 
@@ -326,7 +328,7 @@ void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, It
         (missing_int_mask(other) & record::ItemSightings::int_bit(field.offset)) != 0) {
         return;
     }
-    const MergeDecision decision = decide_merge(field.merge, first, other, *at, *other_at);
+    const MergeDecision decision = decide_field_merge(field.merge, first, other, *at, *other_at);
     if (decision.takes_other) {
         patches_.push_back({first.key, field.offset, kOwnerRank, *other_at});
     }
@@ -338,16 +340,17 @@ void ViewMerger::merge_field(const FieldSpec& field, const MergedItem& first, It
     }
 }
 
-ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const MergedItem& first,
-                                                   ItemRef other, std::int32_t value,
-                                                   std::int32_t other_value) const {
+ViewMerger::MergeDecision ViewMerger::decide_field_merge(FieldMerge merge, const MergedItem& first,
+                                                         ItemRef other, std::int32_t value,
+                                                         std::int32_t other_value) const {
     const View& view = views_[first.source.view];
     const View& other_view = views_[other.view];
     switch (merge) {
     case FieldMerge::same_for_all:
         return {.differs = true};
     case FieldMerge::client_id: {
-        const bool nobody_is_unknown = view.knows_all_players() && other_view.knows_all_players();
+        const bool nobody_is_unknown =
+            view.has_ids_of_all_players() && other_view.has_ids_of_all_players();
         return {.takes_other = value < 0,
                 .differs = nobody_is_unknown || (value >= 0 && other_value >= 0)};
     }
@@ -361,7 +364,8 @@ ViewMerger::MergeDecision ViewMerger::decide_merge(FieldMerge merge, const Merge
                 .differs = clear_bit(kRaceBit, value) != clear_bit(kRaceBit, other_value)};
     case FieldMerge::race_timer: {
         const auto is_racing = [&](Ints data) {
-            return has_race_bit(value_with_rule(*first.object, FieldMerge::race_flags, data));
+            return has_race_bit(
+                value_of_field_with_rule(*first.object, FieldMerge::race_flags, data));
         };
         const bool racing = is_racing(first.data);
         const bool other_racing = is_racing(item_at(other).data);
@@ -447,7 +451,7 @@ void ViewMerger::drop_older_object_forms() {
             return false;
         }
         const MergedItem& kept = best.at(key_of(item));
-        session_masks_.add_sessions_of(kept.session_mask, item.session_mask);
+        session_masks_.merge_masks(kept.session_mask, item.session_mask);
         return kept.object != item.object;
     });
 }
@@ -507,7 +511,7 @@ std::uint32_t ViewMerger::write_item(const MergedItem& merged) {
             missing_ints &= ~record::ItemSightings::int_bit(at->offset);
         }
     }
-    if (merged.rules->has_viewer_ints) {
+    if (merged.rules->has_viewer_dependent_ints) {
         clear_viewer_dependent_ints(*merged.object, ints);
     }
     return missing_ints;

@@ -27,7 +27,7 @@ struct MergeRules {
     /// Ints that must be equal in all views: differences are reported.
     std::uint32_t compared_ints = 0;
     /// Some ints depend on the viewer and are cleared in the merged item.
-    bool has_viewer_ints = false;
+    bool has_viewer_dependent_ints = false;
     /// Each field is merged separately. If false, one view's whole item may be chosen instead.
     bool merges_by_field = false;
     /// Fields whose value comes from the view of the player to whom the item belongs.
@@ -93,13 +93,14 @@ class ViewMerger {
     [[nodiscard]] bool choose_item_by_switch(const MergedItem& first, ItemRef other);
 
     void merge_field(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other);
-    [[nodiscard]] MergeDecision decide_merge(snapshot::FieldMerge merge, const MergedItem& first,
-                                             ItemRef other, std::int32_t value,
-                                             std::int32_t other_value) const;
+    [[nodiscard]] MergeDecision decide_field_merge(snapshot::FieldMerge merge,
+                                                   const MergedItem& first, ItemRef other,
+                                                   std::int32_t value,
+                                                   std::int32_t other_value) const;
     void report_difference(const snapshot::FieldSpec& field, const MergedItem& first, ItemRef other,
                            std::size_t offset);
     /// Chooses one of the two items as a whole. Returns true.
-    bool choose_item(const MergedItem& first, ItemRef other, bool takes_other);
+    bool choose_whole_item(const MergedItem& first, ItemRef other, bool takes_other);
     /// Returns a bit mask of the item's ints that its view does not contain (View::missing_ints).
     [[nodiscard]] std::uint32_t missing_int_mask(ItemRef ref) const;
 

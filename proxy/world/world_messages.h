@@ -103,7 +103,7 @@ class WorldMessages {
     using MessageTexts = std::map<std::vector<std::byte>, MessageOccurrences>; ///< by message bytes
 
     /// An occurrence of a text. It is forgotten kMaxDeliveryTicks ticks after `tick`.
-    struct TextOccurrence {
+    struct AgingOccurrence {
         snapshot::Tick tick = 0;
         MessageTexts::iterator text{};
     };
@@ -135,7 +135,7 @@ class WorldMessages {
 
     std::deque<WaitingMessage> waiting_messages_;
     MessageTexts message_texts_;
-    std::deque<TextOccurrence> occurrences_by_age_; ///< oldest first
+    std::deque<AgingOccurrence> occurrences_by_age_; ///< oldest first
     std::vector<ReadyMessage> ready_messages_;
     std::map<std::uint32_t, Session> sessions_;
     std::uint64_t newest_occurrence_number_ = 0;

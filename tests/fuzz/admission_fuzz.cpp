@@ -14,10 +14,10 @@
 #include <boost/asio/ip/udp.hpp>
 #include <sys/epoll.h>
 
-/// Fuzzes admission with batches of datagrams from many sources and from the server, at different times.
-/// The input's first byte chooses the limits, and each further byte the next step. Pools and the session
-/// table must keep to their sizes, a session that the server plays with must stay, and the observer must
-/// be told of the begin and the end of every session exactly once.
+/// Fuzzes admission with batches of datagrams from many sources and from the server, at different
+/// times. The input's first byte chooses the limits, and each further byte the next step. Pools and
+/// the session table must keep to their sizes, a session that the server plays with must stay, and
+/// the observer must be told of the begin and the end of every session exactly once.
 namespace {
 
 using namespace tw::base;
@@ -26,8 +26,8 @@ using std::chrono::milliseconds;
 using tw::fuzz::demand;
 using tw::fuzz::Input;
 
-/// A protocol with one letter in each datagram. Some letters begin a connection. The server's 'p' is a
-/// secret that the client's 'q' returns, and with 'w' the server plays with the client.
+/// A protocol with one letter in each datagram. Some letters begin a connection. The server's 'p'
+/// is a secret that the client's 'q' returns, and with 'w' the server plays with the client.
 DatagramVerdict judge_letter(HandshakeMemory& memory, Direction direction,
                              std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
@@ -62,8 +62,8 @@ constexpr AnswerFunctions kRepeating{
         },
     .classify_answer =
         [](std::span<const std::byte> datagram, const ClientQuestion&) {
-            return datagram.empty() || datagram[0] != std::byte{'i'} ? AnswerPart::none
-                                                                     : AnswerPart::first;
+            return datagram.empty() || datagram[0] != std::byte{'i'} ? AnswerPartKind::none
+                                                                     : AnswerPartKind::first;
         },
     .write_answer =
         [](std::span<const std::byte> part, const ClientQuestion&, std::span<std::byte> out) {
@@ -230,7 +230,7 @@ class FuzzedSessionTable {
 
     static SocketAddress socket_address_of(const Endpoint& endpoint) {
         SocketAddress name{};
-        const auto asio = to_asio(endpoint);
+        const auto asio = to_asio_endpoint(endpoint);
         std::memcpy(&name, asio.data(), asio.size());
         return name;
     }
@@ -302,8 +302,8 @@ class FuzzedSessionTable {
                           now_};
     SessionTable table_;
     EventChecker heard_;
-    std::map<std::uint32_t, Clock::time_point>
-        players_; ///< for each session number, the time at which the server last played with the client
+    /// For each session number, the time at which the server last played with the client.
+    std::map<std::uint32_t, Clock::time_point> players_;
     Clock::time_point answered_{}; ///< time of the server's last datagram
     bool closing_ = false;
 };

@@ -350,7 +350,7 @@ ConnectionChange Connection::on_control(wire::Direction direction, const wire::P
     if (control.kind != wire::ControlKind::accept || !c2s) {
         return ConnectionChange::none;
     }
-    handshake_.has_accept = true;
+    handshake_.is_accept_seen = true;
     handshake_.accept_token = control.token;
     if (!control.token) {
         return ConnectionChange::none;
@@ -468,7 +468,7 @@ ConnectionChange Connection::infer_connection_from_client() {
         return ConnectionChange::none;
     }
     const bool is_seen =
-        handshake_.has_accept && handshake_.accept_token == client_token_counter_.token;
+        handshake_.is_accept_seen && handshake_.accept_token == client_token_counter_.token;
     return establish_connection(client_token_form_, client_token_counter_.token,
                                 is_seen ? ConnectionStart::seen : ConnectionStart::missed);
 }

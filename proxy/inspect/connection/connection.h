@@ -276,7 +276,7 @@ class Connection {
         TokenForm token_form = TokenForm::unknown;
         std::optional<wire::Token> token{};
         /// Whether the client sent an ACCEPT. Used if no answer of the server was seen.
-        bool has_accept = false;
+        bool is_accept_seen = false;
         std::optional<wire::Token> accept_token{};
     };
 

@@ -100,7 +100,7 @@ bool PacketAcceptance::has_traffic_from_receiver(wire::Direction direction) cons
                                   sender.last_time - receiver.last_time < kMaxSilence));
 }
 
-bool PacketAcceptance::may_refusal_be_wrong(PacketRefusal refusal,
+bool PacketAcceptance::is_refusal_uncertain(PacketRefusal refusal,
                                             wire::Direction direction) const {
     if (sees_all_datagrams_) {
         return false;
@@ -120,7 +120,7 @@ bool PacketAcceptance::may_refusal_be_wrong(PacketRefusal refusal,
 }
 
 ConnectionChange PacketAcceptance::infer_connection_from_client() {
-    if (was_direction_ever_seen(wire::Direction::s2c) || connection_.is_established()) {
+    if (has_seen_direction(wire::Direction::s2c) || connection_.is_established()) {
         return ConnectionChange::none;
     }
     const ConnectionChange seven =
@@ -129,7 +129,7 @@ ConnectionChange PacketAcceptance::infer_connection_from_client() {
 }
 
 void PacketAcceptance::report_refusal(PacketRefusal refusal, Reporter& reporter) {
-    if (may_refusal_be_wrong(refusal, reporter.direction())) {
+    if (is_refusal_uncertain(refusal, reporter.direction())) {
         report_refusal_once(record::FindingId::packet_undecided,
                             had_connection_ ? refusal : PacketRefusal::not_established, reporter);
         return;
@@ -281,8 +281,8 @@ PacketAcceptance::read_as_six_control(std::span<const std::byte> datagram,
     return packet;
 }
 
-bool PacketAcceptance::accept_control(const wire::Packet& packet, const wire::Control& control,
-                                      Reporter& reporter) {
+bool PacketAcceptance::accept_control_packet(const wire::Packet& packet,
+                                             const wire::Control& control, Reporter& reporter) {
     if (packet.compressed) {
         reporter.report_finding_once({.id = record::FindingId::packet_control_compressed});
     }
@@ -382,9 +382,8 @@ ConnectionChange PacketAcceptance::on_chunk_packet(const wire::Packet& packet,
                                 reporter.direction(), *packet.header_token))
                           : ConnectionChange::none;
     }
-    return connection_.on_chunk_packet(
-        reporter.direction(), packet, chunks,
-        !was_direction_ever_seen(wire::opposite(reporter.direction())));
+    return connection_.on_chunk_packet(reporter.direction(), packet, chunks,
+                                       !has_seen_direction(wire::opposite(reporter.direction())));
 }
 
 PacketRefusal PacketAcceptance::refusal_of_chunks(const wire::Packet& packet,

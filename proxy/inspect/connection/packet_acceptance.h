@@ -101,7 +101,7 @@ class PacketAcceptance {
 
     /// Returns whether a datagram of this direction was seen. Always true if no datagram can be
     /// missing.
-    [[nodiscard]] bool was_direction_ever_seen(wire::Direction direction) const {
+    [[nodiscard]] bool has_seen_direction(wire::Direction direction) const {
         return sees_all_datagrams_ || side_activities_[wire::index_of(direction)].was_seen;
     }
 
@@ -116,8 +116,8 @@ class PacketAcceptance {
     void forget_closed_connection() { connection_.forget_closed_connection(); }
 
     /// Returns whether the receiver accepts a control packet. Reports a rejected packet.
-    [[nodiscard]] bool accept_control(const wire::Packet& packet, const wire::Control& control,
-                                      Reporter& reporter);
+    [[nodiscard]] bool accept_control_packet(const wire::Packet& packet,
+                                             const wire::Control& control, Reporter& reporter);
     /// Whether the receiver reads the chunks of an accepted control packet.
     [[nodiscard]] bool receiver_reads_chunks_of_control(const wire::Packet& packet,
                                                         const PacketChunks& chunks,
@@ -192,7 +192,7 @@ class PacketAcceptance {
     [[nodiscard]] std::string_view protocol_name() const;
 
     /// Writes the connection's state into a checkpoint for another observer process.
-    void save_to(SessionCheckpoint& checkpoint) const {
+    void save_to_checkpoint(SessionCheckpoint& checkpoint) const {
         checkpoint.token_form = connection_.token_form();
         checkpoint.token = connection_.token();
         checkpoint.is_translated_to_seven = is_translated_to_seven();
@@ -246,7 +246,7 @@ class PacketAcceptance {
     /// Without them, it is unknown which acknowledgements that side accepts.
     [[nodiscard]] bool has_traffic_from_receiver(wire::Direction direction) const;
     /// Whether this refusal may be wrong, because datagrams may be missing in the recording.
-    [[nodiscard]] bool may_refusal_be_wrong(PacketRefusal refusal, wire::Direction direction) const;
+    [[nodiscard]] bool is_refusal_uncertain(PacketRefusal refusal, wire::Direction direction) const;
     void report_refusal(PacketRefusal refusal, Reporter& reporter);
     /// Counts the refusal. Emits a finding only for the connection's first refusal with this
     /// reason.

@@ -249,7 +249,7 @@ void visit_map(CheckpointArchive& archive, MapAnnouncement& map) {
     archive.visit_bytes(map.name, kMaxMapNameBytes);
     archive.visit_number(map.crc);
     archive.visit_number(map.size);
-    archive.visit_flag(map.fits_any_version);
+    archive.visit_flag(map.accepts_any_version);
     archive.visit_optional(map.sha256, [&](auto& sha256) {
         archive.visit_raw_bytes(std::as_writable_bytes(std::span{sha256}));
     });

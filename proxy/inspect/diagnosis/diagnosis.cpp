@@ -319,7 +319,7 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
     rebuilt.outcome = rebuilt.crc == delta.crc ? DeltaOutcome::accepted : DeltaOutcome::mismatched;
 }
 
-bool has_items_of_base(const RebuiltSnapshot& rebuilt) {
+bool equals_base_in_all_items(const RebuiltSnapshot& rebuilt) {
     for (const DeltaUpdate& update : rebuilt.delta.updates) {
         const auto ints = std::span{rebuilt.delta.ints}.subspan(update.begin, update.size);
         if (std::ranges::any_of(ints, [](std::int32_t value) { return value != 0; })) {
@@ -342,7 +342,7 @@ bool is_length_error(const snapshot::DecodeError& error) {
 bool SnapshotDiagnosis::explain_by_item_sizes(const snapshot::AssembledDelta& delta,
                                               const snapshot::History& history,
                                               std::optional<snapshot::Tick> verified,
-                                              SnapshotBuffers& workspace, Reporter& reporter) {
+                                              SnapshotWorkspace& workspace, Reporter& reporter) {
     RebuiltSnapshot& rebuilt = workspace.rebuilt;
     if (rebuilt.outcome == DeltaOutcome::unknown_base) {
         if (!size_learner_ || !may_learn_sizes_ ||
@@ -372,7 +372,7 @@ bool SnapshotDiagnosis::explain_by_item_sizes(const snapshot::AssembledDelta& de
 void SnapshotDiagnosis::search_item_sizes(const snapshot::AssembledDelta& delta,
                                           snapshot::History& history,
                                           std::optional<snapshot::Tick> verified,
-                                          SnapshotBuffers& workspace, Reporter& reporter) {
+                                          SnapshotWorkspace& workspace, Reporter& reporter) {
     RebuiltSnapshot& rebuilt = workspace.rebuilt;
     if (size_learner_) {
         inspect::rebuild_snapshot(

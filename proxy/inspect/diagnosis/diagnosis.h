@@ -92,7 +92,7 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
                       snapshot::History& history, RebuiltSnapshot& rebuilt);
 
 /// Whether the rebuilt snapshot equals its base. Examines all items; equals_base() is faster.
-[[nodiscard]] bool has_items_of_base(const RebuiltSnapshot& rebuilt);
+[[nodiscard]] bool equals_base_in_all_items(const RebuiltSnapshot& rebuilt);
 
 /// Whether the rebuilt snapshot equals its base. In most deltas, the first int already shows that
 /// the snapshot differs.
@@ -104,11 +104,11 @@ void rebuild_snapshot(const snapshot::AssembledDelta& delta, const snapshot::Agr
             return false;
         }
     }
-    return has_items_of_base(rebuilt);
+    return equals_base_in_all_items(rebuilt);
 }
 
 /// Buffers for decoding a snapshot, shared by all sessions of a worker.
-struct SnapshotBuffers {
+struct SnapshotWorkspace {
     RebuiltSnapshot rebuilt;
     SearchBudget search_budget;
 };
@@ -121,14 +121,15 @@ class SnapshotDiagnosis {
     /// `learn`: whether to decode with other sizes that the server's deltas show. `shared`: the
     /// sizes that sessions of the server learned; null if sessions share no sizes. `types`, their
     /// objects and `shared` must outlive this object.
-    SnapshotDiagnosis(const record::ItemTypes& types, bool learn, LearnedSizes::ServerSizes* shared)
+    SnapshotDiagnosis(const record::ItemTypes& types, bool learn,
+                      LearnedSizeTable::ServerSizes* shared)
         : types_{&types}, agreed_sizes_{&types.objects().sizes(types.dialect())},
           may_learn_sizes_{learn}, shared_sizes_{shared} {}
 
     /// Rebuilds a snapshot. If the known item sizes do not fit the delta, searches for other sizes.
     /// `verified`: the tick of the newest verified snapshot.
     void rebuild_snapshot(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                          std::optional<snapshot::Tick> verified, SnapshotBuffers& workspace,
+                          std::optional<snapshot::Tick> verified, SnapshotWorkspace& workspace,
                           Reporter& reporter) {
         if (size_learner_ == nullptr) [[likely]] {
             RebuiltSnapshot& rebuilt = workspace.rebuilt;
@@ -208,19 +209,19 @@ class SnapshotDiagnosis {
     }
 
     void search_item_sizes(const snapshot::AssembledDelta& delta, snapshot::History& history,
-                           std::optional<snapshot::Tick> verified, SnapshotBuffers& workspace,
+                           std::optional<snapshot::Tick> verified, SnapshotWorkspace& workspace,
                            Reporter& reporter);
     /// Searches for item sizes that fit the delta. Returns whether exactly one set of sizes fits.
     /// If so, the delta can be decoded with these sizes.
     [[nodiscard]] bool explain_by_item_sizes(const snapshot::AssembledDelta& delta,
                                              const snapshot::History& history,
                                              std::optional<snapshot::Tick> verified,
-                                             SnapshotBuffers& workspace, Reporter& reporter);
+                                             SnapshotWorkspace& workspace, Reporter& reporter);
 
     const record::ItemTypes* types_;
     const snapshot::AgreedSizes* agreed_sizes_;
     bool may_learn_sizes_;
-    LearnedSizes::ServerSizes* shared_sizes_;
+    LearnedSizeTable::ServerSizes* shared_sizes_;
     /// Null as long as every delta fits the agreed sizes.
     std::unique_ptr<SizeLearner> size_learner_;
     /// Null if no mismatch waits for later verified snapshots.

@@ -26,7 +26,7 @@ bool is_search_due(std::uint32_t misfits) {
 constexpr std::uint32_t kMisfitsBeforeDoubt = 3;
 
 /// Returns the types whose items in a verified snapshot all have the size in `sizes`.
-NumberedTypeSet types_confirmed_by(const SnapshotView& right, const AgreedSizes& sizes) {
+NumberedTypeSet find_confirmed_types(const SnapshotView& right, const AgreedSizes& sizes) {
     NumberedTypeSet settled;
     for (std::size_t i = 0; i < right.size() && right[i].key.type < sizes.size(); ++i) {
         const snapshot::ItemView item = right[i];
@@ -80,7 +80,7 @@ std::optional<std::uint16_t> find_first_id_of_type(const SnapshotView& items, st
 
 bool SizeLearner::drop_contradicted_explanations(const DeltaGetter& delta_of) {
     const auto misfits = [&](const Explanation& each) {
-        return !count_types_if_valid(delta_of(each), each.sizes);
+        return !count_types_if_sizes_fit(delta_of(each), each.sizes);
     };
     if (std::ranges::all_of(explanations_, misfits)) {
         return false; // keep the explanations: another type's size may differ, too
@@ -99,8 +99,9 @@ AgreedSizes SizeLearner::sizes_learned_by_others() const {
 
 bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
     const AgreedSizes before = decoding_sizes();
-    const auto as_agreed =
-        before != agreed_sizes_ ? count_types_if_valid(misfit.delta, agreed_sizes_) : std::nullopt;
+    const auto as_agreed = before != agreed_sizes_
+                               ? count_types_if_sizes_fit(misfit.delta, agreed_sizes_)
+                               : std::nullopt;
     if (as_agreed) {
         // The delta fits the agreed sizes, so the learned sizes of its types are wrong. They may
         // come from another server's checkpoint.
@@ -121,7 +122,7 @@ bool SizeLearner::try_likely_sizes(const MisfitDelta& misfit) {
             set_sizes_from_items(misfit.newest_verified, hinted);
             set_sizes_from_items(misfit.delta.base, hinted);
         }
-        if (hinted != before && count_types_if_valid(misfit.delta, hinted)) {
+        if (hinted != before && count_types_if_sizes_fit(misfit.delta, hinted)) {
             adopt_explanations({hinted}, before);
             return true;
         }
@@ -134,7 +135,7 @@ bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t ti
     const AgreedSizes before = decoding_sizes();
     KnownSizes known{
         .sizes = sizes_learned_by_others(), .certain_types = reported_types_, .item_types = types_};
-    known.certain_types |= types_confirmed_by(misfit.newest_verified, known.sizes);
+    known.certain_types |= find_confirmed_types(misfit.newest_verified, known.sizes);
     budget.begin_search(time, search_items_left_);
     auto found = find_item_sizes(misfit.delta, known, budget);
     if (found.empty() && (known.certain_types != reported_types_ || known.sizes != before)) {
@@ -187,7 +188,7 @@ bool SizeLearner::on_misfit_delta(const MisfitDelta& misfit, Reporter& reporter,
     }
     num_unexplained_deltas_ = 0;
     count_delta_as_evidence(delta_of, misfit.tick);
-    if (const auto seen = count_types_if_valid(misfit.delta, explanations_.front().sizes)) {
+    if (const auto seen = count_types_if_sizes_fit(misfit.delta, explanations_.front().sizes)) {
         report_learned_sizes(*seen, {}, misfit.tick, reporter);
     }
     return explanations_.size() == 1 || store_undecided_snapshot(misfit.tick, delta_of);
@@ -250,11 +251,11 @@ bool SizeLearner::on_delta_with_undecided_base(std::span<const std::int32_t> int
     const auto delta_of = [&](const Explanation& candidate) {
         const auto found =
             std::ranges::find(candidate.undecided_snapshots, original, &UndecidedSnapshot::tick);
-        return DeltaOfUnknownSizes{.ints = ints,
-                                   .base = found == candidate.undecided_snapshots.end()
-                                               ? SnapshotView{}
-                                               : found->items.view(),
-                                   .crc = crc};
+        return DeltaWithUnknownSizes{.ints = ints,
+                                     .base = found == candidate.undecided_snapshots.end()
+                                                 ? SnapshotView{}
+                                                 : found->items.view(),
+                                     .crc = crc};
     };
     if (!drop_contradicted_explanations(delta_of)) {
         return false;
@@ -342,7 +343,7 @@ NumberedTypeSet SizeLearner::unreported_types() const {
 
 void SizeLearner::count_delta_as_evidence(const DeltaGetter& delta_of, Tick tick) {
     for (Explanation& each : explanations_) {
-        const auto seen = count_types_if_valid(delta_of(each), each.sizes);
+        const auto seen = count_types_if_sizes_fit(delta_of(each), each.sizes);
         for (std::uint16_t type = 0; seen && type < kNumberedTypes; ++type) {
             if (seen->counts[type] != 0) {
                 each.evidence[type].add_snapshot(tick, seen->counts[type]);

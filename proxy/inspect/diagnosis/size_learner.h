@@ -35,7 +35,7 @@ struct LearnedSize {
 
 /// The item sizes that sessions have learned, by server. Later sessions of a server try these sizes
 /// first. Thread-safe.
-class LearnedSizes {
+class LearnedSizeTable {
   public:
     /// The most servers whose sizes are stored. The sessions of further servers share no sizes.
     static constexpr std::size_t kMaxServers = 256;
@@ -58,7 +58,7 @@ class LearnedSizes {
         }
 
       private:
-        friend class LearnedSizes;
+        friend class LearnedSizeTable;
 
         /// For each type, its size plus 1; 0 if the size is unknown.
         using SizesPlusOne = std::array<std::atomic<std::uint16_t>, kNumberedTypes>;
@@ -95,7 +95,7 @@ class SizeLearner {
     /// `types`: the item types of the connection. `shared`: the sizes that sessions of the server
     /// learned; null if sessions share no sizes. Both must outlive this object.
     explicit SizeLearner(const record::ItemTypes& types,
-                         LearnedSizes::ServerSizes* shared = nullptr)
+                         LearnedSizeTable::ServerSizes* shared = nullptr)
         : types_{&types}, agreed_sizes_{types.objects().sizes(types.dialect())}, shared_sizes_{
                                                                                      shared} {}
 
@@ -119,7 +119,7 @@ class SizeLearner {
 
     /// A delta that does not fit the known sizes, with its tick and the newest verified snapshot.
     struct MisfitDelta {
-        DeltaOfUnknownSizes delta;
+        DeltaWithUnknownSizes delta;
         snapshot::Tick tick = 0;
         /// The newest verified snapshot; empty if there is none.
         snapshot::SnapshotView newest_verified;
@@ -211,7 +211,7 @@ class SizeLearner {
     /// the size in decoding_sizes().
     [[nodiscard]] snapshot::AgreedSizes sizes_learned_by_others() const;
     /// Returns the delta that is being examined. Its base depends on the explanation.
-    using DeltaGetter = std::function<DeltaOfUnknownSizes(const Explanation&)>;
+    using DeltaGetter = std::function<DeltaWithUnknownSizes(const Explanation&)>;
 
     /// Removes the explanations that this delta contradicts, except if it contradicts all
     /// explanations. Returns whether at least one explanation fits the delta.
@@ -238,7 +238,7 @@ class SizeLearner {
 
     const record::ItemTypes* types_;
     snapshot::AgreedSizes agreed_sizes_;
-    LearnedSizes::ServerSizes* shared_sizes_;
+    LearnedSizeTable::ServerSizes* shared_sizes_;
     std::vector<Explanation> explanations_; ///< all that fit the deltas so far
     NumberedTypeSet reported_types_;
     std::uint32_t num_unexplained_deltas_ = 0;

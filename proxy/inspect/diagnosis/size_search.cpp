@@ -33,9 +33,9 @@ constexpr int kUnusualIdCost = 2;
 static_assert(kUnusualIdBit > snapshot::kMaxItemType);
 
 /// The keys of the items read so far, in order. Keys can be removed from the end.
-class ReadKeys {
+class SeenKeys {
   public:
-    ReadKeys() { slots_.fill(kFree); }
+    SeenKeys() { slots_.fill(kFree); }
 
     [[nodiscard]] std::size_t num_keys() const { return used_slots_.size(); }
 
@@ -70,7 +70,7 @@ class ReadKeys {
 /// The types that a search may use without extra cost.
 class PlausibleTypes {
   public:
-    PlausibleTypes(const DeltaOfUnknownSizes& delta, const KnownSizes& known)
+    PlausibleTypes(const DeltaWithUnknownSizes& delta, const KnownSizes& known)
         : item_types_{known.item_types} {
         for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
             plausible_types_[type] = type == 0 || known.sizes[type] != 0;
@@ -119,12 +119,12 @@ class PlausibleTypes {
 /// possible size of the type and reads on until an error.
 class FittingSizeFinder {
   public:
-    FittingSizeFinder(const DeltaOfUnknownSizes& delta, const AgreedSizes& sizes)
+    FittingSizeFinder(const DeltaWithUnknownSizes& delta, const AgreedSizes& sizes)
         : delta_{&delta}, sizes_{sizes} {
         decided_types_.set();
     }
 
-    FittingSizeFinder(const DeltaOfUnknownSizes& delta, const KnownSizes& known,
+    FittingSizeFinder(const DeltaWithUnknownSizes& delta, const KnownSizes& known,
                       const PlausibleTypes& types)
         : delta_{&delta}, plausible_types_{&types}, sizes_{known.sizes}, decided_types_{
                                                                              known.certain_types} {}
@@ -168,7 +168,7 @@ class FittingSizeFinder {
     [[nodiscard]] std::optional<std::size_t> read_item_size(ItemKey key, std::size_t& at) const;
     void try_sizes(ReadPosition place, std::uint16_t type, int cost);
 
-    const DeltaOfUnknownSizes* delta_;
+    const DeltaWithUnknownSizes* delta_;
     /// Null if all types are allowed without a cost.
     const PlausibleTypes* plausible_types_ = nullptr;
     AgreedSizes sizes_;
@@ -176,7 +176,7 @@ class FittingSizeFinder {
     SearchBudget* search_budget_ = nullptr;
     std::vector<std::uint32_t> deleted_keys_;  ///< keys of the deleted items, sorted
     std::vector<std::uint16_t> charged_types_; ///< types whose cost was subtracted already
-    ReadKeys read_keys_;
+    SeenKeys read_keys_;
     ItemTypeCounts seen_types_;
     std::vector<AgreedSizes> found_sizes_;
 };
@@ -362,7 +362,7 @@ std::int64_t SearchBudget::end_search() {
     return taken;
 }
 
-snapshot::Snapshot apply_delta_with_sizes(const DeltaOfUnknownSizes& delta,
+snapshot::Snapshot apply_delta_with_sizes(const DeltaWithUnknownSizes& delta,
                                           const AgreedSizes& sizes) {
     snapshot::Delta decoded;
     decoded.ints.assign(delta.ints.begin(), delta.ints.end());
@@ -380,15 +380,15 @@ snapshot::Snapshot apply_delta_with_sizes(const DeltaOfUnknownSizes& delta,
     return made;
 }
 
-std::optional<ItemTypeCounts> count_types_if_valid(const DeltaOfUnknownSizes& delta,
-                                                   const AgreedSizes& sizes) {
+std::optional<ItemTypeCounts> count_types_if_sizes_fit(const DeltaWithUnknownSizes& delta,
+                                                       const AgreedSizes& sizes) {
     FittingSizeFinder reader{delta, sizes};
     reader.find_fitting_sizes(0, nullptr);
     return reader.found_sizes().empty() ? std::nullopt : std::optional{reader.seen_types()};
 }
 
-std::vector<AgreedSizes> find_item_sizes(const DeltaOfUnknownSizes& delta, const KnownSizes& known,
-                                         SearchBudget& budget) {
+std::vector<AgreedSizes> find_item_sizes(const DeltaWithUnknownSizes& delta,
+                                         const KnownSizes& known, SearchBudget& budget) {
     const PlausibleTypes types{delta, known};
     FittingSizeFinder reader{delta, known, types};
     int cost = 1;

@@ -57,7 +57,7 @@ class SearchBudget {
 };
 
 /// A delta whose items may have unknown sizes.
-struct DeltaOfUnknownSizes {
+struct DeltaWithUnknownSizes {
     std::span<const std::int32_t> ints; ///< all varints of the delta's body, decoded
     snapshot::SnapshotView base; ///< a verified snapshot; empty if the delta is a full snapshot
     std::int32_t crc = 0;        ///< the server's checksum of the resulting snapshot
@@ -92,22 +92,22 @@ struct KnownSizes {
 /// fit. A delta fits if it has the announced number of updates, valid and unique keys, the item
 /// sizes of the base, no surplus ints, and the right checksum.
 [[nodiscard]] std::optional<ItemTypeCounts>
-count_types_if_valid(const DeltaOfUnknownSizes& delta, const snapshot::AgreedSizes& sizes);
+count_types_if_sizes_fit(const DeltaWithUnknownSizes& delta, const snapshot::AgreedSizes& sizes);
 
-/// Returns the snapshot that a delta encodes. Precondition: count_types_if_valid() accepts
+/// Returns the snapshot that a delta encodes. Precondition: count_types_if_sizes_fit() accepts
 /// the delta with these sizes.
-[[nodiscard]] snapshot::Snapshot apply_delta_with_sizes(const DeltaOfUnknownSizes& delta,
+[[nodiscard]] snapshot::Snapshot apply_delta_with_sizes(const DeltaWithUnknownSizes& delta,
                                                         const snapshot::AgreedSizes& sizes);
 
 /// The most solutions that find_item_sizes() returns. It ignores further solutions.
 inline constexpr std::size_t kMaxSizeSolutions = 8;
 
-/// Finds solutions: sizes that count_types_if_valid() accepts. Returns the solutions that differ
-/// from the known sizes for the fewest types. For a full snapshot, also returns the solutions that
-/// differ for one more type. The simplest solution may be wrong, because ints that a mod added to
-/// an item can look like a separate item. Returns an empty list if there is no solution or the
-/// budget is used up.
+/// Finds solutions: sizes that count_types_if_sizes_fit() accepts. Returns the solutions that
+/// differ from the known sizes for the fewest types. For a full snapshot, also returns the
+/// solutions that differ for one more type. The simplest solution may be wrong, because ints that a
+/// mod added to an item can look like a separate item. Returns an empty list if there is no
+/// solution or the budget is used up.
 [[nodiscard]] std::vector<snapshot::AgreedSizes>
-find_item_sizes(const DeltaOfUnknownSizes& delta, const KnownSizes& known, SearchBudget& budget);
+find_item_sizes(const DeltaWithUnknownSizes& delta, const KnownSizes& known, SearchBudget& budget);
 
 } // namespace tw::inspect

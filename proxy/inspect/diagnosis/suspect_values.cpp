@@ -38,7 +38,7 @@ bool is_one_tick_event(const FieldSpec* field) {
 
 /// Returns the density of Student's t-distribution with two degrees of freedom. This distribution
 /// also allows for values far from the mean.
-double bell_density(double distance, double scale) {
+double student_t_density(double distance, double scale) {
     const double z = distance / scale;
     return 1 / (2 * std::sqrt(2.0) * scale * std::pow(1 + z * z / 2, 1.5));
 }
@@ -161,10 +161,11 @@ void ValueProbability::model_new_or_removed_item(Points side) {
     jumps_[0] = {.weight = (1 - stays) / 2, .from = next.value};
 }
 
-ValueProbability::Movement ValueProbability::estimate_movement() const {
+ValueProbability::ExpectedMovement ValueProbability::estimate_movement() const {
     const ValueHistory::ValueAtTick& before = value_history_.before.front();
     const ValueHistory::ValueAtTick& after = value_history_.after.front();
-    Movement movement{.distance = std::abs(static_cast<double>(after.value) - before.value)};
+    ExpectedMovement movement{.distance =
+                                  std::abs(static_cast<double>(after.value) - before.value)};
     NeighbourCounts steps;
     steps.count_neighbours(value_history_.before);
     steps.count_neighbours(value_history_.after);
@@ -194,7 +195,7 @@ ValueProbability::Movement ValueProbability::estimate_movement() const {
 
 /// Sets the distribution of values for an item that the snapshots before and after contain.
 void ValueProbability::model_item_seen_before_and_after() {
-    const Movement movement = this->estimate_movement();
+    const ExpectedMovement movement = this->estimate_movement();
     const std::int32_t before = value_history_.before.front().value;
     const std::int32_t after = value_history_.after.front().value;
     double changes = 0;
@@ -240,7 +241,7 @@ double ValueProbability::probability_of(std::int32_t value) const {
         sum += mass.value == value ? mass.weight : 0;
     }
     for (const BellCurve& each : bell_curves_) {
-        sum += each.weight == 0 ? 0 : each.weight * bell_density(at - each.mean, each.scale);
+        sum += each.weight == 0 ? 0 : each.weight * student_t_density(at - each.mean, each.scale);
     }
     double jumped = 0;
     double jumps = 0;
@@ -257,7 +258,7 @@ double ValueProbability::probability_of(std::int32_t value) const {
     }
     sum += jumped;
     for (const std::int32_t each : value_history_.character_coordinates) {
-        sum += 0.5 * bell_density(at - each, kNearCharacter) /
+        sum += 0.5 * student_t_density(at - each, kNearCharacter) /
                static_cast<double>(value_history_.character_coordinates.size());
     }
     return std::max(kLeast,

@@ -81,7 +81,7 @@ class ValueProbability {
     };
 
     /// The value at which a moving int is expected, and how exact that expectation is.
-    struct Movement {
+    struct ExpectedMovement {
         double distance = 0;   ///< distance from the value before to the value after
         int num_equal = 0;     ///< number of times that two points in a row have the same value
         int num_unequal = 0;   ///< number of times that two points in a row have different values
@@ -91,7 +91,7 @@ class ValueProbability {
         double curve_scale = 1;
     };
 
-    [[nodiscard]] Movement estimate_movement() const;
+    [[nodiscard]] ExpectedMovement estimate_movement() const;
     void model_item_of_one_snapshot();
     void model_new_or_removed_item(std::span<const ValueHistory::ValueAtTick> side);
     void model_item_seen_before_and_after();

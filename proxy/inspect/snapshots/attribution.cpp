@@ -67,7 +67,7 @@ constexpr std::string_view kIncompleteSnapshotName = "incomplete snapshot";
 
 } // namespace
 
-record::ByteCount PayloadBitCounter::advance_bytes(std::size_t count) {
+record::ByteCount PayloadBitCounter::count_next_bytes(std::size_t count) {
     record::ByteCount taken{.count = 1, .bytes = 0, .bits = 0};
     const auto part = bit_counts_.subspan(offset_, std::min(count, bytes_left()));
     for (const std::uint8_t bits : part) {
@@ -98,7 +98,7 @@ void ByteAttribution::on_packet(const wire::Packet& packet) {
         count_payload_bits(packet);
         const wire::ConnlessSpec* spec = wire::find_connless(packet.payload, packet.dialect);
         add_bytes(ByteGroup::connless, BytePart::whole, spec == nullptr ? "unknown" : spec->name,
-                  payload_counter_.advance_bytes(payload_counter_.bytes_left()));
+                  payload_counter_.count_next_bytes(payload_counter_.bytes_left()));
         return;
     }
     book("header", wire::kHeaderSize);
@@ -128,8 +128,9 @@ void ByteAttribution::on_control(const wire::Control& control) {
         control.token && !handshake ? std::min(wire::kTokenSize, payload_counter_.bytes_left()) : 0;
     const std::string_view name = wire::control_name(control.kind);
     add_bytes(ByteGroup::control, BytePart::whole, name.empty() ? "unknown" : name,
-              payload_counter_.advance_bytes(payload_counter_.bytes_left() - token));
-    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_counter_.advance_bytes(token));
+              payload_counter_.count_next_bytes(payload_counter_.bytes_left() - token));
+    add_bytes(ByteGroup::packet, BytePart::whole, "token",
+              payload_counter_.count_next_bytes(token));
 }
 
 void ByteAttribution::on_accepted_payload(const AcceptedPayload& chunks) {
@@ -144,30 +145,30 @@ void ByteAttribution::on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,
     if (taken != wire::VitalClass::next) {
         add_bytes(taken == wire::VitalClass::old ? ByteGroup::duplicate : ByteGroup::behind_gap,
                   BytePart::whole, message_name_,
-                  payload_counter_.advance_bytes(chunk.header_size + chunk.payload.size()));
+                  payload_counter_.count_next_bytes(chunk.header_size + chunk.payload.size()));
         return;
     }
     add_bytes(ByteGroup::chunk, BytePart::whole, chunk.vital ? "vital header" : "header",
-              payload_counter_.advance_bytes(chunk.header_size));
+              payload_counter_.count_next_bytes(chunk.header_size));
     if (head == nullptr) {
         add_bytes(ByteGroup::message, BytePart::whole, message_name_,
-                  payload_counter_.advance_bytes(chunk.payload.size()));
+                  payload_counter_.count_next_bytes(chunk.payload.size()));
         return;
     }
     message_end_ = payload_counter_.offset() + chunk.payload.size();
     in_message_ = true;
     add_bytes(ByteGroup::message, BytePart::head, message_name_,
-              payload_counter_.advance_bytes(head->header_size));
+              payload_counter_.count_next_bytes(head->header_size));
 }
 
 void ByteAttribution::on_message_fields(std::size_t bytes) {
     add_bytes(ByteGroup::message, BytePart::fields, message_name_,
-              payload_counter_.advance_bytes(bytes));
+              payload_counter_.count_next_bytes(bytes));
 }
 
 void ByteAttribution::on_snap_message(const ObservedSnapMessage& part) {
     on_message_fields(part.body.data_offset);
-    const record::ByteCount data = payload_counter_.advance_bytes(part.body.data.size());
+    const record::ByteCount data = payload_counter_.count_next_bytes(part.body.data.size());
     // on_delta() counts the bytes of a complete delta's last part.
     if (part.outcome != SnapMessageOutcome::complete && part.outcome != SnapMessageOutcome::empty) {
         constexpr std::array<std::string_view, 7> kNames{"",
@@ -193,7 +194,7 @@ void ByteAttribution::on_delta(const ObservedDelta& delta) {
             "snapshot with another checksum"};
         add_bytes(ByteGroup::unused, BytePart::whole,
                   kNames[static_cast<std::size_t>(delta.outcome)],
-                  bits.advance_bytes(bits.bytes_left()));
+                  bits.count_next_bytes(bits.bytes_left()));
     }
 }
 
@@ -210,7 +211,7 @@ void ByteAttribution::uncount_incomplete_parts(const ObservedDelta& delta) {
     }
     PayloadBitCounter bits{delta_bit_counts_};
     for (std::int32_t part = 0; part < delta.delta.num_parts; ++part) {
-        const record::ByteCount bytes = bits.advance_bytes(snapshot::kMaxPartSize);
+        const record::ByteCount bytes = bits.count_next_bytes(snapshot::kMaxPartSize);
         if (part != delta.last_part) {
             ledger_->subtract_bytes(direction_, ByteGroup::unused, BytePart::whole,
                                     kIncompleteSnapshotName, bytes);
@@ -223,7 +224,7 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter 
     const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
                                 std::string_view name) {
         add_bytes(group, part, name,
-                  bits.advance_bytes(offsets.byte_offset(end_int) - bits.offset()));
+                  bits.count_next_bytes(offsets.byte_offset(end_int) - bits.offset()));
     };
     std::string buffer;
     std::size_t at = snapshot::kDeltaHeaderInts;
@@ -239,13 +240,14 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter 
         book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
                    name);
     }
-    add_bytes(ByteGroup::delta, BytePart::whole, "surplus", bits.advance_bytes(bits.bytes_left()));
+    add_bytes(ByteGroup::delta, BytePart::whole, "surplus",
+              bits.count_next_bytes(bits.bytes_left()));
 }
 
 void ByteAttribution::count_bytes_after_fields() {
     if (in_message_) {
         add_bytes(ByteGroup::message, BytePart::trailing, message_name_,
-                  payload_counter_.advance_bytes(message_end_ - payload_counter_.offset()));
+                  payload_counter_.count_next_bytes(message_end_ - payload_counter_.offset()));
         in_message_ = false;
     }
 }
@@ -259,7 +261,7 @@ void ByteAttribution::on_datagram_end() {
         return;
     case AcceptanceStage::rejected:
         add_bytes(ByteGroup::unused, BytePart::whole, "rejected",
-                  payload_counter_.advance_bytes(payload_counter_.bytes_left()));
+                  payload_counter_.count_next_bytes(payload_counter_.bytes_left()));
         return;
     case AcceptanceStage::accepted:
         break;
@@ -269,8 +271,9 @@ void ByteAttribution::on_datagram_end() {
                                   : 0;
     add_bytes(ByteGroup::chunk, BytePart::whole,
               accepted_payload_.is_last_chunk_truncated ? "damaged" : "trailing",
-              payload_counter_.advance_bytes(payload_counter_.bytes_left() - token));
-    add_bytes(ByteGroup::packet, BytePart::whole, "token", payload_counter_.advance_bytes(token));
+              payload_counter_.count_next_bytes(payload_counter_.bytes_left() - token));
+    add_bytes(ByteGroup::packet, BytePart::whole, "token",
+              payload_counter_.count_next_bytes(token));
 }
 
 } // namespace tw::inspect

@@ -20,7 +20,7 @@ class PayloadBitCounter {
 
     /// Advances by `count` decompressed bytes, or to the end. Returns the number of these bytes,
     /// and how many bits they take in the compressed payload.
-    record::ByteCount advance_bytes(std::size_t count);
+    record::ByteCount count_next_bytes(std::size_t count);
 
     [[nodiscard]] std::size_t offset() const { return offset_; }
 

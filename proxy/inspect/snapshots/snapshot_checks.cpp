@@ -73,7 +73,7 @@ void SnapshotLimitCheck::compare_with_limits(const record::SnapshotRecord& recor
         if (limit.limit - limit.current < limit.min_room) {
             full = true;
             if (!was_limit_reached_) {
-                report_exceeded_limit(limit, record, reporter);
+                report_dropped_items(limit, record, reporter);
             }
         } else if (age >= kTrendTicks) {
             warn_of_approaching_limit(limit, record, reporter);
@@ -133,9 +133,9 @@ void SnapshotLimitCheck::warn_of_approaching_limit(const Limit& limit,
     reporter.report_finding(finding);
 }
 
-void SnapshotLimitCheck::report_exceeded_limit(const Limit& limit,
-                                               const record::SnapshotRecord& record,
-                                               Reporter& reporter) {
+void SnapshotLimitCheck::report_dropped_items(const Limit& limit,
+                                              const record::SnapshotRecord& record,
+                                              Reporter& reporter) {
     constexpr std::size_t kListed = 8;
     std::uint64_t gone = 0;
     std::string list;

@@ -42,8 +42,8 @@ class SnapshotLimitCheck {
     void store_trend_sample(const record::SnapshotRecord& record);
     void warn_of_approaching_limit(const Limit& limit, const record::SnapshotRecord& record,
                                    Reporter& reporter);
-    void report_exceeded_limit(const Limit& limit, const record::SnapshotRecord& record,
-                               Reporter& reporter);
+    void report_dropped_items(const Limit& limit, const record::SnapshotRecord& record,
+                              Reporter& reporter);
 
     /// An earlier snapshot, from which the growth per type is computed; empty if there is none.
     snapshot::Snapshot sample_snapshot_;

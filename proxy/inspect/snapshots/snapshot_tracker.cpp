@@ -15,9 +15,9 @@ bool TickPlausibility::is_plausible_after(const SeenTick& before, snapshot::Tick
 
 TickClass TickPlausibility::classify_tick(snapshot::Tick tick, std::int64_t time) {
     // After this time (ns), all snapshots that were in flight have arrived.
-    constexpr std::int64_t kDoubtNs = 5'000'000'000;
+    constexpr std::int64_t kMaxInFlightTime = 5'000'000'000;
     if (!last_plausible_ || is_plausible_after(*last_plausible_, tick, time)) {
-        if (restart_expected_at_ && time - *restart_expected_at_ > kDoubtNs) {
+        if (restart_expected_at_ && time - *restart_expected_at_ > kMaxInFlightTime) {
             restart_expected_at_.reset();
         }
         if (!last_plausible_ || tick > last_plausible_->tick) {
@@ -55,7 +55,8 @@ using snapshot::SnapshotView;
 using snapshot::Tick;
 
 void SnapshotTracker::on_message(const wire::SnapshotBody& body, wire::MessageId id,
-                                 bool compressed, Reporter& reporter, SnapshotBuffers& workspace) {
+                                 bool compressed, Reporter& reporter,
+                                 SnapshotWorkspace& workspace) {
     const DeltaBase base = compute_delta_base(body.tick, body.distance);
     const snapshot::Part part{.tick = body.tick,
                               .delta_tick = base.tick,
@@ -204,7 +205,7 @@ void SnapshotTracker::on_empty_snapshot(Tick tick, Tick base_tick, Reporter& rep
 }
 
 DeltaOutcome SnapshotTracker::on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                       SnapshotBuffers& workspace) {
+                                       SnapshotWorkspace& workspace) {
     ++reporter.stats.snapshots;
     reporter.stats.delta_bytes += delta.body.size();
     record::SnapshotRecord record{.head = reporter.head(),
@@ -259,10 +260,10 @@ void SnapshotTracker::count_arrival(const record::SnapshotRecord& record, Report
     if (arrival.is_reordered) {
         ++reporter.direction_stats().reordered;
         // This snapshot was counted as missed when a newer snapshot arrived.
-        if (arrival.num_filled_ticks != 0 && reporter.stats.missed != 0) {
+        if (arrival.num_falsely_skipped_ticks != 0 && reporter.stats.missed != 0) {
             --reporter.stats.missed;
-            reporter.stats.ticks_skipped -=
-                std::min<std::uint64_t>(arrival.num_filled_ticks, reporter.stats.ticks_skipped);
+            reporter.stats.ticks_skipped -= std::min<std::uint64_t>(
+                arrival.num_falsely_skipped_ticks, reporter.stats.ticks_skipped);
         }
     }
     if (arrival.deviation_us) {
@@ -314,8 +315,8 @@ void SnapshotTracker::report_failed_snapshot(record::SnapshotRecord& record,
             FailedSnapshots{.first_tick = record.tick, .num_failed = 0, .reason = finding.id};
     }
     ++failed_snapshots_->num_failed;
-    stall_detector_.on_refused_snapshot({.tick = record.tick, .delta_tick = record.delta_tick},
-                                        finding.id, reporter);
+    stall_detector_.on_rejected_snapshot({.tick = record.tick, .delta_tick = record.delta_tick},
+                                         finding.id, reporter);
     finding.since_tick = failed_snapshots_->first_tick;
     finding.lost = failed_snapshots_->num_failed;
     if (finding.id == FindingId::snapshot_unknown_base) {
@@ -395,7 +396,7 @@ void SnapshotTracker::free_all_snapshots(Reporter& reporter) {
     part_assembler_ = {};
 }
 
-void SnapshotTracker::save_to(SessionCheckpoint& checkpoint) const {
+void SnapshotTracker::save_to_checkpoint(SessionCheckpoint& checkpoint) const {
     checkpoint.dialect = item_types_.dialect();
     history_.for_each_from(acked_tick_ ? *acked_tick_ - kKeptTicksBeforeAck : 0,
                            [&](Tick tick, const SnapshotView& view) {

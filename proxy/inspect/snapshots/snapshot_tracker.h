@@ -149,7 +149,7 @@ class SnapshotTracker {
     /// tracker makes an arena. `maps`: the connection's map. `server`: the server's activity. All
     /// arguments must outlive this object.
     SnapshotTracker(const snapshot::ObjectSet& objects, const Observers& observers,
-                    bool learn_sizes, LearnedSizes::ServerSizes* shared, snapshot::Arena* arena,
+                    bool learn_sizes, LearnedSizeTable::ServerSizes* shared, snapshot::Arena* arena,
                     const MapTracker& maps, ServerActivity& server)
         : observers_{&observers}, map_tracker_{&maps}, history_{arena == nullptr
                                                                     ? snapshot::History{}
@@ -161,7 +161,7 @@ class SnapshotTracker {
     /// Reads a snap, snap_single or snap_empty message. `compressed`: whether the message came in a
     /// compressed packet.
     void on_message(const wire::SnapshotBody& body, wire::MessageId id, bool compressed,
-                    Reporter& reporter, SnapshotBuffers& workspace);
+                    Reporter& reporter, SnapshotWorkspace& workspace);
     void on_input(const wire::InputBody& input, Reporter& reporter);
     /// Called when the server sent an INPUTTIMING, which tells how early the server read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter);
@@ -226,7 +226,7 @@ class SnapshotTracker {
     void free_all_snapshots(Reporter& reporter);
 
     /// Saves the snapshots that later deltas may be based on, and the parts received so far.
-    void save_to(SessionCheckpoint& checkpoint) const;
+    void save_to_checkpoint(SessionCheckpoint& checkpoint) const;
 
     /// Whether the checkpoint has a newer snapshot than this tracker, or this tracker has none.
     [[nodiscard]] bool is_older_than(const SessionCheckpoint& checkpoint) const {
@@ -259,7 +259,7 @@ class SnapshotTracker {
     [[nodiscard]] SnapMessageOutcome add_part(const snapshot::Part& part, Reporter& reporter);
     void on_empty_snapshot(snapshot::Tick tick, snapshot::Tick base, Reporter& reporter);
     [[nodiscard]] DeltaOutcome on_delta(const snapshot::AssembledDelta& delta, Reporter& reporter,
-                                        SnapshotBuffers& workspace);
+                                        SnapshotWorkspace& workspace);
 
     /// Returns the newest verified snapshot; nullopt if the history has already removed it.
     [[nodiscard]] std::optional<snapshot::SnapshotView> newest_verified_snapshot() const {

@@ -11,10 +11,10 @@ using record::Timestamp;
 
 namespace {
 
-constexpr std::int64_t kReceiptMillisecond = 1'000'000;
+constexpr std::int64_t kInputMillisecond = 1'000'000;
 /// The longest time between two stored inputs. With it, the ring buffer covers more than ten
 /// seconds of silence. After ten seconds, the first clients disconnect.
-constexpr Timestamp kMaxInputSpacing = 200 * kReceiptMillisecond;
+constexpr Timestamp kMaxInputSpacing = 200 * kInputMillisecond;
 
 } // namespace
 
@@ -72,7 +72,7 @@ void InputTimingTracker::on_answer(snapshot::Tick intended, std::int32_t time_le
     }
     input->is_answered = true;
     const std::int64_t read_at = std::int64_t{intended} * record::kTickDuration -
-                                 std::int64_t{time_left} * kReceiptMillisecond;
+                                 std::int64_t{time_left} * kInputMillisecond;
     input->read_offset = read_at - input->sent_time;
     min_read_offset_.add_value(input->read_offset, now);
     min_round_trip_.add_value(now - input->sent_time, now);

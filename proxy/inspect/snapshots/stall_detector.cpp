@@ -40,7 +40,7 @@ SnapshotArrival SnapshotCadence::on_arrival(snapshot::Tick tick, std::int64_t ti
     arrival.deviation_us = jitter_.on_arrival(tick, time);
     if (newest_tick_ && tick < *newest_tick_) {
         arrival.is_reordered = true;
-        arrival.num_filled_ticks = usual_interval();
+        arrival.num_falsely_skipped_ticks = usual_interval();
         return arrival;
     }
     const std::int64_t step = newest_tick_ ? std::int64_t{tick} - *newest_tick_ : 0;
@@ -95,13 +95,13 @@ std::string describe_request(bool asked, std::uint32_t errors) {
 
 } // namespace
 
-void StallDetector::on_refused_snapshot(const SnapshotTicks& snapshot, FindingId why,
-                                        const Reporter& reporter) {
-    ++num_refused_;
+void StallDetector::on_rejected_snapshot(const SnapshotTicks& snapshot, FindingId why,
+                                         const Reporter& reporter) {
+    ++num_rejected_;
     rejected_snapshots_[num_stored_rejected_++ % kStoredRejectedSnapshots] = {
         .snapshot = snapshot, .time = reporter.head().time};
-    newest_refused_tick_ = std::max(newest_refused_tick_, snapshot.tick);
-    refusal_reason_ = why;
+    newest_rejected_tick_ = std::max(newest_rejected_tick_, snapshot.tick);
+    rejection_reason_ = why;
     checksum_errors_ += why == FindingId::snapshot_crc_mismatch ? 1U : 0U;
 }
 
@@ -111,7 +111,7 @@ void StallDetector::handle_snapshot(const SnapshotTicks& snapshot, Reporter& rep
     }
     if (displayed_ && snapshot.tick < newest_part_tick_) {
         // Clients ignore a snapshot after they have received a part of a newer snapshot.
-        on_refused_snapshot(snapshot, FindingId::count, reporter);
+        on_rejected_snapshot(snapshot, FindingId::count, reporter);
         return;
     }
     display_new_snapshot(snapshot, reporter.head().time, reporter);
@@ -138,9 +138,9 @@ void StallDetector::handle_input(const wire::InputBody& input, Reporter& reporte
     requested_after_errors_ = false;
     // The client acknowledged a snapshot that was counted as rejected: inspection began after the
     // connection, or the client is modified.
-    if (displayed_ && num_refused_ != 0 && input.ack_tick <= newest_refused_tick_ &&
+    if (displayed_ && num_rejected_ != 0 && input.ack_tick <= newest_rejected_tick_ &&
         input.ack_tick > displayed_->tick) {
-        on_refused_snapshot_acknowledged(input.ack_tick, reporter);
+        on_rejected_snapshot_acknowledged(input.ack_tick, reporter);
     }
     if (!displayed_ || input.ack_tick > displayed_->tick || input.ack_tick < repeated_acks_.tick) {
         return; // the input is forged, from another map, or out of order
@@ -154,7 +154,7 @@ void StallDetector::handle_input(const wire::InputBody& input, Reporter& reporte
     repeated_acks_ = RepeatedAcks::begin(input, time);
 }
 
-void StallDetector::on_refused_snapshot_acknowledged(Tick tick, Reporter& reporter) {
+void StallDetector::on_rejected_snapshot_acknowledged(Tick tick, Reporter& reporter) {
     const auto* const found =
         std::ranges::find_if(rejected_snapshots_, [tick](const RejectedSnapshot& each) {
             return each.time != 0 && each.snapshot.tick == tick;
@@ -179,7 +179,7 @@ void StallDetector::display_new_snapshot(const SnapshotTicks& snapshot, Timestam
     if (const std::uint64_t step = cadence_->usual_interval(); step != 0) {
         usual_interval_ = static_cast<Tick>(step);
     }
-    report_known_causes(reporter);
+    check_waiting_stalls(reporter);
     if (displayed_ && time - displayed_->time > overdue_delay() &&
         !cadence_->is_join_interval(displayed_->tick, snapshot.tick)) {
         count_freeze(time - displayed_->time - usual_interval_ * kTickDuration, snapshot, reporter);
@@ -192,7 +192,7 @@ void StallDetector::display_new_snapshot(const SnapshotTicks& snapshot, Timestam
     checksum_errors_ -= checksum_errors_ > 0 ? 1U : 0U;
     requested_after_errors_ = false;
     // Rejected snapshots that are newer than this usable snapshot still count.
-    num_refused_ = static_cast<std::uint64_t>(
+    num_rejected_ = static_cast<std::uint64_t>(
         std::ranges::count_if(rejected_snapshots_, [&](const RejectedSnapshot& each) {
             return each.snapshot.tick > snapshot.tick && each.time != 0;
         }));
@@ -208,8 +208,8 @@ void StallDetector::report_remaining_stalls(Reporter& reporter) {
 }
 
 void StallDetector::forget_displayed_snapshot(Reporter& reporter) {
-    report_waiting_stalls(reporter);
-    on_time_step();
+    report_stalls_without_waiting(reporter);
+    on_clock_step_back();
 }
 
 void StallDetector::count_freeze(Timestamp frozen, const std::optional<SnapshotTicks>& usable,
@@ -220,12 +220,12 @@ void StallDetector::count_freeze(Timestamp frozen, const std::optional<SnapshotT
     const Freeze freeze{.duration = frozen,
                         .displayed_tick = displayed_->tick,
                         .next_snapshot = usable,
-                        .num_refused = num_refused_,
+                        .num_rejected = num_rejected_,
                         .request_text =
                             describe_request(requested_after_errors_, errors_at_reset_)};
     const Timestamp to = displayed_->time + usual_interval_ * kTickDuration + frozen;
     add_freeze_to_totals(freeze, reporter);
-    if (num_refused_ == 0 && report_slower_rate(freeze, to, reporter)) {
+    if (num_rejected_ == 0 && report_slower_rate(freeze, to, reporter)) {
         return;
     }
     counted_freezes_[num_counted_freezes_++ % kStoredFreezes] = {
@@ -233,10 +233,10 @@ void StallDetector::count_freeze(Timestamp frozen, const std::optional<SnapshotT
     if (frozen < kMinStall) {
         return;
     }
-    report_waiting_stalls(reporter);
-    if (num_refused_ != 0) {
-        const StallCause cause = refusal_reason_ == FindingId::count ? StallCause::late
-                                 : refusal_reason_ == FindingId::snapshot_unknown_base
+    report_stalls_without_waiting(reporter);
+    if (num_rejected_ != 0) {
+        const StallCause cause = rejection_reason_ == FindingId::count ? StallCause::late
+                                 : rejection_reason_ == FindingId::snapshot_unknown_base
                                      ? StallCause::unknown_base
                                      : StallCause::rejected;
         report_stall(freeze, {.cause = cause}, reporter);
@@ -286,7 +286,7 @@ bool StallDetector::report_slower_rate(const Freeze& freeze, Timestamp to, Repor
         }
         counted_freezes_[num_counted_freezes_++ % kStoredFreezes] = {
             .displayed_tick = freeze.displayed_tick, .duration = freeze.duration};
-        report_waiting_stalls(reporter);
+        report_stalls_without_waiting(reporter);
         report_stall(freeze,
                      {.cause = StallCause::slower_rate,
                       .detail = "the server waited for the client to acknowledge a full snapshot"},
@@ -307,7 +307,7 @@ bool StallDetector::report_slower_rate(const Freeze& freeze, Timestamp to, Repor
         counted_freezes_[(num_counted_freezes_ - 1) % kStoredFreezes].duration += freeze.duration;
         return true;
     }
-    report_waiting_stalls(reporter);
+    report_stalls_without_waiting(reporter);
     counted_freezes_[num_counted_freezes_++ % kStoredFreezes] = {
         .displayed_tick = freeze.displayed_tick, .duration = freeze.duration};
     postponed_stall_ = PostponedStall{.freeze = freeze, .cause = cause};
@@ -378,7 +378,7 @@ void StallDetector::report_postponed_stall(Reporter& reporter) {
         reporter);
 }
 
-void StallDetector::report_waiting_stalls(Reporter& reporter) {
+void StallDetector::report_stalls_without_waiting(Reporter& reporter) {
     if (pending_stall_) {
         judge_pending_stall(true, reporter);
     }
@@ -469,7 +469,7 @@ void StallDetector::report_stall(const Freeze& freeze, const StallVerdict& verdi
     }
     record::FindingRecord finding{.id = FindingId::snapshot_client_stalled,
                                   .since_tick = freeze.displayed_tick,
-                                  .lost = freeze.num_refused,
+                                  .lost = freeze.num_rejected,
                                   .value = freeze.duration / kMillisecond,
                                   .name = stall_cause_name(verdict.cause),
                                   .detail = detail};

@@ -39,7 +39,7 @@ struct SnapshotArrival {
     std::uint64_t num_missed_snapshots = 0;
     bool is_reordered = false; ///< a newer snapshot arrived before this one
     /// The number of ticks that were wrongly counted as skipped; 0 unless `is_reordered` is true.
-    std::uint64_t num_filled_ticks = 0;
+    std::uint64_t num_falsely_skipped_ticks = 0;
     std::optional<std::int64_t> deviation_us; ///< see ArrivalJitter::on_arrival()
 };
 
@@ -120,7 +120,7 @@ class StallDetector {
     void on_usable_snapshot(const SnapshotTicks& snapshot, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         if (displayed_ && snapshot.tick - displayed_->tick == usual_interval_ &&
-            snapshot.tick >= newest_part_tick_ && num_refused_ == 0 && checksum_errors_ == 0 &&
+            snapshot.tick >= newest_part_tick_ && num_rejected_ == 0 && checksum_errors_ == 0 &&
             time - displayed_->time <= overdue_delay()) [[likely]] {
             set_displayed_snapshot(snapshot, time, reporter);
             return;
@@ -129,15 +129,15 @@ class StallDetector {
     }
 
     /// Called when a snapshot arrived that the client cannot use.
-    void on_refused_snapshot(const SnapshotTicks& snapshot, record::FindingId why,
-                             const Reporter& reporter);
+    void on_rejected_snapshot(const SnapshotTicks& snapshot, record::FindingId why,
+                              const Reporter& reporter);
 
     /// Called when the client sent an input, which acknowledges the snapshot that the client shows.
     void on_input(const wire::InputBody& input, Reporter& reporter) {
         const record::Timestamp time = reporter.head().time;
         last_input_time_ = time;
         input_timing_.on_input(input.intended_tick, time);
-        report_known_causes(reporter);
+        check_waiting_stalls(reporter);
         if (input.ack_tick == repeated_acks_.tick && !requests_full_snapshot_ &&
             input.ack_tick != snapshot::kNoBase) {
             repeated_acks_.last_time = time;
@@ -145,7 +145,7 @@ class StallDetector {
             return;
         }
         if (displayed_ && input.ack_tick > repeated_acks_.tick &&
-            input.ack_tick <= displayed_->tick && num_refused_ == 0 && !requests_full_snapshot_ &&
+            input.ack_tick <= displayed_->tick && num_rejected_ == 0 && !requests_full_snapshot_ &&
             repeated_acks_.last_time - repeated_acks_.first_time < kMinStall) [[likely]] {
             repeated_acks_ = RepeatedAcks::begin(input, time);
             return;
@@ -156,7 +156,7 @@ class StallDetector {
     /// Called when the server sent an INPUTTIMING, which tells when the server read an input.
     void on_input_timing(const wire::InputTimingBody& timing, Reporter& reporter) {
         input_timing_.on_answer(timing.input_pred_tick, timing.time_left, reporter.head().time);
-        report_known_causes(reporter);
+        check_waiting_stalls(reporter);
     }
 
     /// Called when the server sent a vital chunk in order.
@@ -180,7 +180,7 @@ class StallDetector {
 
     /// Forgets the stalls that wait for evidence, and which snapshot the client shows. Called when
     /// the time stepped back.
-    void on_time_step() {
+    void on_clock_step_back() {
         const auto version = client_version_;
         *this = StallDetector{*cadence_, *server_activity_};
         client_version_ = version;
@@ -231,7 +231,7 @@ class StallDetector {
         record::Timestamp duration = 0;    ///< duration (ns)
         snapshot::Tick displayed_tick = 0; ///< tick of the snapshot that the client showed
         std::optional<SnapshotTicks> next_snapshot{}; ///< the snapshot that ended the freeze
-        std::uint64_t num_refused = 0;
+        std::uint64_t num_rejected = 0;
         /// Text about the client's request for a full snapshot; empty if there was none.
         std::string request_text{};
         /// True if the freeze was detected because the client acknowledged no newer snapshot.
@@ -288,7 +288,7 @@ class StallDetector {
     }
 
     /// Reports the stalls that waited for evidence and whose cause is known by now.
-    void report_known_causes(Reporter& reporter) {
+    void check_waiting_stalls(Reporter& reporter) {
         if (pending_stall_ || postponed_stall_) [[unlikely]] {
             report_stalls_with_known_cause(reporter);
         }
@@ -318,7 +318,7 @@ class StallDetector {
                                                  const ServerActivity::Pause* pause) const;
     void report_postponed_stall(Reporter& reporter);
     /// Reports all stalls that wait for evidence, without waiting any longer.
-    void report_waiting_stalls(Reporter& reporter);
+    void report_stalls_without_waiting(Reporter& reporter);
     /// Reports a stall if the client has acknowledged the same tick for too long. `next`: the tick
     /// that the next inputs acknowledge; nullopt if no inputs follow.
     void end_repeated_acks(std::optional<snapshot::Tick> next, record::Timestamp end,
@@ -327,18 +327,18 @@ class StallDetector {
                                                    record::Timestamp end) const;
     static void add_freeze_to_totals(const Freeze& freeze, Reporter& reporter);
     void report_stall(const Freeze& freeze, const StallVerdict& verdict, Reporter& reporter) const;
-    void on_refused_snapshot_acknowledged(snapshot::Tick tick, Reporter& reporter);
+    void on_rejected_snapshot_acknowledged(snapshot::Tick tick, Reporter& reporter);
 
     std::optional<DisplayedSnapshot> displayed_; ///< the newest snapshot that the client can use
     snapshot::Tick usual_interval_ = 2;          ///< the usual distance between snapshots, in ticks
     snapshot::Tick newest_part_tick_ = snapshot::kNoBase;
-    std::uint64_t num_refused_ = 0; ///< number of rejected snapshots since `displayed_`
+    std::uint64_t num_rejected_ = 0; ///< number of rejected snapshots since `displayed_`
     /// Tick of the newest rejected snapshot.
-    snapshot::Tick newest_refused_tick_ = snapshot::kNoBase;
+    snapshot::Tick newest_rejected_tick_ = snapshot::kNoBase;
     /// A ring buffer of rejected snapshots.
     std::array<RejectedSnapshot, kStoredRejectedSnapshots> rejected_snapshots_{};
     std::size_t num_stored_rejected_ = 0;
-    record::FindingId refusal_reason_ = record::FindingId::count;
+    record::FindingId rejection_reason_ = record::FindingId::count;
     /// A copy of a counter in DDNet's client. A wrong checksum increments it, a right checksum
     /// decrements it, and the client's request for a full snapshot resets it.
     std::uint32_t checksum_errors_ = 0;

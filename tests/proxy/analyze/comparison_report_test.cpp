@@ -111,8 +111,8 @@ TEST_CASE("snapshots of A and B are compared tick by tick, in any order of arriv
     struct Row {
         std::string_view name;
         std::vector<Step> steps;
-        std::string_view
-            said; ///< the numbers of common and different ticks, and of those only in A or only in B
+        /// The numbers of common and different ticks, and of those only in A or only in B.
+        std::string_view said;
     };
 
     const Row rows[] = {
@@ -282,7 +282,7 @@ TEST_CASE("the first difference is that of the first game, whatever its ticks") 
         visits[i].session = sessions[i];
         visits[i].map = maps[i];
     }
-    CHECK(analyze::number_games(visits) == std::vector<std::size_t>{0, 0, 1, 1, 2, 3});
+    CHECK(analyze::assign_game_numbers(visits) == std::vector<std::size_t>{0, 0, 1, 1, 2, 3});
 }
 
 TEST_CASE("types with a UUID are matched by the UUID, even if their numbers differ") {

@@ -357,8 +357,8 @@ TEST_CASE("an error is explained rather than an earlier warning") {
     records.insert(records.end(), kLines.begin(), kLines.end());
     const Explanation story = explain(records);
     CHECK(story.finding.at("id").as_string() == "snapshot.crc_mismatch");
-    REQUIRE(story.suspect_item_in(story.items_before) != nullptr);
-    CHECK(story.suspect_item_in(story.items_before)->at("fields").at("x").as_int64() == 1000);
+    REQUIRE(story.find_suspect_item(story.items_before) != nullptr);
+    CHECK(story.find_suspect_item(story.items_before)->at("fields").at("x").as_int64() == 1000);
     CHECK(story.after_tick == 14);
 }
 
@@ -681,7 +681,7 @@ TEST_CASE("if the requested finding does not exist, the first other findings are
     }
     const Explanation story = explain(records, {.session = 4});
     CHECK_FALSE(story.has_finding());
-    CHECK(story.num_explainable == 20);
+    CHECK(story.num_explainable_findings == 20);
     REQUIRE(story.explainable_findings.size() == 12);
     CHECK(story.explainable_findings.front() ==
           Explanation::ExplainableFinding{.session = 3, .tick = 1, .id = "snapshot.size_change"});

@@ -55,13 +55,13 @@ TEST_CASE("a line's subject ends with its type") {
 
 TEST_CASE("with several servers, a line's subject has the server name in the line") {
     const std::string many = make_all_servers_name("fleet");
-    CHECK(is_subject_server(many));
-    CHECK(is_subject_server("ctf"));
+    CHECK(is_server_parameter(many));
+    CHECK(is_server_parameter("ctf"));
     CHECK_FALSE(is_subject_token(many));
-    CHECK_FALSE(is_subject_server("*"));
-    CHECK_FALSE(is_subject_server("**a"));
-    CHECK(subject_wildcard(many) == "*");
-    CHECK(subject_wildcard("ctf") == "ctf");
+    CHECK_FALSE(is_server_parameter("*"));
+    CHECK_FALSE(is_server_parameter("**a"));
+    CHECK(server_part_to_subscribe(many) == "*");
+    CHECK(server_part_to_subscribe("ctf") == "ctf");
 
     struct Row {
         std::string_view name;

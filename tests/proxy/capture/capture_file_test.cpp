@@ -521,7 +521,7 @@ Bytes make_capture(std::string_view content,
         } else if (each == 'S') {
             std::ranges::copy(capture::CaptureEncoder::encode_start(), std::back_inserter(bytes));
         } else if (each >= 'a' && each <= 'z') {
-            capture::put_session_state(
+            capture::append_session_state(
                 {.client = client, .server = server, .bytes = {static_cast<std::byte>(each)}},
                 bytes);
         } else {
@@ -533,8 +533,8 @@ Bytes make_capture(std::string_view content,
     return bytes;
 }
 
-/// Returns the states before the packets of a capture; "-" for a packet without a state. Checks that
-/// a state has the endpoints of its packet.
+/// Returns the states before the packets of a capture; "-" for a packet without a state. Checks
+/// that a state has the endpoints of its packet.
 std::string read_states(std::span<const std::byte> bytes) {
     const test::TemporaryFile file{bytes};
     capture::CaptureFile capture{file.path()};

@@ -135,7 +135,7 @@ TEST_CASE("a finding writes a file of its session, and further findings are coun
     flight.last += 60 * kSecond;
     flight.write();
     CHECK(flight.recorder.counts().files == 2);
-    CHECK(flight.recorder.counts().held_back == 998);
+    CHECK(flight.recorder.counts().num_findings_without_file == 998);
     flight.files.finish_writing();
     const auto written = flight.folder.files();
     REQUIRE(written.size() == 2);

@@ -126,10 +126,10 @@ const Bytes kState(77, std::byte{5});
 
 Bytes session_state_block(std::string_view client, std::string_view server, const Bytes& bytes) {
     Bytes block;
-    capture::put_session_state({.client = *capture::parse_endpoint(client),
-                                .server = *capture::parse_endpoint(server),
-                                .bytes = bytes},
-                               block);
+    capture::append_session_state({.client = *capture::parse_endpoint(client),
+                                   .server = *capture::parse_endpoint(server),
+                                   .bytes = bytes},
+                                  block);
     return block;
 }
 

@@ -32,7 +32,7 @@ class SnapshotsByDemo final : public test::TypedRecordSink<SnapshotsByDemo> {
         }
         REQUIRE_FALSE(films.empty());
         if (vanilla_) {
-            demo::keep_vanilla_items(snapshot.items, kept_);
+            demo::copy_vanilla_items(snapshot.items, kept_);
         }
         films.back().emplace_back(snapshot.tick,
                                   test::to_items(vanilla_ ? kept_.view() : snapshot.items));

@@ -262,7 +262,7 @@ TEST_CASE("a demo for vanilla contains no client id that vanilla cannot store") 
         std::vector<std::int32_t> data(snapshot::kAgreedSizes[row.type]);
         data[row.field] = row.said;
         snapshot::Snapshot kept;
-        demo::keep_vanilla_items(test::to_snapshot({{{row.type, 1}, data}}).view(), kept);
+        demo::copy_vanilla_items(test::to_snapshot({{{row.type, 1}, data}}).view(), kept);
         data[row.field] = row.written;
         CHECK(kept == test::to_snapshot({{{row.type, 1}, data}}));
     }
@@ -316,7 +316,7 @@ TEST_CASE("texts become file names that cannot leave their folder") {
 using namespace tw::demo;
 
 TEST_CASE("each kind of loss has its sentence, and no loss has none") {
-    CHECK(loss_sentences(DemoLosses{}).empty());
+    CHECK(describe_losses(DemoLosses{}).empty());
     DemoLosses losses{.late_snapshots = 2,
                       .large_snapshots = 1,
                       .unwritten_snapshots = 8,
@@ -325,7 +325,7 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
                       .sessions_without_map = 4};
     losses.merge({.late_snapshots = 5, .large_snapshots = 1, .single_snapshot_demos = 6});
     CHECK(
-        loss_sentences(losses) ==
+        describe_losses(losses) ==
         std::vector<std::string>{"left out 7 snapshots that arrived after a newer one",
                                  "left out 2 snapshots: too large for a demo",
                                  "left out 8 snapshots: the disk was full or too slow",
@@ -340,7 +340,7 @@ TEST_CASE("each kind of loss has its sentence, and no loss has none") {
                      .worlds_over_limit = 5,
                      .messages_without_id = 6,
                      .messages_over_limit = 7});
-    CHECK(loss_sentences(of_worlds) ==
+    CHECK(describe_losses(of_worlds) ==
           std::vector<std::string>{"left out 1 item in 1 tick: more than a snapshot holds",
                                    "left out 3 items in 4 ticks: no id left for their players",
                                    "left out 5 worlds: too many servers at once",
@@ -501,7 +501,7 @@ TEST_CASE("worlds of a 0.7 server become a 0.7 demo") {
         merger.merge_waiting_ticks();
         demos.end_demos();
         files.finish_writing();
-        CHECK(loss_sentences(demos.losses()).empty());
+        CHECK(describe_losses(demos.losses()).empty());
     }
     SevenSnapshots read;
     read_demos(folder, read);

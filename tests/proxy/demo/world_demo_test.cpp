@@ -171,7 +171,7 @@ TEST_CASE("each run of a server becomes a demo with all its worlds") {
     REQUIRE(!demos.empty());
     CHECK(stage.names.front().find("-world-dm1") != std::string::npos);
     CHECK(demos.front().size() == 5);
-    CHECK(loss_sentences(stage.losses()).empty());
+    CHECK(describe_losses(stage.losses()).empty());
 }
 
 TEST_CASE("a demo begins when the map is known") {
@@ -260,7 +260,7 @@ TEST_CASE("items that only 0.7 knows are not in 0.6 demos and not counted") {
     WorldDemoScript stage;
     stage.allow_seven_items();
     CHECK(stage.demo_of(items).front() == "snapshot 100<--1 ok 1");
-    CHECK(loss_sentences(stage.losses()).empty());
+    CHECK(describe_losses(stage.losses()).empty());
 }
 
 TEST_CASE("a snapshot in a demo has at most the size limit of servers") {

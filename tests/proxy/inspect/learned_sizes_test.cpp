@@ -158,10 +158,10 @@ TEST_CASE("a capture rewritten with unchanged sizes is verified, and no size is 
 }
 
 TEST_CASE("a table of learned sizes in zeroed shared memory is empty") {
-    using inspect::LearnedSizes;
-    alignas(LearnedSizes) static std::array<std::byte, sizeof(LearnedSizes)> memory{};
-    auto& table = *std::launder(reinterpret_cast<LearnedSizes*>(memory.data()));
-    LearnedSizes::ServerSizes* const server = table.find_or_add_server("127.0.0.1:8303");
+    using inspect::LearnedSizeTable;
+    alignas(LearnedSizeTable) static std::array<std::byte, sizeof(LearnedSizeTable)> memory{};
+    auto& table = *std::launder(reinterpret_cast<LearnedSizeTable*>(memory.data()));
+    LearnedSizeTable::ServerSizes* const server = table.find_or_add_server("127.0.0.1:8303");
     REQUIRE(server != nullptr);
     for (std::uint16_t type = 0; type < std::tuple_size_v<snapshot::AgreedSizes>; ++type) {
         CHECK_FALSE(server->find_size(snapshot::Dialect::six, type));
@@ -170,8 +170,9 @@ TEST_CASE("a table of learned sizes in zeroed shared memory is empty") {
 }
 
 TEST_CASE("learned sizes are found by server address, for a limited number of servers") {
-    const auto table = std::make_unique<inspect::LearnedSizes>();
-    inspect::LearnedSizes::ServerSizes* const server = table->find_or_add_server("127.0.0.1:8303");
+    const auto table = std::make_unique<inspect::LearnedSizeTable>();
+    inspect::LearnedSizeTable::ServerSizes* const server =
+        table->find_or_add_server("127.0.0.1:8303");
     REQUIRE(server != nullptr);
     CHECK_FALSE(server->find_size(snapshot::Dialect::six, 9));
     server->set_size(snapshot::Dialect::six, 9, 23);
@@ -179,7 +180,7 @@ TEST_CASE("learned sizes are found by server address, for a limited number of se
     CHECK(table->find_or_add_server("127.0.0.1:8303")->find_size(snapshot::Dialect::six, 9) == 23);
     CHECK(server->find_size(snapshot::Dialect::six, 10) == 0);
     CHECK_FALSE(server->find_size(snapshot::Dialect::seven, 9));
-    for (std::size_t i = 1; i < inspect::LearnedSizes::kMaxServers; ++i) {
+    for (std::size_t i = 1; i < inspect::LearnedSizeTable::kMaxServers; ++i) {
         CHECK(table->find_or_add_server("other " + std::to_string(i)) != server);
     }
     CHECK(table->find_or_add_server("one more") == nullptr);

@@ -10,19 +10,20 @@
 using namespace tw;
 using inspect::MapAnnouncement;
 
-TEST_CASE("is_first_report() is true once for each server, map and finding") {
+TEST_CASE("mark_as_reported() is true once for each server, map and finding") {
     test::FakeMaps maps;
     const MapAnnouncement dm1{.name = "dm1", .crc = 1};
-    CHECK(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
-    CHECK_FALSE(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
-    CHECK(maps.is_first_report("127.0.0.1:8304", dm1, "map.crc_mismatch"));
-    CHECK(maps.is_first_report("127.0.0.1:8303", dm1, "map.not_found"));
-    CHECK(maps.is_first_report("127.0.0.1:8303", {.name = "dm1", .crc = 2}, "map.crc_mismatch"));
-    CHECK(maps.is_first_report("127.0.0.1:8303", {.name = "dm2", .crc = 1}, "map.crc_mismatch"));
+    CHECK(maps.mark_as_reported("127.0.0.1:8303", dm1, "map.crc_mismatch"));
+    CHECK_FALSE(maps.mark_as_reported("127.0.0.1:8303", dm1, "map.crc_mismatch"));
+    CHECK(maps.mark_as_reported("127.0.0.1:8304", dm1, "map.crc_mismatch"));
+    CHECK(maps.mark_as_reported("127.0.0.1:8303", dm1, "map.not_found"));
+    CHECK(maps.mark_as_reported("127.0.0.1:8303", {.name = "dm1", .crc = 2}, "map.crc_mismatch"));
+    CHECK(maps.mark_as_reported("127.0.0.1:8303", {.name = "dm2", .crc = 1}, "map.crc_mismatch"));
     for (int i = 0; i < 5000; ++i) { // more reports than are remembered
-        CHECK(maps.is_first_report("127.0.0.1:8303", {.name = std::to_string(i)}, "map.not_found"));
+        CHECK(
+            maps.mark_as_reported("127.0.0.1:8303", {.name = std::to_string(i)}, "map.not_found"));
     }
-    CHECK_FALSE(maps.is_first_report("127.0.0.1:8303", dm1, "map.crc_mismatch"));
+    CHECK_FALSE(maps.mark_as_reported("127.0.0.1:8303", dm1, "map.crc_mismatch"));
 }
 
 TEST_CASE("a server's first session reports a wrong map, and every session counts it") {

@@ -240,7 +240,7 @@ TEST_CASE("a pause exists only if the server sent nothing to any session") {
 }
 
 TEST_CASE("servers are distinguished by address and kept as long as they are used") {
-    ServerActivities servers;
+    ServerActivityTable servers;
     const auto known = servers.find_or_add_server("127.0.0.1:8303");
     CHECK(servers.find_or_add_server("127.0.0.1:8303") == known);
     CHECK(servers.find_or_add_server("127.0.0.1:8304") != known);

@@ -66,7 +66,7 @@ SessionCheckpoint seven_checkpoint() {
     checkpoint.dialect = snapshot::Dialect::seven;
     checkpoint.token_form = TokenForm::seven;
     checkpoint.is_translated_to_seven = true;
-    checkpoint.map = inspect::MapAnnouncement{.name = "ctf1", .fits_any_version = true};
+    checkpoint.map = inspect::MapAnnouncement{.name = "ctf1", .accepts_any_version = true};
     checkpoint.roster.add_player({.client_id = 1, .own = true, .team = -1, .name = "anna"});
     checkpoint.roster.add_player({.client_id = 63, .team = 1, .name = "bob"});
     return checkpoint;

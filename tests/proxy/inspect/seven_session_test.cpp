@@ -133,7 +133,7 @@ TEST_CASE("a 0.7 session joined midway uses what other sessions of the server sh
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
-        inspect::ServerActivities servers;
+        inspect::ServerActivityTable servers;
         SessionScript other{{.server_activities = &servers}};
         other.join_seven(row.is_ddnet);
         SessionScript sender; // builds the packets that the script gets

@@ -285,7 +285,7 @@ TEST_CASE("a later session uses sizes that an earlier session learned, without a
     std::mt19937 random{26};
     const ModServer server{random, {9, 10}};
     const Items items{{{9, 0}, Ints(server.sizes[9], 7)}, {{10, 0}, Ints(server.sizes[10], 8)}};
-    const auto learned = std::make_unique<inspect::LearnedSizes>();
+    const auto learned = std::make_unique<inspect::LearnedSizeTable>();
     inspect::SizeLearner first{kTypes, learned->find_or_add_server("a")};
     inspect::SizeLearner second{kTypes, learned->find_or_add_server("a")};
     inspect::SizeLearner elsewhere{kTypes, learned->find_or_add_server("b")};
@@ -318,8 +318,8 @@ TEST_CASE("a learned size survives a takeover without any snapshot of its type")
     inspect::SearchBudget budget;
     for (const snapshot::Tick shown : {1, 2, 3}) { // full snapshots; after three, both are named
         CAPTURE(shown);
-        const auto before = std::make_unique<inspect::LearnedSizes>();
-        const auto after = std::make_unique<inspect::LearnedSizes>();
+        const auto before = std::make_unique<inspect::LearnedSizeTable>();
+        const auto after = std::make_unique<inspect::LearnedSizeTable>();
         inspect::SizeLearner first{kTypes, before->find_or_add_server("a")};
         for (snapshot::Tick tick = 1; tick <= shown; ++tick) {
             static_cast<void>(

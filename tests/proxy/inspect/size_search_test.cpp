@@ -23,7 +23,7 @@ struct WrittenDelta {
     snapshot::Snapshot base;
     std::int32_t crc = 0;
 
-    [[nodiscard]] DeltaOfUnknownSizes delta() const { return {ints, base.view(), crc}; }
+    [[nodiscard]] DeltaWithUnknownSizes delta() const { return {ints, base.view(), crc}; }
 };
 
 WrittenDelta write_delta(const Items& from, const Items& to,
@@ -59,20 +59,20 @@ std::vector<AgreedSizes> search_sizes(const WrittenDelta& snapshot, const KnownS
 TEST_CASE("a delta is valid only with the sizes that its server used") {
     const AgreedSizes sizes = sizes_with(9, 23);
     const WrittenDelta good = write_delta({}, items_with_longer_tee(), sizes);
-    const auto seen = count_types_if_valid(good.delta(), sizes).value();
+    const auto seen = count_types_if_sizes_fit(good.delta(), sizes).value();
     CHECK(std::ranges::count(seen.counts, 1) == 3);
     CHECK(seen.counts[9] == 1);
-    CHECK_FALSE(count_types_if_valid(good.delta(), kAgreedSizes));
+    CHECK_FALSE(count_types_if_sizes_fit(good.delta(), kAgreedSizes));
     for (std::size_t i = 0; i < good.ints.size(); ++i) {
         CAPTURE(i);
         WrittenDelta cut = good;
         cut.ints.resize(i);
-        CHECK_FALSE(count_types_if_valid(cut.delta(), sizes));
+        CHECK_FALSE(count_types_if_sizes_fit(cut.delta(), sizes));
         WrittenDelta odd = good;
         odd.ints[i] += 1;
         const bool ignored = i == 2;                   // the header's third int
         const bool key = i == 4 || i == 10 || i == 35; // an id, whose successor no other item has
-        CHECK(count_types_if_valid(odd.delta(), sizes).has_value() == (ignored || key));
+        CHECK(count_types_if_sizes_fit(odd.delta(), sizes).has_value() == (ignored || key));
     }
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("a delta that no correct server writes is invalid") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         const WrittenDelta snapshot{row.ints, test::to_snapshot(base), row.crc};
-        CHECK_FALSE(count_types_if_valid(snapshot.delta(), kAgreedSizes));
+        CHECK_FALSE(count_types_if_sizes_fit(snapshot.delta(), kAgreedSizes));
     }
 }
 

@@ -59,7 +59,7 @@ enum class Trouble : std::uint8_t {
 class SimulatedGame {
   public:
     /// `plays`: if false, the client is in a menu and sends one input a second.
-    explicit SimulatedGame(bool plays = true, inspect::ServerActivities* servers = nullptr)
+    explicit SimulatedGame(bool plays = true, inspect::ServerActivityTable* servers = nullptr)
         : plays_{plays}, script_{{.server_activities = servers}, stalls_} {
         script_.join_ddnet();
         script_.enter_game();
@@ -257,7 +257,7 @@ TEST_CASE("a normal join is no loss and no stall") {
 }
 
 TEST_CASE("without inputs, the server's traffic to all sessions shows the cause") {
-    inspect::ServerActivities servers;
+    inspect::ServerActivityTable servers;
     SimulatedGame first{false, &servers};
     SimulatedGame second{false, &servers};
     const auto play = [&](int steps, Trouble of_first, Trouble of_second) {

@@ -24,7 +24,7 @@ namespace {
 int run_in_confined_child(const process::ConfinedAccess& access, const std::function<int()>& act) {
     const pid_t child = ::fork();
     if (child == 0) {
-        static_cast<void>(process::confine(access));
+        static_cast<void>(process::confine_calling_thread(access));
         ::_exit(act());
     }
     int status = 0;

@@ -75,9 +75,9 @@ struct LiveFeedFixture {
         return batch;
     }
 
-    pipeline::LiveFeed::Clock::time_point now = pipeline::LiveFeed::Clock::now();
+    pipeline::WorkerPageFeed::Clock::time_point now = pipeline::WorkerPageFeed::Clock::now();
     web::PageFeed feed{1};
-    pipeline::LiveFeed sink{feed, 0, snapshot::ObjectSet::standard()};
+    pipeline::WorkerPageFeed sink{feed, 0, snapshot::ObjectSet::standard()};
     inspect::Observers observers = [this] {
         inspect::Observers all;
         sink.traffic_counter().add_to_observers(all);

@@ -191,14 +191,14 @@ TEST_CASE("changes from several threads are recorded one after the other") {
 TEST_CASE("totals of impaired datagrams exist only if a datagram was impaired") {
     relay::Counters counters;
     counters.directions[0].datagrams = 5;
-    CHECK_FALSE(process::impaired_totals(counters));
+    CHECK_FALSE(process::make_impairment_stats(counters));
     counters.impairment[1] = {.datagrams = 9,
                               .dropped_by_chance = 1,
                               .dropped_by_rate = 2,
                               .dropped_by_full_queue = 3,
                               .duplicated = 4,
                               .reordered = 5};
-    const auto totals = process::impaired_totals(counters);
+    const auto totals = process::make_impairment_stats(counters);
     REQUIRE(totals);
     CHECK((*totals)[0].datagrams == 0);
     CHECK((*totals)[1].datagrams == 9);

@@ -128,7 +128,7 @@ TEST_CASE("a map that cannot be used is reported with the reason") {
 
 TEST_CASE("a map of another version is found by the checksum announced to a 0.7 client, too") {
     MapAnnouncement announcement = make_announcement("dm1", make_map_with_tile(2));
-    announcement.fits_any_version = true;
+    announcement.accepts_any_version = true;
     const TemporaryFolder folder;
     write_map_file(folder.file("dm1.map"), kMapFile);
     MapFolders maps{{folder.path()}};

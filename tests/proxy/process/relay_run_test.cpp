@@ -70,8 +70,8 @@ TEST_CASE("the relay repeats a server's answer to another client") {
     REQUIRE(asked.kind != 0);
     CHECK(asked.kind == other.kind);
     const auto answer = datagram("inf37\0name\0"sv);
-    CHECK(repeating.classify_answer(answer, asked) == relay::AnswerPart::first);
-    CHECK(repeating.classify_answer(answer, other) == relay::AnswerPart::none);
+    CHECK(repeating.classify_answer(answer, asked) == relay::AnswerPartKind::first);
+    CHECK(repeating.classify_answer(answer, other) == relay::AnswerPartKind::none);
     std::array<std::byte, 100> out{};
     const std::size_t size = repeating.write_answer(answer, other, out);
     CHECK((std::vector(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(size)) ==
@@ -96,7 +96,7 @@ TEST_CASE("rejected datagrams are reported once, with the reason") {
     CHECK(first_line(counters) == "datagrams rejected at the door: 17 (too many from one address)");
     counters.new_clients.rejected_by_network_limit = 18;
     counters.new_clients.rejected_among_too_many = 5;
-    counters.sessions_refused = 2;
+    counters.datagrams_without_session = 2;
     counters.new_clients.rejected_by_address_limit = 3;
     CHECK(first_line(counters) ==
           "datagrams rejected at the door: 1 (too many from one address), 5 (too many unknown "

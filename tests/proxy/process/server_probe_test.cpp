@@ -438,8 +438,8 @@ TEST_CASE("a silence and its end are reported once each") {
     CHECK(script.advance_second(2, 0, 2) == Change::none);
     CHECK(script.advance_second(2, 0, 2) == Change::began);
     CHECK(script.detector.is_silent());
-    CHECK(describe_silence(Change::began, "127.0.0.1:8303", script.detector.silence(),
-                           script.now()) ==
+    CHECK(describe_silence_change(Change::began, "127.0.0.1:8303", script.detector.silence(),
+                                  script.now()) ==
           "the server 127.0.0.1:8303 does not answer: 8 datagrams in 3 seconds without an answer, "
           "8 refused: nothing listens there");
     for (int i = 0; i < 60; ++i) {
@@ -449,8 +449,8 @@ TEST_CASE("a silence and its end are reported once each") {
     CHECK(script.detector.is_silent()); // the last request was not answered
     CHECK(script.advance_second(2, 1) == Change::ended);
     CHECK_FALSE(script.detector.is_silent());
-    CHECK(describe_silence(Change::ended, "127.0.0.1:8303", script.detector.silence(),
-                           script.now()) ==
+    CHECK(describe_silence_change(Change::ended, "127.0.0.1:8303", script.detector.silence(),
+                                  script.now()) ==
           "the server 127.0.0.1:8303 answers again, after 65 seconds and 128 datagrams");
     CHECK(script.advance_second(50, 25) == Change::none);
     CHECK(script.detector.silence().unanswered == 0);

@@ -92,7 +92,7 @@ bool RunningRelay::echoes_datagram(Peer& client, ServerIndex server_index) const
 std::vector<ConfiguredServer> RunningRelay::configured_servers() const {
     std::vector<ConfiguredServer> all;
     for (const auto& each : takeover_servers) {
-        const auto leads_to = to_asio(relay->server_endpoint(each.number));
+        const auto leads_to = to_asio_endpoint(relay->server_endpoint(each.number));
         all.push_back({.name = each.name, .options = server_options_on_any_port(leads_to)});
         all.back().options.listen = relay->listen_endpoints(each.number);
     }

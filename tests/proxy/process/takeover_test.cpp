@@ -227,7 +227,7 @@ TEST_CASE("an invalid offer or state of the old relay is rejected") {
         .server = running.relay->server_endpoint(),
         .mode = running.relay->client_address_mode()};
     const OldRelayMessages valid_messages{
-        .offer = {.network = own_network_namespace(), .observer = 1, .servers = {server}}};
+        .offer = {.network = own_network_namespace_number(), .observer = 1, .servers = {server}}};
     TakeoverState empty;
     empty.relay.impairment = "none";
     empty.relay.servers = {{.counters = {}, .listener_drops = {0}, .sessions = {}}};

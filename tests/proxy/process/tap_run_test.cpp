@@ -45,7 +45,7 @@ struct TapBench {
 
     void capture_datagram(std::int64_t time, const capture::CaptureEndpoint& source,
                           const capture::CaptureEndpoint& destination, const Bytes& payload) {
-        feed->on_captured(
+        feed->on_datagram_captured(
             {.time = time, .source = source, .destination = destination, .payload = payload});
     }
 
@@ -154,7 +154,7 @@ TEST_CASE("sessions beyond the limit are rejected and counted, and open ones con
     bench.capture_datagram(3, kAnn, kServer, kNonsense);
     bench.feed->on_frames_read(4, 0, false);
     CHECK(bench.take_event_text() == "open1 c2s1 c2s1 ");
-    CHECK(relay::totals(*bench.observation).sessions_refused == 1);
+    CHECK(relay::totals(*bench.observation).datagrams_without_session == 1);
 }
 
 using tw::process::KernelDropLocator;

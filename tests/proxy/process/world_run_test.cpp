@@ -229,12 +229,12 @@ TEST_CASE("a queue that is not emptied drops and counts snapshots within its bou
     for (std::size_t i = 0; i < fit + 10; ++i) {
         queue.on_input(make_merger_input(Kind::snapshot, 5, 1, items));
     }
-    CHECK(queue.dropped_input_count() == 10);
+    CHECK(queue.num_dropped_inputs() == 10);
     pipeline::WorldQueue::Batch batch;
     CHECK(queue.take_inputs(batch) == 5);
     CHECK_FALSE(batch.empty());
     queue.on_input(make_merger_input(Kind::snapshot, 7, 1, items));
-    CHECK(queue.dropped_input_count() == 10); // the emptied queue has room again
+    CHECK(queue.num_dropped_inputs() == 10); // the emptied queue has room again
 }
 
 TEST_CASE("the queue keeps messages unchanged and in order") {
@@ -262,5 +262,5 @@ TEST_CASE("the queue keeps messages unchanged and in order") {
     CHECK(lines == std::vector<std::string>{"snapshot 1", "message a", "snapshot 1", "message four",
                                             "snapshot 1", "message fives", "snapshot 1",
                                             "message "});
-    CHECK(queue.dropped_input_count() == 0);
+    CHECK(queue.num_dropped_inputs() == 0);
 }

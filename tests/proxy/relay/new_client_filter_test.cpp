@@ -263,7 +263,7 @@ TEST_CASE("with too many new clients, a client that was not verified is not admi
         FilterFixture bench;
         REQUIRE(bench.admits(client_endpoint(1), 7, kStartMs));
         if (proves) {
-            bench.filter.remember_verified_client(client_endpoint(1));
+            bench.filter.lift_readmission_pause(client_endpoint(1));
         }
         bench.admit_clients_until_full(kStartMs + 4000);
         static_cast<void>(bench.admits(client_endpoint(1), 7, kStartMs + 4000));
@@ -287,8 +287,8 @@ TEST_CASE_FIXTURE(FilterFixture,
 }
 
 constexpr std::uint8_t kQuestionKind = 1;
-constexpr auto kFirstPart = AnswerPart::first;
-constexpr auto kLaterPart = AnswerPart::later;
+constexpr auto kFirstPart = AnswerPartKind::first;
+constexpr auto kLaterPart = AnswerPartKind::later;
 constexpr std::uint32_t kCompleteAfterMs = AnswerCache::kMaxPartSpanMs;
 
 std::vector<std::byte> make_answer_part(std::uint8_t what, std::size_t size = 10) {

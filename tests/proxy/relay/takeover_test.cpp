@@ -48,7 +48,7 @@ HandedOverState sample_handed_over_state() {
     HandedOverServer server{
         .counters = {}, .listener_drops = {0, 1}, .sessions = {session, session}};
     server.counters.kernel_dropped = 5;
-    return {.last_session = 7,
+    return {.last_observed_id = 7,
             .last_number = 9,
             .impairment = "delay=3ms",
             .impairment_seed = 4,
@@ -383,7 +383,7 @@ TEST_CASE("invalid sockets and sessions are rejected") {
     const auto change_nothing = [](auto&, auto&) {};
     const auto add_copy = [](auto& all, auto& session, std::uint32_t id, std::uint16_t port) {
         HandedOverSession other = session;
-        other.id = all.last_session = id;
+        other.id = all.last_observed_id = id;
         other.client.port = port;
         all.servers[0].sessions.push_back(other);
     };
@@ -411,7 +411,7 @@ TEST_CASE("invalid sockets and sessions are rejected") {
          [](auto&, auto& session) { session.held_copies = {{.bytes = Bytes(kTooLong)}}; }},
         {"a control message longer than its room",
          [](auto&, auto& session) { session.facts.control_length = 65; }},
-        {"a number that was never given", [](auto& all, auto&) { all.last_session = 0; }},
+        {"a number that was never given", [](auto& all, auto&) { all.last_observed_id = 0; }},
         {"one number for two", [&](auto& all, auto& session) { add_copy(all, session, 1, 9); }, 2},
         {"one client twice",
          [&](auto& all, auto& session) { add_copy(all, session, 2, session.client.port); }, 2},

@@ -105,7 +105,7 @@ TEST_CASE("a script leaves out codes, passwords and the remote console") {
         client.send_input(-1, 5);
         const auto scripts = client.reader.take_scripts();
         REQUIRE(scripts.size() == 1);
-        CHECK(scripts.front().withheld_count == (secrets ? 2U : 4U));
+        CHECK(scripts.front().num_withheld_messages == (secrets ? 2U : 4U));
         CHECK(contains_text(scripts.front().bytes, "/timeout code") == secrets);
         CHECK_FALSE(contains_text(scripts.front().bytes, "rcon-pass"));
         CHECK_FALSE(contains_text(scripts.front().bytes, "shutdown"));

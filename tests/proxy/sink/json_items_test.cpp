@@ -203,7 +203,7 @@ TEST_CASE("a world contains the kinds of ids and the renumbered players") {
     SnapshotSequence snapshots;
     const auto next = [&](bool anew) {
         auto record = snapshots.next_record(items);
-        sightings.renumbered_anew = anew;
+        sightings.has_new_renumbering = anew;
         record.sightings = &sightings;
         return write_json(&record);
     };

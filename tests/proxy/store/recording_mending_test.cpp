@@ -50,7 +50,7 @@ CutOffData open_and_repair(const std::string& path, const RecordingFormat& forma
     Recording recording{{.path = path, .compressed = path.ends_with(".zst"), .format = &format},
                         Recording::StartMode::append,
                         disk};
-    return {recording.state.cut_off_bytes, recording.state.cut_off_entries};
+    return {recording.state.cut_off_bytes, recording.state.num_cut_off_entries};
 }
 
 } // namespace

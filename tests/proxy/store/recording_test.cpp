@@ -453,10 +453,10 @@ TEST_CASE("a file that is not a recording is never written to, and is reported o
             CHECK(recording.state.reopening_error.exchange(0) == row.error);
             clock.advance_time(seconds{2});
             CHECK(recording.state.reopening_error == 0);
-            CHECK(recording.state.is_path_taken);
+            CHECK(recording.state.is_path_unusable);
             recording.finish_writing();
             CHECK(read_file_text(folder.file("1-" + name)) == "one\ntwo\n");
-            CHECK(recording.state.is_path_taken);
+            CHECK(recording.state.is_path_unusable);
         }
     }
 }

@@ -160,10 +160,10 @@ TEST_CASE_FIXTURE(AdminPage,
     is_readiness_delayed = true;
     const std::string request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n";
     std::list<tw::test::HttpClient> clients;
-    for (std::size_t i = 0; i < tw::web::ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
+    for (std::size_t i = 0; i < tw::web::ConnectionLimiter::kMaxUnreservedPerPeer; ++i) {
         CHECK(clients.emplace_back(port()).send(request));
     }
-    for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kMaxReservedOfPeer; ++i) {
+    for (std::size_t i = 0; i < 2 * tw::web::ConnectionLimiter::kMaxReservedPerPeer; ++i) {
         const std::string answer = send_get_request(port(), "/readyz");
         CHECK(response_status(answer) == kUnavailable);
         CHECK(response_body(answer) == "too many requests; try again\n");

@@ -237,20 +237,20 @@ TEST_CASE_FIXTURE(
     EchoHttpServer,
     "a peer that holds all its connections leaves room for others, and for health checks") {
     std::list<HttpClient> held;
-    for (std::size_t i = 0; i < ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
+    for (std::size_t i = 0; i < ConnectionLimiter::kMaxUnreservedPerPeer; ++i) {
         held.emplace_back(port());
     }
     CHECK(response_body(send_http_request(port(), kValidRequest)) == "PUT /x here abc spare");
     // Silent clients fill the reserved connections, too; a new client evicts one of them.
-    for (std::size_t i = 0; i < 2 * ConnectionLimiter::kMaxReservedOfPeer; ++i) {
+    for (std::size_t i = 0; i < 2 * ConnectionLimiter::kMaxReservedPerPeer; ++i) {
         held.emplace_back(port());
     }
     CHECK(response_body(send_http_request(port(), kValidRequest)) == "PUT /x here abc spare");
-    CHECK(server.rejected_connection_count() >= ConnectionLimiter::kMaxReservedOfPeer);
+    CHECK(server.num_rejected_connections() >= ConnectionLimiter::kMaxReservedPerPeer);
     HttpClient other{port(), boost::asio::ip::make_address_v4("127.0.0.2")};
     other.send(kValidRequest);
     CHECK(response_body(other.read_all()) == "PUT /x here abc");
-    for (std::size_t i = 0; i < ConnectionLimiter::kMaxUnreservedOfPeer; ++i) {
+    for (std::size_t i = 0; i < ConnectionLimiter::kMaxUnreservedPerPeer; ++i) {
         HttpClient& client = held.front();
         client.send(kValidRequest);
         CHECK(response_body(client.read_all()) == "PUT /x here abc");
@@ -336,7 +336,7 @@ struct LimiterFixture {
     /// Fills the unreserved connections: four peers use all that they may have.
     void fill_unreserved_connections() {
         for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreserved; ++number) {
-            const auto place = admit(number, number / ConnectionLimiter::kMaxUnreservedOfPeer);
+            const auto place = admit(number, number / ConnectionLimiter::kMaxUnreservedPerPeer);
             REQUIRE(place.is_admitted);
             REQUIRE_FALSE(place.is_reserved);
         }
@@ -350,7 +350,7 @@ constexpr std::uint64_t kNewConnection = 1000;
 } // namespace
 
 TEST_CASE_FIXTURE(LimiterFixture, "a peer's connections beyond its limit are reserved ones") {
-    for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreservedOfPeer; ++number) {
+    for (std::uint64_t number = 0; number < ConnectionLimiter::kMaxUnreservedPerPeer; ++number) {
         CHECK_FALSE(admit(number, 1).is_reserved);
     }
     const auto beyond = admit(kNewConnection, 1);
@@ -381,7 +381,7 @@ TEST_CASE_FIXTURE(LimiterFixture,
                   "a peer at its limit of reserved connections evicts one of its own") {
     fill_unreserved_connections();
     CHECK_FALSE(admit(kNewConnection, 7).evicted);
-    for (std::uint64_t number = 1; number <= ConnectionLimiter::kMaxReservedOfPeer; ++number) {
+    for (std::uint64_t number = 1; number <= ConnectionLimiter::kMaxReservedPerPeer; ++number) {
         CHECK_FALSE(admit(kNewConnection + number, 8).evicted);
     }
     CHECK(admit(kNewConnection + 100, 8).evicted == kNewConnection + 1);

@@ -124,7 +124,7 @@ struct ViewersFixture : test::SamplePageData {
 
     bool advance_and_update() {
         now += std::chrono::milliseconds{200};
-        return viewers.fetch_and_send(now);
+        return viewers.update_viewers(now);
     }
 
     web::Viewers::Clock::time_point now = web::Viewers::Clock::now();
@@ -241,7 +241,7 @@ TEST_CASE_FIXTURE(
     CHECK(frames[1].at("full") == true);
     CHECK(frames[2].at("full") == false);
     CHECK(fast->messages_of_kind("frame").size() == 8);
-    CHECK(viewers.dropped_message_count() >= 5);
+    CHECK(viewers.num_dropped_messages() >= 5);
     advance_and_update();
     advance_and_update();
     advance_and_update();
@@ -357,7 +357,7 @@ TEST_CASE_FIXTURE(ViewersFixture, "a response that would be too long has the new
         }
         CHECK(feed.mailboxes[0].try_put_batch(batch));
         if (part < 2) {
-            viewers.fetch_and_send(now); // the responses are not due yet
+            viewers.update_viewers(now); // the responses are not due yet
         } else {
             for (int i = 0; i < 100 && answers.empty(); ++i) {
                 advance_and_update();
@@ -411,7 +411,7 @@ TEST_CASE_FIXTURE(ViewersFixture,
 }
 
 TEST_CASE_FIXTURE(ViewersFixture, "one peer cannot use all places of waiting requests") {
-    for (std::size_t i = 0; i < web::Viewers::kMaxWaitingRequestsOfPeer; ++i) {
+    for (std::size_t i = 0; i < web::Viewers::kMaxWaitingRequestsPerPeer; ++i) {
         viewers.request_records({}, std::chrono::milliseconds{900}, 2, network_of_peer(1),
                                 store_response);
         viewers.request_snapshot(1, network_of_peer(1), store_response);

@@ -330,7 +330,7 @@ TEST_CASE("a viewer beyond the limit is refused until another one leaves") {
     };
     const auto own = asio::ip::address_v4::loopback();
     const auto other = asio::ip::make_address_v4("127.0.0.2");
-    while (clients.size() < web::Viewers::kMaxViewersOfPeer) {
+    while (clients.size() < web::Viewers::kMaxViewersPerPeer) {
         connect_viewer(own);
     }
     CHECK_THROWS(ViewerClient{page.port()}); // the remaining viewers must be other peers

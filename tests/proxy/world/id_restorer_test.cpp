@@ -354,11 +354,11 @@ TEST_CASE("a learned id is taken from the name that had it") {
     ids.learn_id("foo", 0);
     ids.begin_tick();
     ids.learn_id("baz", 0); // the player foo was renamed
-    CHECK(ids.has_learned_id("baz"));
-    CHECK(ids.is_learned_id(0));
-    CHECK_FALSE(ids.has_learned_id("foo"));
+    CHECK(ids.was_id_learned_for("baz"));
+    CHECK(ids.was_id_learned(0));
+    CHECK_FALSE(ids.was_id_learned_for("foo"));
     ids.begin_tick();
-    CHECK_FALSE(ids.has_learned_id("baz"));
+    CHECK_FALSE(ids.was_id_learned_for("baz"));
     CHECK(assign_id_or_zero(ids, "baz") == 0);
     CHECK(assign_id_or_zero(ids, "foo") == 128); // another player with this name
     CHECK(assign_id_or_zero(ids, "foo") == 128);

@@ -174,7 +174,7 @@ TEST_CASE("after a takeover, a tick of both processes is written by the first on
         ViewScript before;
         ViewScript after;
         for (std::uint32_t session = 1; session <= 8; ++session) {
-            after.collector.resume_session(session);
+            after.collector.add_resumed_session(session);
         }
         for (snapshot::Tick tick = 100; tick <= 200; tick += 2) {
             for (std::uint32_t session = 1; session <= 8; ++session) {
@@ -210,8 +210,8 @@ TEST_CASE("after a takeover, worlds are complete once all sessions' rates are kn
     for (const Row& row : rows) {
         CAPTURE(row.name);
         ViewScript script;
-        script.collector.resume_session(1);
-        script.collector.resume_session(2);
+        script.collector.add_resumed_session(1);
+        script.collector.add_resumed_session(2);
         for (snapshot::Tick tick = 150; tick <= 300; tick += 2) {
             script.add_view(1, tick);
             if (tick >= row.first && (tick - row.first) % row.step == 0) {
