@@ -255,6 +255,9 @@ using SelectionFormatter = std::function<std::string(std::int64_t session, std::
 [[nodiscard]] std::string explain_finding_in_lines(std::string_view lines, std::int64_t session,
                                                    std::int64_t tick);
 
+/// Returns a time in nanoseconds since 1970 as "16:33:18.902224".
+[[nodiscard]] std::string clock_text(std::int64_t time);
+
 // Parts of explanation_text():
 
 /// Returns the likeliest candidates of a finding; null if it has none.

@@ -314,16 +314,6 @@ std::string item_text(const Explanation& story) {
     return text + (player.empty() ? "" : ", player " + player) + '\n' + table;
 }
 
-/// Returns a time in nanoseconds since 1970 as "16:33:18.902224".
-std::string clock_text(std::int64_t time) {
-    constexpr std::int64_t kMicrosecond = 1000;
-    constexpr std::int64_t kSecond = 1'000'000;
-    const std::int64_t micros = time / kMicrosecond;
-    const std::int64_t seconds = micros / kSecond;
-    return fmt::format("{:02}:{:02}:{:02}.{:06}", seconds / 3600 % 24, seconds / 60 % 60,
-                       seconds % 60, micros % kSecond);
-}
-
 std::string datagrams_text(const Explanation& story) {
     std::string text;
     for (const SnapshotDatagram& each : story.datagrams) {
@@ -585,6 +575,15 @@ json::object choices_json(const Explanation& story) {
 }
 
 } // namespace
+
+std::string clock_text(std::int64_t time) {
+    constexpr std::int64_t kMicrosecond = 1000;
+    constexpr std::int64_t kSecond = 1'000'000;
+    const std::int64_t micros = time / kMicrosecond;
+    const std::int64_t seconds = micros / kSecond;
+    return fmt::format("{:02}:{:02}:{:02}.{:06}", seconds / 3600 % 24, seconds / 60 % 60,
+                       seconds % 60, micros % kSecond);
+}
 
 std::string explainable_findings_text(const Explanation& explanation,
                                       const SelectionFormatter& select,

@@ -1,4 +1,5 @@
 #include "proxy/analyze/comparison_report.h"
+#include "proxy/analyze/datagram_listing.h"
 #include "proxy/analyze/explanation.h"
 #include "proxy/analyze/map_visits.h"
 #include "proxy/analyze/type_sizes.h"
@@ -61,6 +62,7 @@ struct ExplainFlags {
     MapAndObjectFlags maps_and_objects;
     std::optional<std::int64_t> session;
     std::optional<std::int64_t> tick;
+    std::optional<std::int64_t> frame;
     bool learn_sizes = false;
     bool json = false;
 };
@@ -112,6 +114,48 @@ int read_captures(const ExplainFlags& flags, analyze::ExplanationReader& reader)
     return captures.is_damaged() ? kExitFailed : captures.is_empty() ? kExitUsage : 0;
 }
 
+/// Prints the use of each byte of the datagram in frame `flags.frame` of a capture.
+int list_datagram(const ExplainFlags& flags) {
+    if (flags.session || flags.tick) {
+        throw UsageError{"--frame selects a datagram; leave out --session and --tick"};
+    }
+    if (flags.captures.files().size() != 1) {
+        throw UsageError{"--frame selects a datagram of one capture; name only that one"};
+    }
+    const auto frame = static_cast<std::uint64_t>(*flags.frame);
+    const auto mod = flags.maps_and_objects.read_mod_description();
+    capture::CaptureRun captures{flags.captures.files(), flags.captures.server_detector()};
+    std::function<void(std::string_view)> use_line;
+    LineCallbackOutput lines{[&use_line](std::string_view line) { use_line(line); }};
+    sink::JsonLines json{{.objects = &mod->objects}, lines};
+    capture::CaptureRun::DatagramPosition position;
+    analyze::DatagramListing listing{[&](record::Timestamp time) {
+                                         position = captures.datagram_position_at(time);
+                                         return position.frame == frame;
+                                     },
+                                     [&json] { json.flush(); }};
+    use_line = [&listing](std::string_view line) { listing.on_line(line); };
+    captures.stop_when([&listing] { return listing.is_complete(); });
+    inspect::Observers observers;
+    observers.add_observer(listing);
+    inspect_captures(flags, *mod, captures, json, flags.learn_sizes, observers);
+    json.flush();
+    if (!listing.is_complete()) {
+        throw usage_error("--frame {}: {} has no datagram of a game in this frame", frame,
+                          record::escape_for_terminal(flags.captures.paths.front()));
+    }
+    if (flags.json) {
+        boost::json::object object = listing.json();
+        object["file"] = flags.captures.paths.front();
+        object["frame"] = frame;
+        fmt::print("{}\n", record::json_text(object));
+    } else {
+        sink::print_text(stdout, listing.text(fmt::format("frame {} of {}", frame,
+                                                          flags.captures.paths.front())));
+    }
+    return 0;
+}
+
 /// Throws UsageError if a path looks like the misspelt name of a finding.
 void reject_misspelt_finding(const std::string& path) {
     std::error_code ignored;
@@ -150,6 +194,9 @@ std::vector<const record::FindingInfo*> find_named_findings(const ExplainFlags& 
     }
     if (!named.empty() && (flags.session || flags.tick)) {
         throw UsageError{"--session and --tick select a finding in files; name one"};
+    }
+    if (!named.empty() && flags.frame) {
+        throw UsageError{"--frame selects a datagram of a capture; name one"};
     }
     return named;
 }
@@ -261,6 +308,9 @@ std::string next_commands(const ExplainFlags& flags, bool are_records,
 int run_explain(const ExplainFlags& flags) {
     if (const auto named = find_named_findings(flags); !named.empty()) {
         return print_findings(named, !flags.captures.paths.empty(), flags.json);
+    }
+    if (flags.frame) {
+        return list_datagram(flags);
     }
     analyze::ExplanationReader reader{{.session = flags.session, .tick = flags.tick}};
     int code = 0;
@@ -477,8 +527,8 @@ int run_compare(const CompareFlags& flags) {
 } // namespace
 
 void add_explain_command(Command& command) {
-    command.about = "Explain a finding about snapshots in captures or records, or what "
-                    "findings mean";
+    command.about = "Explain a finding about snapshots in captures or records, the bytes "
+                    "of a datagram, or what findings mean";
     ExplainFlags& flags = add_settings_and_action(command, run_explain);
     command.add("captures", &flags.captures.paths, "FILE|ID...",
                 "Captures, demos, recordings or folders of segments; or names of findings, "
@@ -488,6 +538,9 @@ void add_explain_command(Command& command) {
                        "Session of the finding (by default, that of the first error, preferring "
                        "one that names the cause of others, or of the first warning)");
     command.add_number("--tick", &flags.tick, 0, kMaxTick, "Tick of the snapshot", "TICK");
+    command.add_number("--frame", &flags.frame, 1, std::numeric_limits<std::int64_t>::max(),
+                       "Name every byte of the datagram in this frame of a capture, instead of "
+                       "explaining a finding (frames are numbered as in Wireshark)");
     flags.maps_and_objects.add_to(command, ", to name the tiles");
     add_learn_sizes_flag(command, flags.learn_sizes);
     command.add_switch("--json", flags.json, kJsonHelp);

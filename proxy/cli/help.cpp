@@ -72,6 +72,7 @@ constexpr BriefHelp kBriefHelp[]{
     {"decode", "json", "Print reports as JSON"},
     {"explain", "session", "Session of the finding"},
     {"explain", "tick", "Tick of the snapshot"},
+    {"explain", "frame", "Name every byte of the datagram in this frame"},
     {"explain", "learn-sizes", "Decode with inferred object sizes"},
     {"explain", "json", "Print one JSON object instead of text"},
     {"records", "filter", "Only matching records"},

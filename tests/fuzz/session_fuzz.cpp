@@ -1,3 +1,4 @@
+#include "proxy/analyze/datagram_listing.h"
 #include "proxy/inspect/session.h"
 #include "tests/fuzz/demand.h"
 #include "tests/fuzz/strict_sink.h"
@@ -20,6 +21,8 @@ using tw::fuzz::demand;
 using tw::fuzz::StrictSink;
 
 constexpr std::size_t kHeadSize = 4;
+/// One of so many datagrams at the start is listed byte by byte; the input's size decides which.
+constexpr std::size_t kMaxListed = 16;
 constexpr record::Timestamp kStart = 1'700'000'000'000'000'000;
 
 std::size_t read_u16(std::span<const std::uint8_t> bytes, std::size_t at) {
@@ -32,7 +35,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static const auto workspace = std::make_unique<DecodeBuffers>();
     StrictSink sink;
     test::NoMaps maps;
-    Session session{1, "client", "server", {}, maps, sink};
+    std::size_t num_read = 0;
+    analyze::DatagramListing listing{
+        [&](record::Timestamp) { return num_read++ == size % kMaxListed; }, [] {}};
+    Observers observers;
+    observers.add_observer(listing);
+    Session session{1, "client", "server", {.observers = &observers}, maps, sink};
     record::Timestamp time = kStart;
     session.open_session(time);
     std::span<const std::uint8_t> rest{data, size};
@@ -61,5 +69,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     session.close_session(time, "end of capture", *workspace);
     const record::SessionStats totals = session.totals();
     demand(totals.verified <= totals.snapshots);
+    if (listing.is_complete()) {
+        demand(!listing.text("datagram").empty());
+        demand(!listing.json().empty());
+    }
     return 0;
 }

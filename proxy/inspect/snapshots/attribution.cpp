@@ -82,6 +82,7 @@ void ByteAttribution::on_datagram(const record::RecordHeader& head,
                                   std::span<const std::byte> datagram) {
     direction_ = head.direction.value_or(wire::Direction::c2s);
     datagram_size_ = datagram.size();
+    header_size_ = 0;
     acceptance_stage_ = AcceptanceStage::malformed;
     payload_counter_ = PayloadBitCounter{{}};
     in_message_ = false;
@@ -89,9 +90,12 @@ void ByteAttribution::on_datagram(const record::RecordHeader& head,
 
 void ByteAttribution::on_packet(const wire::Packet& packet) {
     acceptance_stage_ = AcceptanceStage::rejected;
-    const auto book = [this](std::string_view name, std::uint64_t bytes) {
-        add_bytes(ByteGroup::packet, BytePart::whole, name, {1, bytes, bytes * kBitsPerByte});
-        datagram_size_ -= bytes;
+    const auto book = [this](std::string_view name, std::size_t bytes) {
+        add_bytes_at({.container = AttributedBytes::Container::datagram,
+                      .offset = header_size_,
+                      .name = name,
+                      .count = {1, bytes, bytes * kBitsPerByte}});
+        header_size_ += bytes;
     };
     if (packet.kind == wire::PacketKind::connless) {
         book("connless header", wire::connless_header_size(packet.dialect));
@@ -116,8 +120,10 @@ void ByteAttribution::count_payload_bits(const wire::Packet& packet) {
     if (packet.compressed) {
         // These bits belong to no byte of the payload: the end symbol, the unused bits of the last
         // byte, and the zero byte that old senders append.
-        add_bytes(ByteGroup::packet, BytePart::whole, "compression end",
-                  {1, 0, datagram_size_ * kBitsPerByte - sum});
+        add_bytes_at({.container = AttributedBytes::Container::datagram,
+                      .offset = datagram_size_,
+                      .name = "compression end",
+                      .count = {1, 0, (datagram_size_ - header_size_) * kBitsPerByte - sum}});
     }
 }
 
@@ -192,10 +198,20 @@ void ByteAttribution::on_delta(const ObservedDelta& delta) {
         constexpr std::array<std::string_view, 5> kNames{
             "", "repeated snapshot", "snapshot on an unknown base", "undecodable snapshot",
             "snapshot with another checksum"};
-        add_bytes(ByteGroup::unused, BytePart::whole,
-                  kNames[static_cast<std::size_t>(delta.outcome)],
-                  bits.count_next_bytes(bits.bytes_left()));
+        add_delta_bytes(ByteGroup::unused, BytePart::whole,
+                        kNames[static_cast<std::size_t>(delta.outcome)], bits.bytes_left(), bits);
     }
+}
+
+void ByteAttribution::add_delta_bytes(ByteGroup group, BytePart part, std::string_view name,
+                                      std::size_t size, PayloadBitCounter& bits) {
+    const std::size_t offset = bits.offset();
+    add_bytes_at({.container = AttributedBytes::Container::delta,
+                  .offset = offset,
+                  .group = group,
+                  .part = part,
+                  .name = name,
+                  .count = bits.count_next_bytes(size)});
 }
 
 /// Computes the bits of each byte of a complete delta, and stops counting its earlier parts as
@@ -223,8 +239,7 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter 
     snapshot::IntOffsets offsets{delta.delta.body};
     const auto book_until = [&](std::size_t end_int, ByteGroup group, BytePart part,
                                 std::string_view name) {
-        add_bytes(group, part, name,
-                  bits.count_next_bytes(offsets.byte_offset(end_int) - bits.offset()));
+        add_delta_bytes(group, part, name, offsets.byte_offset(end_int) - bits.offset(), bits);
     };
     std::string buffer;
     std::size_t at = snapshot::kDeltaHeaderInts;
@@ -240,8 +255,7 @@ void ByteAttribution::count_items(const ObservedDelta& delta, PayloadBitCounter 
         book_until(std::size_t{update.begin} + update.size, ByteGroup::item, BytePart::fields,
                    name);
     }
-    add_bytes(ByteGroup::delta, BytePart::whole, "surplus",
-              bits.count_next_bytes(bits.bytes_left()));
+    add_delta_bytes(ByteGroup::delta, BytePart::whole, "surplus", bits.bytes_left(), bits);
 }
 
 void ByteAttribution::count_bytes_after_fields() {
@@ -256,8 +270,10 @@ void ByteAttribution::on_datagram_end() {
     count_bytes_after_fields();
     switch (acceptance_stage_) {
     case AcceptanceStage::malformed:
-        add_bytes(ByteGroup::unused, BytePart::whole, "malformed",
-                  {1, datagram_size_, datagram_size_ * kBitsPerByte});
+        add_bytes_at({.container = AttributedBytes::Container::datagram,
+                      .group = ByteGroup::unused,
+                      .name = "malformed",
+                      .count = {1, datagram_size_, datagram_size_ * kBitsPerByte}});
         return;
     case AcceptanceStage::rejected:
         add_bytes(ByteGroup::unused, BytePart::whole, "rejected",

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,20 @@ class PayloadBitCounter {
     std::size_t offset_ = 0;
 };
 
+/// Consecutive bytes of a datagram with one use.
+struct AttributedBytes {
+    /// The bytes in which `offset` counts. A delta has bytes of its own, because parts of it may
+    /// have come in earlier datagrams.
+    enum class Container : std::uint8_t { datagram, payload, delta };
+
+    Container container = Container::payload; ///< `payload`: after decompression
+    std::size_t offset = 0;
+    record::ByteGroup group = record::ByteGroup::packet;
+    record::BytePart part = record::BytePart::whole;
+    std::string_view name{}; ///< valid during the call
+    record::ByteCount count{};
+};
+
 /// Counts the bytes of all datagrams by their use, in a record::ByteLedger. Keeps no state between
 /// datagrams, so one object serves all sessions of a worker.
 ///
@@ -41,7 +56,11 @@ class PayloadBitCounter {
 ///          The end symbol and the bits after it count as "compression end".
 class ByteAttribution final : public Observer {
   public:
-    explicit ByteAttribution(record::ByteLedger& ledger) : ledger_{&ledger} {}
+    using Listener = std::function<void(const AttributedBytes&)>;
+
+    /// `listener`: called with all bytes of each datagram, in their order; may be empty.
+    explicit ByteAttribution(record::ByteLedger& ledger, Listener listener = {})
+        : ledger_{&ledger}, listener_{std::move(listener)} {}
 
     void on_datagram(const record::RecordHeader& head,
                      std::span<const std::byte> datagram) override;
@@ -61,9 +80,25 @@ class ByteAttribution final : public Observer {
     void uncount_incomplete_parts(const ObservedDelta& delta);
     void count_items(const ObservedDelta& delta, PayloadBitCounter bits);
 
+    /// Counts bytes of the payload that payload_counter_ has just passed.
     void add_bytes(record::ByteGroup group, record::BytePart part, std::string_view name,
-                   const record::ByteCount& what) {
-        ledger_->add_bytes(direction_, group, part, name, what);
+                   const record::ByteCount& count) {
+        add_bytes_at({.offset = payload_counter_.offset() - count.bytes,
+                      .group = group,
+                      .part = part,
+                      .name = name,
+                      .count = count});
+    }
+
+    /// Counts the next `size` bytes of a delta. `bits`: advanced by these bytes.
+    void add_delta_bytes(record::ByteGroup group, record::BytePart part, std::string_view name,
+                         std::size_t size, PayloadBitCounter& bits);
+
+    void add_bytes_at(const AttributedBytes& bytes) {
+        ledger_->add_bytes(direction_, bytes.group, bytes.part, bytes.name, bytes.count);
+        if (listener_) {
+            listener_(bytes);
+        }
     }
 
     /// How far the current datagram was accepted. on_datagram_end() counts the remaining bytes of
@@ -71,8 +106,10 @@ class ByteAttribution final : public Observer {
     enum class AcceptanceStage : std::uint8_t { malformed, rejected, accepted };
 
     record::ByteLedger* ledger_;
+    Listener listener_;
     wire::Direction direction_ = wire::Direction::c2s;
     std::size_t datagram_size_ = 0;
+    std::size_t header_size_ = 0;
     AcceptanceStage acceptance_stage_ = AcceptanceStage::malformed;
     AcceptedPayload accepted_payload_;
     std::array<std::uint8_t, wire::kMaxDatagramSize> bit_counts_{};

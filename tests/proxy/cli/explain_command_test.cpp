@@ -7,6 +7,7 @@
 
 #include <boost/json.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 using namespace tw;
 using namespace tw::test;
@@ -253,4 +254,84 @@ TEST_CASE("a recording is recognised by any first record, in a file and in a pip
     CHECK(twscope({"explain", folder.file("empty")}).status == 2);
     CHECK(run_in_shell("cat " + folder.file("empty") + " | $twscope explain -").out ==
           "Nothing to explain: no finding about snapshots in 0 sessions.\n");
+}
+
+TEST_CASE("--frame lists each byte of one datagram of a capture") {
+    const DamagedCapture damage;
+    const ProgramResult listed = damage.explain({"--frame", "2"});
+    CAPTURE(listed.out);
+    CHECK(listed.status == 0);
+    for (const char* text :
+         {"Datagram: frame 2 of ", ", server to client, session 1, ",
+          "packet header: acknowledges 0, 1 chunk\n",
+          "message snap_single fields: tick 12, base tick 10, part 1 of 1, ",
+          "unused snapshot with another checksum", "\nRecords\n", R"("type":"finding")"}) {
+        CAPTURE(text);
+        CHECK(contains(listed.out, text));
+    }
+    CHECK_FALSE(contains(listed.out, R"("tick":10,"delta_tick":-1)")); // a record of frame 1
+
+    const ProgramResult json = damage.explain({"--frame", "3", "--json"});
+    const auto object = boost::json::parse(json.out).as_object();
+    CHECK(object.at("frame") == 3);
+    CHECK(object.at("dir") == "s2c");
+    const auto& rows = object.at("rows").as_array();
+    CHECK(rows.at(0).at("use") == "packet header");
+    CHECK(rows.back().at("in") == "payload");
+
+    damage.write_records();
+
+    struct Row {
+        Arguments arguments;
+        const char* error;
+    };
+
+    const Row rejected[] = {
+        {{"explain", damage.capture, "--frame", "4"}, "no datagram of a game"},
+        {{"explain", damage.capture, damage.capture, "--frame", "1"}, "one capture"},
+        {{"explain", damage.records, "--frame", "1"}, "recording"},
+        {{"explain", damage.capture, "--frame", "0"}, "--frame"},
+        {{"explain", damage.capture, "--frame", "1", "--tick", "12"}, "leave out"},
+        {{"explain", "--frame", "1"}, "--frame"},
+    };
+    for (const Row& row : rejected) {
+        const ProgramResult result = twscope(row.arguments);
+        CAPTURE(result.err);
+        CHECK(result.status == 2);
+        CHECK(contains(result.err, row.error));
+    }
+}
+
+TEST_CASE("--frame does not show the bytes of secrets") {
+    const TemporaryFolder folder;
+    const std::string capture = folder.file("secret.pcap");
+    TestCapture recording;
+    SessionScript peers;
+    peers.assume_ddnet();
+    const auto auth = message("rcon_auth").string("").string("hunter2").number(1);
+    const std::vector<std::vector<Piece>> packets{
+        {vital(auth)},
+        {resend_piece(vital(auth), 1)},
+        {non_vital(message("rcon_auth").string("").text("hunter2"))}, // cut short
+        {non_vital(message("rcon_auth").string("").string("").number(1).text("hunter2"))},
+        {Piece{.message = vital(auth).message, .vital = true, .sequence = 9}}, // after a gap
+        {non_vital(message("cl_say").number(0).string("/login hunter2"))},
+    };
+    for (const std::vector<Piece>& pieces : packets) {
+        recording.add_datagram(kAnn, kC2s, peers.pack(kC2s, pieces));
+    }
+    recording.save(capture);
+    std::string secret; // in hex
+    for (const char letter : std::string_view{"hunter2"}) {
+        secret += fmt::format("{:02x}", letter);
+    }
+    for (std::size_t frame = 1; frame <= packets.size(); ++frame) {
+        const ProgramResult listed = twscope(
+            {"explain", capture, "--server", ":8303", "--json", "--frame", std::to_string(frame)});
+        CAPTURE(listed.out);
+        CHECK(listed.status == 0);
+        CHECK(contains(listed.out, R"("hex":"[redacted]")"));
+        CHECK_FALSE(contains(listed.out, secret));
+        CHECK_FALSE(contains(listed.out, "hunter2"));
+    }
 }
