@@ -18,13 +18,12 @@ using record::BytePart;
 
 namespace {
 
-/// The maximum number of bytes, and of an item's ints, in a row of the text. The JSON has all.
+/// The maximum number of bytes, and of an item's ints, in a row of the text.
 constexpr std::size_t kMaxBytesInRow = 8;
 constexpr std::size_t kMaxIntsInRow = 12;
 
-/// Whether a message may contain a secret: one of its fields is marked as secret, or its fields are
-/// unknown
-/// or malformed.
+/// Returns whether a message may contain a secret: a field is marked as secret, or the fields are
+/// unknown or malformed.
 bool may_be_secret(const wire::MessageHeader* head) {
     if (head == nullptr || head->spec == nullptr) {
         return true;
