@@ -31,7 +31,8 @@ struct DeltaPlan {
     // For each update, the index of its item in the base; kNewItem if the base does not contain the
     // item.
     std::array<std::uint16_t, kMaxUpdates> base_item_indices;
-    std::array<std::uint64_t, kMaxUpdates> added; // new items: key << 32 | index of update, sorted
+    // For each new item, key << 32 | index of update; sorted.
+    std::array<std::uint64_t, kMaxUpdates> added_items;
 };
 
 std::size_t item_size(const SnapshotView& base, std::size_t item) {
@@ -71,8 +72,9 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseItem
         plan.base_item_indices[i] = static_cast<std::uint16_t>(item);
         if (item == kNewItem) {
             const std::uint64_t entry = std::uint64_t{key} << 32U | i;
-            sorted = sorted && (plan.num_added == 0 || plan.added[plan.num_added - 1] < entry);
-            plan.added[plan.num_added++] = entry;
+            sorted =
+                sorted && (plan.num_added == 0 || plan.added_items[plan.num_added - 1] < entry);
+            plan.added_items[plan.num_added++] = entry;
             continue;
         }
         if (update.size != item_size(base, item)) {
@@ -89,8 +91,8 @@ Result<void> plan_updates(const SnapshotView& base, const Delta& delta, BaseItem
     }
     plan.num_updates = delta.updates.size();
     if (!sorted) {
-        std::sort(plan.added.begin(),
-                  plan.added.begin() + static_cast<std::ptrdiff_t>(plan.num_added));
+        std::sort(plan.added_items.begin(),
+                  plan.added_items.begin() + static_cast<std::ptrdiff_t>(plan.num_added));
     }
     return {};
 }
@@ -103,16 +105,16 @@ const DeltaUpdate& update_of(const Delta& delta, std::uint64_t entry) {
 Result<void> merge_duplicates(const Delta& delta, DeltaPlan& plan, DeltaWarnings& warnings) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < plan.num_added; ++i) {
-        const std::uint64_t entry = plan.added[i];
-        if (kept > 0 && plan.added[kept - 1] >> 32U == entry >> 32U) {
+        const std::uint64_t entry = plan.added_items[i];
+        if (kept > 0 && plan.added_items[kept - 1] >> 32U == entry >> 32U) {
             const DeltaUpdate& update = update_of(delta, entry);
-            if (update.size != update_of(delta, plan.added[kept - 1]).size) {
+            if (update.size != update_of(delta, plan.added_items[kept - 1]).size) {
                 return error_at(DecodeErrc::size_change, update);
             }
             warnings.add({DeltaWarning::duplicate_update, update.key, update.begin});
             --kept;
         }
-        plan.added[kept++] = entry;
+        plan.added_items[kept++] = entry;
     }
     plan.num_added = kept;
     return {};
@@ -121,11 +123,11 @@ Result<void> merge_duplicates(const Delta& delta, DeltaPlan& plan, DeltaWarnings
 // Returns the error for the first new item that exceeds the limits, in the order of the delta.
 Result<void> find_first_overflow(const Delta& delta, DeltaPlan& plan, std::size_t items,
                                  std::size_t bytes) {
-    auto* const end = plan.added.begin() + static_cast<std::ptrdiff_t>(plan.num_added);
-    std::sort(plan.added.begin(), end, [](std::uint64_t a, std::uint64_t b) {
+    auto* const end = plan.added_items.begin() + static_cast<std::ptrdiff_t>(plan.num_added);
+    std::sort(plan.added_items.begin(), end, [](std::uint64_t a, std::uint64_t b) {
         return static_cast<std::uint32_t>(a) < static_cast<std::uint32_t>(b);
     });
-    for (auto* entry = plan.added.begin(); entry != end; ++entry) {
+    for (auto* entry = plan.added_items.begin(); entry != end; ++entry) {
         const DeltaUpdate& update = update_of(delta, *entry);
         ++items;
         bytes += 8 + 4 * std::size_t{update.size};
@@ -149,7 +151,7 @@ Result<void> plan_result_size(const SnapshotView& base, const Delta& delta, Delt
     const std::size_t kept_items = plan.num_items;
     const std::size_t kept_bytes = 8 + 8 * plan.num_items + 4 * plan.num_ints;
     for (std::size_t i = 0; i < plan.num_added; ++i) {
-        plan.num_ints += update_of(delta, plan.added[i]).size;
+        plan.num_ints += update_of(delta, plan.added_items[i]).size;
     }
     plan.num_items += plan.num_added;
     if (plan.num_items > kMaxItems ||
@@ -174,14 +176,14 @@ void merge_items(const SnapshotView& base, const Delta& delta, const DeltaPlan& 
     };
     std::size_t next = 0;
     const auto add_before = [&](std::uint64_t key, std::size_t item) {
-        for (; next < plan.num_added && plan.added[next] >> 32U < key; ++next) {
-            const auto added = static_cast<std::uint32_t>(plan.added[next] >> 32U);
+        for (; next < plan.num_added && plan.added_items[next] >> 32U < key; ++next) {
+            const auto added = static_cast<std::uint32_t>(plan.added_items[next] >> 32U);
             if (at < item && base.keys()[at] < added) {
                 const auto keys = base.keys().subspan(at, item - at);
                 const auto behind = std::lower_bound(keys.begin(), keys.end(), added);
                 copy_until(at + static_cast<std::size_t>(behind - keys.begin()));
             }
-            const DeltaUpdate& update = update_of(delta, plan.added[next]);
+            const DeltaUpdate& update = update_of(delta, plan.added_items[next]);
             out.add(added, std::span{delta.ints}.subspan(update.begin, update.size));
         }
     };
@@ -205,8 +207,8 @@ void add_ints(const std::int32_t* base, const std::int32_t* difference, std::int
 
 // Adds each int of `difference` to the int at the same index of `out`. The two must not overlap.
 // Sums wrap around.
-void add_to(std::int32_t* __restrict out, const std::int32_t* __restrict difference,
-            std::size_t size) {
+void add_ints_in_place(std::int32_t* __restrict out, const std::int32_t* __restrict difference,
+                       std::size_t size) {
     add_ints(out, difference, out, size);
 }
 
@@ -240,8 +242,8 @@ void apply_plan(const SnapshotView& base, const Delta& delta, const DeltaPlan& p
         writer.copy(base);
         for (std::size_t i = 0; i < plan.num_updates; ++i) {
             const DeltaUpdate& update = delta.updates[i];
-            add_to(writer.data_of(plan.base_item_indices[i]), delta.ints.data() + update.begin,
-                   update.size);
+            add_ints_in_place(writer.data_of(plan.base_item_indices[i]),
+                              delta.ints.data() + update.begin, update.size);
         }
         return;
     }

@@ -16,7 +16,7 @@ static_assert(kMaxSegmentBytes <= Arena::kRegionBytes);
 } // namespace
 
 // Selects the segment for the next blocks: an unused segment, or a new one.
-void History::open_segment(std::size_t ints) {
+void History::select_segment(std::size_t ints) {
     const auto fits = [ints](const Segment& segment) {
         return segment.num_ticks == 0 && segment.pages.ints().size() >= ints;
     };

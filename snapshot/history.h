@@ -165,7 +165,7 @@ class History {
     /// than Arena::kRegionBytes.
     [[nodiscard]] std::span<std::int32_t> reserve(std::size_t ints) {
         if (segments_.empty() || segments_[last_].ints_left() < ints) {
-            open_segment(ints);
+            select_segment(ints);
         }
         return segments_[last_].pages.ints().subspan(segments_[last_].used, ints);
     }
@@ -244,7 +244,7 @@ class History {
         return size_ != 0 && std::int64_t{newest_} - tick > kHistoryTicks;
     }
 
-    void open_segment(std::size_t ints);
+    void select_segment(std::size_t ints);
     void free_unused_memory();
     void add_stored(const StoredTick& stored);
     void remove_before(std::int64_t tick);

@@ -70,7 +70,7 @@ constexpr ObjectSpec with_client_as_id(ObjectSpec object) {
 }
 
 /// Marks an object that describes the receiving client.
-constexpr ObjectSpec per_session(ObjectSpec object) {
+constexpr ObjectSpec as_per_session(ObjectSpec object) {
     object.merge.per_session = true;
     return object;
 }
@@ -83,13 +83,13 @@ constexpr ObjectSpec as_variant_of(ObjectFamily family, std::uint8_t variant, Ob
 
 /// Marks an object whose items lack some values if the server hides their owner from the receiving
 /// client. Merging prefers an item with an owner.
-constexpr ObjectSpec prefer_known_client(ObjectSpec object) {
+constexpr ObjectSpec with_known_client_preferred(ObjectSpec object) {
     object.merge.prefer_known_client = true;
     return object;
 }
 
 /// Marks an object of 0.7 that has a type number.
-constexpr ObjectSpec of_seven(ObjectSpec object) {
+constexpr ObjectSpec with_seven_dialect(ObjectSpec object) {
     object.dialect = Dialect::seven;
     return object;
 }
@@ -97,14 +97,14 @@ constexpr ObjectSpec of_seven(ObjectSpec object) {
 /// Marks a 0.7 object that also exists in 0.6. `six`: the object's name in 0.6; empty if it is the
 /// same as in 0.7.
 constexpr ObjectSpec with_six_counterpart(ObjectSpec object, std::string_view six = {}) {
-    object = of_seven(object);
+    object = with_seven_dialect(object);
     object.merge.six_name = six.empty() ? object.name : six;
     return object;
 }
 
 /// Marks a 0.7 object whose content is part of other objects in 0.6.
-constexpr ObjectSpec covered_by_six(ObjectSpec object) {
-    object = of_seven(object);
+constexpr ObjectSpec as_covered_by_six(ObjectSpec object) {
+    object = with_seven_dialect(object);
     object.merge.covered_by_six = true;
     return object;
 }
@@ -123,7 +123,7 @@ constexpr std::array kObjects{
     with_client_as_id(object_with_number(kCharacterType, "character", kCharacter)),
     object_with_number(kPlayerInfoType, "player_info", kPlayerInfo),
     object_with_number(kClientInfoType, "client_info", kClientInfo),
-    per_session(object_with_number(kSpectatorInfoType, "spectator_info", kSpectatorInfo)),
+    as_per_session(object_with_number(kSpectatorInfoType, "spectator_info", kSpectatorInfo)),
     as_event(object_with_number(13, "common", kPositionFields)),
     as_event(object_with_number(14, "explosion", kPositionFields)),
     as_event(object_with_number(15, "spawn", kPositionFields)),
@@ -148,16 +148,17 @@ constexpr std::array kObjects{
                   object_with_uuid("ddnet_laser", "laser@netobj.ddnet.tw",
                                    "29de68a2-6928-31b8-8360-a2307e0d844f", 7, kDdnetLaser)),
     as_variant_of(ObjectFamily::projectile, 0,
-                  prefer_known_client(with_hundredths_position(object_with_uuid(
+                  with_known_client_preferred(with_hundredths_position(object_with_uuid(
                       "ddnet_projectile", "ddnet-projectile@netobj.ddnet.tw",
                       "6550fbce-f317-3b31-8ffe-d2b37f3ab40e", 10, kDdnetProjectile)))),
     as_variant_of(ObjectFamily::pickup, 0,
                   object_with_uuid("ddnet_pickup", "pickup@netobj.ddnet.tw",
                                    "ea5e4a51-58fb-3684-96e4-e0d267f4ca65", 5, kDdnetPickup)),
-    per_session(object_with_uuid("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
-                                 "d13307b2-9a19-37cb-8f8c-07c718521883", 4, kDdnetSpectatorInfo)),
-    per_session(object_with_uuid("spectator_count", "spectator-count@netobj.ddnet.org",
-                                 "5e5ca96f-c728-30fd-bfb3-155b07692556", 1, kSpectatorCount)),
+    as_per_session(object_with_uuid("ddnet_spectator_info", "spectator-info@netobj.ddnet.org",
+                                    "d13307b2-9a19-37cb-8f8c-07c718521883", 4,
+                                    kDdnetSpectatorInfo)),
+    as_per_session(object_with_uuid("spectator_count", "spectator-count@netobj.ddnet.org",
+                                    "5e5ca96f-c728-30fd-bfb3-155b07692556", 1, kSpectatorCount)),
     as_event(object_with_uuid("birthday", "birthday@netevent.ddnet.org",
                               "1fd35746-6263-358c-b4d6-6ef60e0efaaa", 2, kPositionFields)),
     as_event(object_with_uuid("finish", "finish@netevent.ddnet.org",
@@ -189,7 +190,7 @@ constexpr std::array kObjects{
     with_six_counterpart(
         as_variant_of(ObjectFamily::pickup, 1, object_with_number(4, "pickup", seven::kPickup))),
     with_six_counterpart(object_with_number(5, "flag", kFlag)),
-    covered_by_six(object_with_number(6, "game_data", seven::kGameData)),
+    as_covered_by_six(object_with_number(6, "game_data", seven::kGameData)),
     with_six_counterpart(object_with_number(7, "game_data_team", seven::kGameDataTeam),
                          "game_data"),
     with_six_counterpart(object_with_number(8, "game_data_flag", seven::kGameDataFlag),
@@ -200,12 +201,12 @@ constexpr std::array kObjects{
         with_client_as_id(object_with_number(kSevenCharacterType, "character", seven::kCharacter))),
     with_six_counterpart(with_client_as_id(
         object_with_number(kSevenPlayerInfoType, "player_info", seven::kPlayerInfo))),
-    with_six_counterpart(per_session(
+    with_six_counterpart(as_per_session(
         with_client_as_id(object_with_number(12, "spectator_info", seven::kSpectatorInfo)))),
-    covered_by_six(
+    as_covered_by_six(
         with_client_as_id(object_with_number(13, "de_client_info", seven::kDeClientInfo))),
-    covered_by_six(object_with_number(14, "de_game_info", seven::kDeGameInfo)),
-    covered_by_six(object_with_number(15, "de_tune_params", seven::kDeTuneParams)),
+    as_covered_by_six(object_with_number(14, "de_game_info", seven::kDeGameInfo)),
+    as_covered_by_six(object_with_number(15, "de_tune_params", seven::kDeTuneParams)),
     with_six_counterpart(as_event(object_with_number(16, "common", kPositionFields))),
     with_six_counterpart(as_event(object_with_number(17, "explosion", kPositionFields))),
     with_six_counterpart(as_event(object_with_number(18, "spawn", kPositionFields))),
@@ -213,8 +214,10 @@ constexpr std::array kObjects{
     with_six_counterpart(as_event(object_with_number(kSevenDeathType, "death", kDeath))),
     with_six_counterpart(as_event(object_with_number(21, "sound_world", kSoundGlobal))),
     with_six_counterpart(as_event(object_with_number(22, "damage", seven::kDamage)), "damage_ind"),
-    with_client_as_id(of_seven(object_with_number(23, "player_info_race", seven::kPlayerInfoRace))),
-    of_seven(object_with_number(kSevenGameDataRaceType, "game_data_race", seven::kGameDataRace)),
+    with_client_as_id(
+        with_seven_dialect(object_with_number(23, "player_info_race", seven::kPlayerInfoRace))),
+    with_seven_dialect(
+        object_with_number(kSevenGameDataRaceType, "game_data_race", seven::kGameDataRace)),
 };
 
 constexpr bool agrees_with_sizes() {

@@ -47,7 +47,7 @@ int severity_of(const json::object& finding) {
 
 /// Returns how much a finding says about the cause of a problem: 0 for information, 1 for warnings,
 /// 2 for errors, 3 and 4 for errors that name the cause of other findings.
-int rank_of(const json::object& finding) {
+int explanation_rank(const json::object& finding) {
     constexpr int kCause = 3;
     const std::string_view id = text_of(finding, "id");
     const std::string_view name = text_of(finding, "name");
@@ -330,8 +330,8 @@ bool ExplanationReader::is_better_finding(const json::object& record, std::int64
          first_resized_tick(record) != explanation_.selection.tick)) {
         return false;
     }
-    const int rank = rank_of(record);
-    return explanation_.has_finding() ? rank > rank_of(explanation_.finding)
+    const int rank = explanation_rank(record);
+    return explanation_.has_finding() ? rank > explanation_rank(explanation_.finding)
                                       : explanation_.selection.tick.has_value() || rank > 0;
 }
 

@@ -204,8 +204,8 @@ std::uint64_t declared_block_size(const map::Map& map, std::int32_t block) {
 }
 
 /// Returns the tiles of a layer, without the data block's trailing bytes. `size`: bytes of a tile.
-std::span<const std::byte> tile_bytes(const map::TileLayer& layer, const map::Block& block,
-                                      std::size_t size) {
+std::span<const std::byte> used_tile_bytes(const map::TileLayer& layer, const map::Block& block,
+                                           std::size_t size) {
     return block.bytes().first(static_cast<std::size_t>(layer.width) *
                                static_cast<std::size_t>(layer.height) * size);
 }
@@ -250,7 +250,7 @@ json::value game_layer_json(const map::Map& map) {
     }
     out["data_bytes"] = bytes;
     if (const auto tiles = map::read_tiles(map, layer)) {
-        add_game_tiles(out, tile_bytes(layer, *tiles, 4));
+        add_game_tiles(out, used_tile_bytes(layer, *tiles, 4));
     } else {
         out["problem"] = error_name(tiles.error());
     }
@@ -279,7 +279,7 @@ json::object ddnet_layer_json(const map::Map& map, map::Layer kind, const map::L
         out["problem"] = error_name(records.error());
         return out;
     }
-    const auto bytes = tile_bytes(layer, *records, size);
+    const auto bytes = used_tile_bytes(layer, *records, size);
     out["histogram"] = count_tiles_by_id(bytes, size, kIdAt.at(static_cast<std::size_t>(kind)));
     out["sha256"] = map::to_hex(map::sha256_of(bytes));
     return out;

@@ -57,7 +57,7 @@ double ticks_between(const PathPoint& from, const PathPoint& to) {
 /// Adds a path to the overlay, with a new line at each change of colour. `color_of` returns the
 /// colour of the line that ends at a point.
 template <typename ColorOf>
-void add_lines(map::Overlay& overlay, const RecordedPath& path, ColorOf color_of) {
+void add_path_lines(map::Overlay& overlay, const RecordedPath& path, ColorOf color_of) {
     for (std::size_t i = 1; i < path.points.size(); ++i) {
         const std::uint8_t color = color_of(path.points[i]);
         if (i == 1 || overlay.paths.back().color != color) {
@@ -105,7 +105,7 @@ map::Overlay lines_by_group(const RecordedPaths& paths, PathColor color) {
         }
     }
     for (const RecordedPath& path : paths.paths) {
-        add_lines(overlay, path, [&](const PathPoint& point) {
+        add_path_lines(overlay, path, [&](const PathPoint& point) {
             return colors.at(color == PathColor::player ? static_cast<std::int64_t>(path.player)
                                                         : point.session);
         });
@@ -134,7 +134,7 @@ map::Overlay lines_by_time(const RecordedPaths& paths) {
              .label = "from " + time_label(paths, (last + 1) * i / kColorRamp.size())});
     }
     for (const RecordedPath& path : paths.paths) {
-        add_lines(overlay, path, [last](const PathPoint& point) {
+        add_path_lines(overlay, path, [last](const PathPoint& point) {
             return static_cast<std::uint8_t>(point.ms * kColorRamp.size() / (last + 1));
         });
     }

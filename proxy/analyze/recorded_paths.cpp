@@ -529,7 +529,7 @@ class PathCollector {
             *player_path, tee,
             {.at = position_in(fields),
              .tick = static_cast<std::int32_t>(core > 0 && core <= view.tick ? core : view.tick),
-             .ms = time_of(record),
+             .ms = ms_since_begin(record),
              .session = view.session},
             motion_in(fields));
     }
@@ -613,7 +613,7 @@ class PathCollector {
     }
 
     /// Returns the milliseconds from the first position to the record.
-    std::uint32_t time_of(const json::object& record) {
+    std::uint32_t ms_since_begin(const json::object& record) {
         if (const std::string_view time = text_of(record, "t"); time != found_.end) {
             found_.end = time;
             now_ms_ = filter::parse_unix_ms(time);

@@ -457,11 +457,11 @@ void RecordsCsvWriter::append_row(std::string& out) {
         if (&column != columns_.data()) {
             out.push_back(',');
         }
-        if (options_.no_formulas && column.begins_with_text &&
+        if (options_.escapes_formulas && column.begins_with_text &&
             is_spreadsheet_formula(column.cell)) {
             column.cell.insert(0, 1, '\'');
         }
-        if (options_.for_terminal) {
+        if (options_.is_for_terminal) {
             column.cell = record::escape_for_terminal(column.cell);
         }
         append_cell(column.cell, out);

@@ -109,9 +109,9 @@ class RecordsCheck {
 class RecordsCsvWriter {
   public:
     struct Options {
-        bool for_terminal = false; ///< escape control characters
+        bool is_for_terminal = false; ///< escape control characters
         /// Put an apostrophe before text that a spreadsheet would take for a formula.
-        bool no_formulas = false;
+        bool escapes_formulas = false;
         /// Selects the items that become rows; nullopt: all items with at least one of the columns.
         std::optional<filter::LineFilter> where{};
     };

@@ -112,9 +112,9 @@ void write_snapshots(Table& table, const record::SessionStats& totals) {
         }
         std::string what{row->key};
         std::ranges::replace(what, '_', ' ');
-        table.add_line(what, row->share ? fmt::format("{} ({:.1f} %)", group_digits(count),
-                                                      100 * share(count, totals.snapshots))
-                                        : group_digits(count));
+        table.add_line(what, row->has_share ? fmt::format("{} ({:.1f} %)", group_digits(count),
+                                                          100 * share(count, totals.snapshots))
+                                            : group_digits(count));
     }
     const auto against = [](const Distribution& distribution, std::uint64_t limit) {
         return fmt::format("{}, at most {:.1f} % of {}", distribution_text(distribution, 1),

@@ -14,14 +14,14 @@ using snapshot::FieldKind;
 using snapshot::FieldSpec;
 using snapshot::ObjectSpec;
 
-using Type = std::pair<snapshot::Dialect, std::uint16_t>;
+using NumberedType = std::pair<snapshot::Dialect, std::uint16_t>;
 
-std::string type_name(const Type& type) {
+std::string type_name(const NumberedType& type) {
     const ObjectSpec* object = snapshot::find_object(type.second, type.first);
     return object == nullptr ? fmt::format("type_{}", type.second) : std::string{object->name};
 }
 
-std::size_t agreed_size(const Type& type) {
+std::size_t agreed_size(const NumberedType& type) {
     return snapshot::agreed_size(type.second, snapshot::agreed_sizes(type.first));
 }
 
@@ -79,7 +79,7 @@ std::string position_json(const ObjectSpec& object, const std::vector<const Fiel
         (*y)->name, object.position->per_unit);
 }
 
-std::string object_json(const Type& type, std::size_t size, bool agreed) {
+std::string object_json(const NumberedType& type, std::size_t size, bool agreed) {
     const bool seven = type.first == snapshot::Dialect::seven;
     const ObjectSpec* object = snapshot::find_object(type.second, type.first);
     const auto fields = fields_within(object, size);
@@ -141,23 +141,23 @@ void TypeSizes::on_record(const record::Record& record) {
     }
 }
 
-std::optional<std::size_t> TypeSizes::size_in_objects_file(const Type& type) const {
+std::optional<std::size_t> TypeSizes::size_in_objects_file(const NumberedType& type) const {
     const std::size_t size = snapshot::agreed_size(type.second, objects_->sizes(type.first));
     return size == agreed_size(type) ? std::nullopt : std::optional{size};
 }
 
-bool TypeSizes::is_in_objects_file(const Type& type, std::size_t size) const {
+bool TypeSizes::is_in_objects_file(const NumberedType& type, std::size_t size) const {
     const auto described = size_in_objects_file(type);
     return described && (*described == 0 || *described == size);
 }
 
-bool TypeSizes::is_unreported_difference(const Type& type, std::size_t size) const {
+bool TypeSizes::is_unreported_difference(const NumberedType& type, std::size_t size) const {
     const std::size_t agreed = agreed_size(type);
     return agreed != 0 && size != agreed && !is_in_objects_file(type, size) &&
            !differing_.contains(type);
 }
 
-std::string_view TypeSizes::size_note(const Type& type, std::size_t size) const {
+std::string_view TypeSizes::size_note(const NumberedType& type, std::size_t size) const {
     const auto differs = differing_.find(type);
     if (is_unreported_difference(type, size)) {
         return "  not as agreed";

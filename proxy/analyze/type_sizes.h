@@ -66,21 +66,21 @@ class TypeSizes final : public record::RecordSink {
     };
 
     /// A numbered type. 0.6 and 0.7 have separate numbers.
-    using Type = std::pair<snapshot::Dialect, std::uint16_t>;
+    using NumberedType = std::pair<snapshot::Dialect, std::uint16_t>;
 
     /// Returns the size that the objects file sets; 0 if deltas contain the size; nullopt if the
     /// file does not change the agreed size.
-    [[nodiscard]] std::optional<std::size_t> size_in_objects_file(const Type& type) const;
+    [[nodiscard]] std::optional<std::size_t> size_in_objects_file(const NumberedType& type) const;
     /// True if the objects file describes this size, and the protocol sets another one.
-    [[nodiscard]] bool is_in_objects_file(const Type& type, std::size_t size) const;
-    [[nodiscard]] bool is_unreported_difference(const Type& type, std::size_t size) const;
-    [[nodiscard]] std::string_view size_note(const Type& type, std::size_t size) const;
+    [[nodiscard]] bool is_in_objects_file(const NumberedType& type, std::size_t size) const;
+    [[nodiscard]] bool is_unreported_difference(const NumberedType& type, std::size_t size) const;
+    [[nodiscard]] std::string_view size_note(const NumberedType& type, std::size_t size) const;
 
     const snapshot::ObjectSet* objects_;
     std::map<std::uint32_t, snapshot::Dialect> sessions_; ///< the dialect of each session
-    std::map<Type, SizeCounts> types_;
+    std::map<NumberedType, SizeCounts> types_;
     /// The sizes that snapshot.size_differs findings report, by type; 0 if deltas contain the size.
-    std::map<Type, std::size_t> differing_;
+    std::map<NumberedType, std::size_t> differing_;
     std::uint64_t num_snapshots_ = 0;
 };
 

@@ -70,7 +70,7 @@ void SendWindow::skip_lines_before(std::uint64_t next) {
 }
 
 bool SendWindow::acknowledge_line(std::uint64_t line, std::uint64_t sequence) {
-    if (line <= last_settled_line_ || line >= next_line() ||
+    if (line <= last_settled_line_ || line >= next_line_number() ||
         lines_[line - last_settled_line_ - 1].is_settled) {
         return false;
     }
@@ -134,10 +134,10 @@ void BacklogSender::send_and_receive(std::chrono::milliseconds timeout) {
 /// Finds the next line to send. Returns false if all lines were sent or the window is full.
 bool BacklogSender::find_next_line(std::string_view& line) {
     NumberedLine found;
-    if (!backlog_->find_line(window_.next_line(), found)) {
+    if (!backlog_->find_line(window_.next_line_number(), found)) {
         return false;
     }
-    if (found.number > window_.next_line()) { // the lines between these numbers are lost
+    if (found.number > window_.next_line_number()) { // the lines between these numbers are lost
         if (window_.lines_in_flight() != 0) {
             return false;
         }
@@ -153,7 +153,7 @@ void BacklogSender::send_lines() {
         if (window_.lines_in_flight() == 0) {
             last_answer_ = Clock::now();
         }
-        const auto stored = stored_lines_.find(window_.next_line());
+        const auto stored = stored_lines_.find(window_.next_line_number());
         if (stored != stored_lines_.end()) {
             window_.skip_next_line(stored->second);
             stored_lines_.erase(stored);
@@ -164,7 +164,7 @@ void BacklogSender::send_lines() {
 }
 
 void BacklogSender::send_line(std::string_view line) {
-    const std::uint64_t number = window_.next_line();
+    const std::uint64_t number = window_.next_line_number();
     const std::string subject =
         fmt::format("{}.{}.{}", *stream_, subject_server_of_line(backlog_->server_name(), line),
                     subject_type_of_line(line));

@@ -44,7 +44,9 @@ class SendWindow {
     void begin_connection(std::uint64_t settled, std::uint64_t sequence);
 
     /// Returns the number of the next line to send.
-    [[nodiscard]] std::uint64_t next_line() const { return last_settled_line_ + lines_.size() + 1; }
+    [[nodiscard]] std::uint64_t next_line_number() const {
+        return last_settled_line_ + lines_.size() + 1;
+    }
 
     [[nodiscard]] bool has_room() const { return lines_.size() < kMaxLinesInFlight; }
 

@@ -12,7 +12,8 @@ namespace tw::capture {
 
 /// Returns the entry of the fragment's datagram, or a free entry. If no entry is free, replaces the
 /// oldest complete datagram, or if none is complete, the oldest datagram.
-FragmentReassembly::PartialDatagram& FragmentReassembly::find_entry(const Fragment& fragment) {
+FragmentReassembly::PartialDatagram&
+FragmentReassembly::find_or_replace_entry(const Fragment& fragment) {
     const auto worth = [](const PartialDatagram& partial) {
         return std::tuple{partial.is_used, !partial.is_complete, partial.first_time};
     };
@@ -59,28 +60,28 @@ FragmentReassembly::compare_fragment(const PartialDatagram& partial, const Fragm
     if (fragment.bytes.empty() || end > kMaxBytes || (fragment.more && end % kUnit != 0)) {
         return FragmentRelation::contradicts;
     }
-    const auto pieces = std::span{partial.pieces}.first(partial.num_pieces);
-    for (const FragmentRange& piece : pieces) {
-        if (piece.begin == begin && piece.end == end) {
+    const auto fragments = std::span{partial.fragments}.first(partial.num_fragments);
+    for (const FragmentRange& known : fragments) {
+        if (known.begin == begin && known.end == end) {
             return FragmentRelation::repeats;
         }
-        if (piece.begin < end && begin < piece.end) {
+        if (known.begin < end && begin < known.end) {
             return FragmentRelation::contradicts;
         }
-        if (!fragment.more && piece.end > end) {
+        if (!fragment.more && known.end > end) {
             return FragmentRelation::contradicts;
         }
     }
     const bool behind_the_end = partial.size && end > *partial.size;
     const bool second_end = !fragment.more && partial.size && *partial.size != end;
-    return behind_the_end || second_end || partial.num_pieces == kMaxFragments
+    return behind_the_end || second_end || partial.num_fragments == kMaxFragments
                ? FragmentRelation::contradicts
                : FragmentRelation::is_new;
 }
 
 std::optional<FragmentReassembly::ReassembledDatagram>
 FragmentReassembly::add_fragment(const Fragment& fragment) {
-    PartialDatagram& partial = find_entry(fragment);
+    PartialDatagram& partial = find_or_replace_entry(fragment);
     if (partial.is_invalid) {
         return std::nullopt;
     }
@@ -99,7 +100,7 @@ FragmentReassembly::add_fragment(const Fragment& fragment) {
     }
     std::ranges::copy(fragment.bytes,
                       partial.bytes.begin() + static_cast<std::ptrdiff_t>(fragment.offset));
-    partial.pieces[partial.num_pieces++] = {.begin = fragment.offset, .end = end};
+    partial.fragments[partial.num_fragments++] = {.begin = fragment.offset, .end = end};
     partial.bytes_received += fragment.bytes.size();
     if (!fragment.more) {
         partial.size = end;
@@ -110,7 +111,7 @@ FragmentReassembly::add_fragment(const Fragment& fragment) {
     partial.is_complete = true;
     return ReassembledDatagram{.bytes =
                                    std::span<const std::byte>{partial.bytes}.first(*partial.size),
-                               .pieces = partial.num_pieces};
+                               .num_fragments = partial.num_fragments};
 }
 
 namespace {
@@ -545,8 +546,8 @@ bool FrameReader::reassemble_datagram(const Fragment& fragment, CapturedDatagram
     if (!whole) {
         return false;
     }
-    counts_.incomplete_fragments -= whole->pieces;
-    counts_.extra_fragments += whole->pieces - 1;
+    counts_.incomplete_fragments -= whole->num_fragments;
+    counts_.extra_fragments += whole->num_fragments - 1;
     return parse_udp(whole->bytes, datagram);
 }
 

@@ -86,7 +86,7 @@ class FragmentReassembly {
 
     struct ReassembledDatagram {
         std::span<const std::byte> bytes; ///< valid until the next call
-        std::size_t pieces = 0;           ///< number of fragments that it arrived in
+        std::size_t num_fragments = 0;    ///< number of fragments that it arrived in
     };
 
     /// Adds a fragment. Returns the datagram to which the fragment belongs if it is now complete.
@@ -114,8 +114,8 @@ class FragmentReassembly {
         /// Size of the datagram in bytes; nullopt until its last fragment has arrived.
         std::optional<std::size_t> size{};
         std::size_t bytes_received = 0;
-        std::size_t num_pieces = 0; ///< number of fragments in `pieces`
-        std::array<FragmentRange, kMaxFragments> pieces{};
+        std::size_t num_fragments = 0; ///< number of fragments in `fragments`
+        std::array<FragmentRange, kMaxFragments> fragments{};
         /// The datagram's bytes. The next datagram in this entry reuses the memory.
         std::vector<std::byte> bytes{};
     };
@@ -123,7 +123,7 @@ class FragmentReassembly {
     /// The relation of a fragment to the earlier fragments of its datagram.
     enum class FragmentRelation : std::uint8_t { is_new, repeats, contradicts };
 
-    [[nodiscard]] PartialDatagram& find_entry(const Fragment& fragment);
+    [[nodiscard]] PartialDatagram& find_or_replace_entry(const Fragment& fragment);
     static void begin_datagram(PartialDatagram& partial, const Fragment& fragment);
     [[nodiscard]] static bool repeats_complete_datagram(const PartialDatagram& partial,
                                                         const Fragment& fragment);

@@ -54,7 +54,7 @@ process::ServerPageUrls parse_server_pages(const std::vector<std::string>& serve
                               "http://{{server}}.example.org:{1}/, or NAME=http://example.org:{1}/",
                               each, kSuggestedHttpPort);
         }
-        pages.own[name] = url;
+        pages.urls_by_server[name] = url;
     }
     return pages;
 }

@@ -132,9 +132,9 @@ DecodeCommand::DecodeCommand(const DecodeFlags& flags)
     config_.inspect.learn_sizes |= flags.sizes;
     config_.counts_traffic = flags.stats;
     session_sinks_.add_sink(players_);
-    pipeline::Outputs outputs{.records = open_record_output(),
-                              .findings = &finding_printer_,
-                              .sessions = &session_sinks_};
+    pipeline::WorkerOutputs outputs{.records = open_record_output(),
+                                    .findings = &finding_printer_,
+                                    .sessions = &session_sinks_};
     if (!records.capture.empty()) {
         capture_file_ = open_recording({capture_recording_kind(), records.capture});
         outputs.capture = capture_file_.get();

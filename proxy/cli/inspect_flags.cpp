@@ -186,7 +186,7 @@ void MapAndObjectFlags::add_to(Command& command, const std::string& maps_help) {
 std::vector<std::filesystem::path> MapAndObjectFlags::map_folders() const {
     std::vector<std::filesystem::path> folders;
     for (const std::string& name : maps) {
-        folders.push_back(existing_folder("--maps", name));
+        folders.push_back(require_folder("--maps", name));
     }
     return folders;
 }
@@ -255,15 +255,16 @@ pipeline::Config RecordFlags::make_config(const wire::ModDescription& mod,
     completed.expectations = parse_expectations(expect, mod);
     completed.demos = demo_options();
     completed.capture_filter = parse_filter("--write-filter", capture_filter, mod);
-    completed.inspect.messages = ((!output.empty() || has_other_output) && config.json.messages) ||
-                                 !expect.empty() || completed.demos || completed.capture_filter;
+    completed.inspect.emits_message_records =
+        ((!output.empty() || has_other_output) && config.json.messages) || !expect.empty() ||
+        completed.demos || completed.capture_filter;
     return completed;
 }
 
 std::vector<std::filesystem::path> RecordFlags::map_folders() const {
     auto folders = maps_and_objects.map_folders();
     if (!map_cache.empty()) {
-        folders.push_back(existing_folder("--map-cache", map_cache));
+        folders.push_back(require_folder("--map-cache", map_cache));
     }
     return folders;
 }

@@ -35,7 +35,7 @@ int run_health(const HealthFlags& flags) {
     const std::chrono::milliseconds deadline{static_cast<std::int64_t>(flags.timeout * 1000)};
     process::ServerProbe probe{io, process::reachable_address(where), deadline};
     bool ok = false;
-    probe.request([&](bool answered) { ok = answered; });
+    probe.request_info([&](bool answered) { ok = answered; });
     io.run();
     if (!ok) {
         sink::print_error("no server answered at {} within {} s", flags.address, flags.timeout);

@@ -254,7 +254,7 @@ int run_observer(const RunFlags& flags, process::ObserverRun& run, bool after_lo
                  store::OutputFile* summary) {
     return run_and_log_exception([&] {
         const process::ObserverResult result = run.inspect_until_stopped();
-        if (!result.inspected) {
+        if (!result.has_inspected) {
             return 0;
         }
         log_recorded_size(flags, file, result.num_records_missing_in_file);
@@ -306,7 +306,7 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
     open_log(greeting->log_level.empty() ? flags.log_level : greeting->log_level);
     const auto mod = flags.records.maps_and_objects.read_mod_description();
     const auto summary = open_output_file("--summary", flags.records.summary);
-    const StartMode begin = post.waits_for_previous ? StartMode::shared : StartMode::append;
+    const StartMode begin = post.waits_for_previous ? StartMode::take_over : StartMode::append;
     const auto recordings = flags.recordings();
     const auto file = flags.recording.open_live_recording(recordings[0], begin);
     const auto capture = flags.recording.open_live_recording(recordings[1], begin);
@@ -320,9 +320,9 @@ int run_observer_process(const RunFlags& flags, Settings& settings) {
                                      .map_cache = flags.records.map_cache,
                                      .inspect = !flags.no_inspect,
                                      .requests_full_snapshots = flags.requests_full_snapshots(),
-                                     .explain = explain_command(flags),
+                                     .explain_command = explain_command(flags),
                                      .flight_flag = "--flight 60s,64MiB DIR"};
-    options.file = file.get();
+    options.records_file = file.get();
     if (bus != nullptr) {
         options.bus = {.output = bus.get(), .totals = [&bus] { return bus->totals(); }};
     }
@@ -355,7 +355,8 @@ process::SupervisorOptions make_supervisor_options(const RunFlags& flags, const 
     const bool reports = !flags.records.summary.empty() || flags.http.is_enabled() ||
                          flags.records.config.counts_traffic;
     if (!flags.no_inspect || reports) {
-        options.observer = {invocation.arguments[0], kObserverArgument, invocation.arguments[1]};
+        options.observer_command = {invocation.arguments[0], kObserverArgument,
+                                    invocation.arguments[1]};
     }
     options.startup.flags = settings.flags();
     if (flags.http.is_enabled()) {
@@ -373,12 +374,12 @@ process::SupervisorOptions make_supervisor_options(const RunFlags& flags, const 
 }
 
 int exit_code(const process::LiveRunResult& result) {
-    if (!result.observer) {
+    if (!result.observer_exit) {
         return 0;
     }
-    const int code = result.observer->code;
+    const int code = result.observer_exit->code;
     const bool failed =
-        result.observer->signal != 0 || (code == 0 && result.num_observer_failures != 0);
+        result.observer_exit->signal != 0 || (code == 0 && result.num_observer_failures != 0);
     return failed ? kExitFailed : code;
 }
 
@@ -533,7 +534,7 @@ int run_relay(const ProxyFlags& flags, const Settings& settings, const Invocatio
     const relay::ClientAddressMode mode = run->client_address_mode();
     if (flags.takeover) {
         run->take_over();
-        if (!options.supervision.observer.empty()) {
+        if (!options.supervision.observer_command.empty()) {
             log_recording(flags);
         }
     }
@@ -593,9 +594,9 @@ process::TapRunOptions tap_run_options(const TapFlags& flags) {
     for (const std::string& server : flags.servers) {
         ports.push_back(parse_host_port(server, "--server").port);
     }
-    return {.live = {.interface = flags.interface,
-                     .ports = std::move(ports),
-                     .buffer_bytes = flags.buffer_mib << 20U},
+    return {.live_capture = {.interface = flags.interface,
+                             .ports = std::move(ports),
+                             .buffer_bytes = flags.buffer_mib << 20U},
             .servers = flags.server_detector(),
             .description = flags.describe_interface_and_servers(),
             .limits = {.idle_timeout = static_cast<std::int64_t>(flags.idle_timeout * kSecond),

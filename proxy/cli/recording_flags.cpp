@@ -304,7 +304,7 @@ RecordingFlags::disk_options(const NamedRecording& recording) const {
             is_compressed(kind.flag, folder ? kind.folder_suffix : std::string_view{path}),
         .format = kind.format,
         .readers = kind.readers,
-        .rotate = {.age = rotation.time, .bytes = rotation.bytes},
+        .segment_limits = {.age = rotation.time, .bytes = rotation.bytes},
         .keep = {.age = kept.time, .bytes = kept.bytes},
         .min_free_bytes = least_free,
         .sync = sync};
@@ -313,7 +313,7 @@ RecordingFlags::disk_options(const NamedRecording& recording) const {
             folder ? segment_names_in_folder(kind, path) : segment_names_beside(kind, path);
     }
     if (folder && rotate.empty()) {
-        options.rotate = kDefaultRotation;
+        options.segment_limits = kDefaultRotation;
     }
     return options;
 }

@@ -355,8 +355,8 @@ std::optional<analyze::RecordsCsvWriter> make_table(const RecordsCommandFlags& f
     auto where =
         parse_condition(flags, "--where", flags.where, described, filter::KeyScope::item_row);
     return analyze::RecordsCsvWriter{parse_columns(flags, described),
-                                     {.for_terminal = is_terminal(flags.output),
-                                      .no_formulas = flags.no_formulas,
+                                     {.is_for_terminal = is_terminal(flags.output),
+                                      .escapes_formulas = flags.no_formulas,
                                       .where = std::move(where)}};
 }
 

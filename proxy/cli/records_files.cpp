@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kFollowPollInterval{100};
 /// previous segment are older.
 std::string latest_time_before_segment(const store::Segment& segment) {
     constexpr std::int64_t kToleranceSeconds = 2; // segment names contain whole seconds
-    return base::format_utc(segment.begun + kToleranceSeconds, base::kRecordTimeFormat);
+    return base::format_utc(segment.started_at + kToleranceSeconds, base::kRecordTimeFormat);
 }
 
 /// Returns the segments of a folder, except those that ended before `from`.

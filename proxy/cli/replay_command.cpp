@@ -31,7 +31,7 @@ std::string clients_text(const replay::ReplayResult& result) {
         {ClientEnding::silent, "timed out"},
     }};
     std::string text =
-        fmt::format("clients: {}, {} entered the game", result.clients, result.entered);
+        fmt::format("clients: {}, {} entered the game", result.clients, result.num_entered);
     for (const auto& [ending, what] : kEndings) {
         if (const std::size_t count = result.num_ended(ending); count != 0) {
             text += fmt::format(", {} {}", count, what);
@@ -105,7 +105,7 @@ CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& c
     pipeline::RecordFanout nobody;
     std::atomic<std::uint32_t> numbers{0};
     inspect::Inspector inspector{{.objects = config.json.objects,
-                                  .messages = false,
+                                  .emits_message_records = false,
                                   .memory_budget = &memory,
                                   .observers = &observers},
                                  maps,
@@ -182,7 +182,7 @@ int run_replay_command(const ReplayFlags& flags) {
     check_replaceable("--output", records.output);
     const auto file =
         records.output.empty() ? nullptr : open_recording({lines_recording_kind(), records.output});
-    pipeline::RecordWriter written{config, pipeline::Outputs{.records = file.get()}};
+    pipeline::RecordWriter written{config, pipeline::WorkerOutputs{.records = file.get()}};
     replay::ReplayOptions options = flags.options;
     options.client_options.duration = std::llround(flags.duration * kNanosecondsPerSecond);
     options.client_options.timeout = std::llround(flags.timeout * kNanosecondsPerSecond);

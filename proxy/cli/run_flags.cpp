@@ -109,7 +109,7 @@ std::vector<RunFlags::Check> RunFlags::flag_checks(const Settings& settings) con
         std::ignore = parse_findings_to_fail_on("--flight-on", {word});
     });
     add_checks(records.maps_and_objects.maps,
-               [](const auto& name) { std::ignore = existing_folder("--maps", name); });
+               [](const auto& name) { std::ignore = require_folder("--maps", name); });
     add_checks(records.expect, [this, described](const auto& text) {
         std::ignore = records.parse_expectations({text}, described());
     });

@@ -458,7 +458,7 @@ std::filesystem::path resolve_path(const std::filesystem::path& path) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
 }
 
-std::filesystem::path existing_folder(const std::string& flag, const std::string& name) {
+std::filesystem::path require_folder(const std::string& flag, const std::string& name) {
     std::error_code error;
     if (!std::filesystem::is_directory(name, error)) {
         throw usage_error("{} {}: {}; name a folder that exists", flag, name,
@@ -468,7 +468,7 @@ std::filesystem::path existing_folder(const std::string& flag, const std::string
 }
 
 std::filesystem::path require_writable_folder(const std::string& flag, const std::string& name) {
-    auto folder = existing_folder(flag, name);
+    auto folder = require_folder(flag, name);
     if (::access(folder.c_str(), W_OK | X_OK) != 0) {
         throw usage_error("{} {}: {}; name a writable folder", flag, name,
                           std::generic_category().message(errno));

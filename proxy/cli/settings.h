@@ -116,10 +116,10 @@ Flags& add_settings_and_action(Command& command, int (*run)(const Flags& flags))
 
 /// Returns the path of the folder `name`, which is the value of `flag`.
 /// Errors: UsageError if the folder does not exist.
-[[nodiscard]] std::filesystem::path existing_folder(const std::string& flag,
-                                                    const std::string& name);
+[[nodiscard]] std::filesystem::path require_folder(const std::string& flag,
+                                                   const std::string& name);
 
-/// Like existing_folder(), but also checks that files can be created in the folder.
+/// Like require_folder(), but also checks that files can be created in the folder.
 /// Errors: UsageError.
 [[nodiscard]] std::filesystem::path require_writable_folder(const std::string& flag,
                                                             const std::string& name);

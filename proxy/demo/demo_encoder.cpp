@@ -202,7 +202,7 @@ void DemoEncoder::append_final_chunk(Bytes& out) {
     }
 }
 
-std::vector<DemoPatch> DemoEncoder::patches() const {
+std::vector<DemoPatch> DemoEncoder::header_patches() const {
     Bytes length;
     put_be32(static_cast<std::uint32_t>((last_ - first_.value_or(last_)) / kTicksPerSecond),
              length);

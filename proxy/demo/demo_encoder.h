@@ -100,7 +100,7 @@ struct DemoPatch {
 };
 
 /// Encodes a demo as bytes, which the caller must append to a file in order. After every call, the
-/// demo is valid, except for its length and markers, which patches() returns.
+/// demo is valid, except for its length and markers, which header_patches() returns.
 class DemoEncoder {
   public:
     /// The most ticks between two full snapshots. Demo players can only seek to full snapshots.
@@ -131,7 +131,7 @@ class DemoEncoder {
     void append_final_chunk(std::vector<std::byte>& out);
 
     /// Returns the parts of the header that are known only when the demo ends.
-    [[nodiscard]] std::vector<DemoPatch> patches() const;
+    [[nodiscard]] std::vector<DemoPatch> header_patches() const;
 
     [[nodiscard]] std::optional<snapshot::Tick> first_tick() const { return first_; }
 

@@ -232,13 +232,14 @@ void SevenDemoItems::append_demo_items(const record::Roster* roster,
                                        snapshot::Snapshot& out) const {
     auto clients = clients_;
     if (roster != nullptr) {
-        roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            if (client < record::Roster::kMaxClients && !clients.contains(client)) {
-                ClientInfo& info = clients[client] = make_unknown_client();
-                info[kTeamIndex] = entry.team;
-                std::ranges::copy(entry.name, info.begin() + kNameIndex);
-            }
-        });
+        roster->for_each_player(
+            [&](std::uint16_t client, const record::Roster::KnownPlayer& entry) {
+                if (client < record::Roster::kMaxClients && !clients.contains(client)) {
+                    ClientInfo& info = clients[client] = make_unknown_client();
+                    info[kTeamIndex] = entry.team;
+                    std::ranges::copy(entry.name, info.begin() + kNameIndex);
+                }
+            });
     }
     for (const auto& [client, info] : clients) {
         out.append({.type = kDeClientInfoType, .id = client}, info);
@@ -254,9 +255,10 @@ void SevenDemoItems::append_demo_items(const record::Roster* roster,
 std::size_t SevenDemoItems::count_added_items(const record::Roster* roster) {
     std::size_t count = 0;
     if (roster != nullptr) {
-        roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
-            count += client < record::Roster::kMaxClients ? 1U : 0U;
-        });
+        roster->for_each_player(
+            [&](std::uint16_t client, const record::Roster::KnownPlayer& /*entry*/) {
+                count += client < record::Roster::kMaxClients ? 1U : 0U;
+            });
     }
     return count;
 }
@@ -515,7 +517,7 @@ void DemoSink::flush_chunks(OpenDemo& demo) {
 }
 
 void DemoSink::close_file(OpenDemo& demo) {
-    for (DemoPatch& patch : demo.encoder.patches()) {
+    for (DemoPatch& patch : demo.encoder.header_patches()) {
         files_->overwrite_bytes(*demo.file, patch.at, std::move(patch.bytes));
     }
     files_->close(*demo.file);

@@ -51,12 +51,12 @@ DemoOptions as_server_demos(DemoOptions options) {
 
 DemoClientIds::IdLimits DemoClientIds::id_limits_for(const record::SnapshotRecord& world) const {
     if (record::dialect_of(world) == snapshot::Dialect::seven) {
-        return {.kept = record::Roster::kMaxClients, .slots = kMaxSlots};
+        return {.first_changed_id = record::Roster::kMaxClients, .slots = kMaxSlots};
     }
     if (vanilla_) {
-        return {.kept = kMaxVanillaClients, .slots = kMaxVanillaClients};
+        return {.first_changed_id = kMaxVanillaClients, .slots = kMaxVanillaClients};
     }
-    return {.kept = kDdnetClients, .slots = kMaxSlots};
+    return {.first_changed_id = kDdnetClients, .slots = kMaxSlots};
 }
 
 void DemoClientIds::collect_clients(const record::SnapshotRecord& world) {
@@ -70,7 +70,7 @@ void DemoClientIds::collect_clients(const record::SnapshotRecord& world) {
     }
     if (world.roster != nullptr) {
         world.roster->for_each_player(
-            [&](std::uint16_t client, const record::Roster::Entry& /*entry*/) {
+            [&](std::uint16_t client, const record::Roster::KnownPlayer& /*entry*/) {
                 present_clients_.insert(client);
             });
     }
@@ -103,7 +103,7 @@ std::optional<std::uint16_t> DemoClientIds::id_of(std::int32_t client) const {
     if (client < 0 || client > snapshot::kMaxItemId) {
         return std::nullopt;
     }
-    if (client < limits_.kept) {
+    if (client < limits_.first_changed_id) {
         return static_cast<std::uint16_t>(client);
     }
     const std::optional holder{static_cast<std::uint16_t>(client)};
@@ -114,7 +114,7 @@ std::optional<std::uint16_t> DemoClientIds::id_of(std::int32_t client) const {
 }
 
 std::uint64_t DemoClientIds::renumber_players(const record::SnapshotRecord& world) {
-    std::uint64_t left_out = 0;
+    std::uint64_t num_left_out = 0;
     renumbered_.clear();
     for (std::size_t i = 0; i < world.items.size(); ++i) {
         const ItemView item = world.items[i];
@@ -127,7 +127,7 @@ std::uint64_t DemoClientIds::renumber_players(const record::SnapshotRecord& worl
         if (there) {
             renumbered_.push_back(std::move(moved));
         } else {
-            ++left_out;
+            ++num_left_out;
         }
     }
     std::ranges::sort(renumbered_, {}, &RenumberedItem::key);
@@ -138,19 +138,19 @@ std::uint64_t DemoClientIds::renumber_players(const record::SnapshotRecord& worl
     roster_.clear();
     if (world.roster != nullptr) {
         world.roster->for_each_player(
-            [&](std::uint16_t client, const record::Roster::Entry& entry) {
+            [&](std::uint16_t client, const record::Roster::KnownPlayer& entry) {
                 if (const auto id = id_of(client)) {
                     roster_.set_player(*id, entry);
                 }
             });
     }
-    return left_out;
+    return num_left_out;
 }
 
 DemoItems DemoClientIds::assign_ids(const record::SnapshotRecord& world) {
     limits_ = id_limits_for(world);
     collect_clients(world);
-    if (present_clients_.lower_bound(limits_.kept) == present_clients_.end()) {
+    if (present_clients_.lower_bound(limits_.first_changed_id) == present_clients_.end()) {
         return {.items = world.items, .roster = world.roster};
     }
     for (std::uint16_t slot = 0; slot < kMaxSlots; ++slot) {
@@ -158,14 +158,14 @@ DemoItems DemoClientIds::assign_ids(const record::SnapshotRecord& world) {
             slots_[slot].reset(); // the server uses this id, or no client draws it
         }
     }
-    for (auto client = present_clients_.lower_bound(limits_.kept); client != present_clients_.end();
-         ++client) {
+    for (auto client = present_clients_.lower_bound(limits_.first_changed_id);
+         client != present_clients_.end(); ++client) {
         assign_slot(*client);
     }
-    const std::uint64_t left_out = renumber_players(world);
+    const std::uint64_t num_left_out = renumber_players(world);
     return {.items = items_.view(),
             .roster = world.roster == nullptr ? nullptr : &roster_,
-            .left_out = left_out};
+            .num_left_out = num_left_out};
 }
 
 WorldDemo::WorldDemo(DemoOptions options, store::FileQueue& files)
@@ -196,7 +196,7 @@ snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& w
                             ? SevenDemoItems::count_added_items(world.roster)
                             : 0;
     std::size_t bytes = kHead + count * (kHead + SevenDemoItems::kClientInfoBytes);
-    const std::size_t left_out = std::erase_if(order_, [&](std::size_t item) {
+    const std::size_t num_left_out = std::erase_if(order_, [&](std::size_t item) {
         const std::size_t size = kHead + items[item].data.size_bytes();
         const bool fits =
             count < snapshot::kMaxItems && bytes + size <= snapshot::kMaxSnapshotBytes;
@@ -204,8 +204,8 @@ snapshot::SnapshotView WorldDemo::playable_items(const record::SnapshotRecord& w
         count += fits ? 1 : 0;
         return !fits;
     });
-    losses_.items_over_limit += left_out;
-    losses_.ticks_over_limit += left_out == 0 ? 0 : 1;
+    losses_.items_over_limit += num_left_out;
+    losses_.ticks_over_limit += num_left_out == 0 ? 0 : 1;
     std::ranges::sort(order_);
     playable_.clear();
     for (const std::size_t item : order_) {
@@ -290,8 +290,8 @@ void WorldDemo::handle_world(const record::WorldRecord& world) {
     record::SnapshotRecord shown = world.merged;
     shown.head.session = server_demo.number;
     const DemoItems placed = server_demo.client_ids.assign_ids(world.merged);
-    losses_.items_without_id += placed.left_out;
-    losses_.ticks_without_id += placed.left_out == 0 ? 0 : 1;
+    losses_.items_without_id += placed.num_left_out;
+    losses_.ticks_without_id += placed.num_left_out == 0 ? 0 : 1;
     shown.items = placed.items;
     shown.roster = placed.roster;
     shown.items = playable_items(shown);

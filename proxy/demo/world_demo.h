@@ -22,7 +22,7 @@ struct DemoItems {
     snapshot::SnapshotView items{};
     const record::Roster* roster = nullptr;
     /// The number of items that were left out, because no id was free for their player.
-    std::uint64_t left_out = 0;
+    std::uint64_t num_left_out = 0;
 };
 
 /// Assigns client ids to the players of a world for a demo. Clients draw only players with ids
@@ -44,9 +44,9 @@ class DemoClientIds {
   private:
     static constexpr std::uint16_t kMaxSlots = 64;
 
-    /// Players with ids below `kept` keep them. Other players get an id below `slots`.
+    /// Players with ids below `first_changed_id` keep them. Other players get an id below `slots`.
     struct IdLimits {
-        std::uint16_t kept = 0;
+        std::uint16_t first_changed_id = 0;
         std::uint16_t slots = 0;
     };
 

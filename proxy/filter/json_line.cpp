@@ -46,15 +46,15 @@ struct LineReadState {
     std::string unescaped_text{};
     /// False before the line is parsed, and after an error. The document and its values are then
     /// invalid, and the line must be parsed again.
-    bool is_open = false;
+    bool is_parsed = false;
 
     simdjson::error_code parse() {
         return parser.iterate(simdjson::padded_string_view{text->data(), line.size(), text->size()})
             .get(document);
     }
 
-    bool open() {
-        if (is_open) {
+    bool parse_line_if_needed() {
+        if (is_parsed) {
             return true;
         }
         auto error = parse();
@@ -64,19 +64,19 @@ struct LineReadState {
                 text->begin(), end, [](char each) { return (each & 0x80) != 0; }, '?');
             error = parse();
         }
-        is_open =
+        is_parsed =
             error == simdjson::SUCCESS && document.get_object().get(root) == simdjson::SUCCESS;
-        return is_open;
+        return is_parsed;
     }
 
     /// Finds a member of the current item, or of the line's object if no item is being read.
     std::optional<ondemand::value> find(std::string_view name) {
-        if (is_in_items ? !is_open || !item : !open()) {
+        if (is_in_items ? !is_parsed || !item : !parse_line_if_needed()) {
             return std::nullopt;
         }
         ondemand::object& object = is_in_items ? *item : root;
-        is_open = object.reset().error() == simdjson::SUCCESS;
-        return is_open ? find(object, name) : std::nullopt;
+        is_parsed = object.reset().error() == simdjson::SUCCESS;
+        return is_parsed ? find(object, name) : std::nullopt;
     }
 
     std::optional<ondemand::value> find(ondemand::object& object, std::string_view name) {
@@ -84,7 +84,7 @@ struct LineReadState {
         const auto error = name.size() < Filter::kMaxLength
                                ? object.find_field_unordered(name).get(value)
                                : simdjson::NO_SUCH_FIELD;
-        is_open = error == simdjson::SUCCESS || error == simdjson::NO_SUCH_FIELD;
+        is_parsed = error == simdjson::SUCCESS || error == simdjson::NO_SUCH_FIELD;
         return error == simdjson::SUCCESS ? std::optional{value} : std::nullopt;
     }
 
@@ -98,8 +98,8 @@ struct LineReadState {
         if (!text_of(value).starts_with('{')) {
             return std::nullopt;
         }
-        is_open = value.get_object().get(object) == simdjson::SUCCESS;
-        return is_open ? std::optional{object} : std::nullopt;
+        is_parsed = value.get_object().get(object) == simdjson::SUCCESS;
+        return is_parsed ? std::optional{object} : std::nullopt;
     }
 
     /// Calls `use` for each element of a list, with its index, until a call returns true. Returns
@@ -110,11 +110,11 @@ struct LineReadState {
         std::size_t index = 0;
         for (auto element : list.get_array()) {
             ondemand::value value;
-            is_open = is_open && element.get(value) == simdjson::SUCCESS;
-            if (!is_open || use(value, index++)) {
-                return is_open;
+            is_parsed = is_parsed && element.get(value) == simdjson::SUCCESS;
+            if (!is_parsed || use(value, index++)) {
+                return is_parsed;
             }
-            if (!is_open) {
+            if (!is_parsed) {
                 return false;
             }
         }
@@ -272,12 +272,12 @@ void JsonLine::set_line(std::string_view line) {
     for (LineReadState* const reading : {&state_->main_reading, &state_->outer_reading}) {
         reading->line = line;
         reading->text = &text;
-        reading->is_open = false;
+        reading->is_parsed = false;
     }
 }
 
 bool JsonLine::is_readable() {
-    return state_->main_reading.open();
+    return state_->main_reading.parse_line_if_needed();
 }
 
 JsonObject& JsonLine::object() {

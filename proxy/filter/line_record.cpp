@@ -17,7 +17,7 @@ std::string in_quotes(std::string_view text) {
 }
 
 /// Returns whether JSON writes the text without escapes.
-bool is_plain(std::string_view text) {
+bool needs_no_escapes(std::string_view text) {
     constexpr unsigned char kFirstPlain = 0x20;
     return !text.empty() && std::ranges::all_of(text, [](char each) {
         return static_cast<unsigned char>(each) >= kFirstPlain && each != '"' && each != '\\';
@@ -49,7 +49,7 @@ void add_required_texts(const ParsedFilter& parsed, const FilterNode& node,
     }
     texts.push_back(in_quotes(path.substr(path.rfind('.') + 1)));
     const bool is_text = !literal.is_null && literal.number.index() == 0;
-    if (is_text && op == Operator::equal && is_plain(literal.text)) {
+    if (is_text && op == Operator::equal && needs_no_escapes(literal.text)) {
         texts.push_back(in_quotes(literal.text));
     }
 }

@@ -67,7 +67,7 @@ DemoSession::DemoSession(std::uint32_t number, std::string client, std::string s
                          const Options& options, MapSource& maps, record::RecordSink& sink,
                          snapshot::Dialect dialect)
     : reporter_{number, sink, std::move(client), std::move(server)},
-      message_reporter_{options.messages, options.shown_commands, Observers::none()},
+      message_reporter_{options.emits_message_records, options.shown_commands, Observers::none()},
       described_messages_{options.described_messages}, map_tracker_{maps},
       item_types_{*options.objects}, item_sizes_{item_types_.objects().sizes(dialect)} {
     item_types_.start_connection(dialect);
@@ -125,7 +125,7 @@ void DemoSession::read_players(const snapshot::SnapshotView& items) {
     for_each_item_of_type(items, kSevenClientInfo, [this](const snapshot::ItemView& item) {
         constexpr std::size_t kTeam = 1;
         constexpr std::size_t kName = 2;
-        record::Roster::Entry entry;
+        record::Roster::KnownPlayer entry;
         if (item.data.size() >= kName + entry.name.size()) {
             entry.team = item.data[kTeam];
             std::ranges::copy(item.data.subspan(kName, entry.name.size()), entry.name.begin());

@@ -18,7 +18,7 @@ void update_roster(const wire::MessageHeader& head, record::Roster& roster) {
     case wire::MessageId::sv_client_info:
         if (const auto player = wire::decode_client_info(head.body)) {
             roster.add_player({.client_id = player->client_id,
-                               .own = player->local != 0,
+                               .is_own = player->local != 0,
                                .team = player->team,
                                .name = player->name});
         }
@@ -73,7 +73,7 @@ Session::Session(std::uint32_t number, std::string client, std::string server,
                             ? std::make_shared<ServerActivity>()
                             : options.server_activities->find_or_add_server(reporter_.server())},
       acceptance_{options.sees_all_datagrams, silence_detector_.server_activity()},
-      message_reporter_{options.messages, options.shown_commands, *options.observers},
+      message_reporter_{options.emits_message_records, options.shown_commands, *options.observers},
       map_tracker_{maps}, snapshot_tracker_{*options.objects,
                                             *options.observers,
                                             options.learn_sizes,

@@ -123,7 +123,7 @@ struct Options {
     const wire::MessageSet* described_messages = &wire::MessageSet::standard();
     /// Whether to emit a record for each message. cl_start_info is always recorded, because it
     /// contains the player's name.
-    bool messages = true;
+    bool emits_message_records = true;
     /// Whether to learn the item sizes of a server that does not use the sizes agreed in the
     /// protocol, and to decode with the learned sizes.
     bool learn_sizes = false;

@@ -70,8 +70,8 @@ struct Config {
 class WorldThread;
 
 /// The outputs to which all workers write. An unused output is null. Outputs must outlive workers.
-struct Outputs {
-    unsigned workers = 1; ///< number of workers that share the outputs
+struct WorkerOutputs {
+    unsigned num_workers = 1; ///< number of workers that share the outputs
     sink::Output* records = nullptr;
     sink::Output* capture = nullptr;           ///< receives datagrams
     store::FileQueue* files = nullptr;         ///< receives demos
@@ -84,7 +84,7 @@ struct Outputs {
     web::PageFeed* feed = nullptr; ///< receives the data of the live page
     WorldThread* worlds = nullptr; ///< merges the sessions' snapshots
     /// Requests a full snapshot for a session. Returns false on failure.
-    std::function<bool(std::uint32_t session)> resync{};
+    std::function<bool(std::uint32_t session)> request_full_snapshot{};
 };
 
 } // namespace tw::pipeline

@@ -232,7 +232,7 @@ void PageRecordings::stop_if_failed_or_full() {
 
 PageRecordings::ActiveRecordings PageRecordings::active_recordings() const {
     const std::lock_guard lock{mutex_};
-    return {.capture = capture_, .demos = demos_since_ms_.has_value()};
+    return {.capture = capture_, .records_demos = demos_since_ms_.has_value()};
 }
 
 void PageRecordings::write_queued_data() {
@@ -275,8 +275,8 @@ void PageRecorder::end_capture(record::Timestamp now) {
 
 void PageRecorder::update_recordings(record::Timestamp now) {
     const PageRecordings::ActiveRecordings active = recordings_->active_recordings();
-    if (active.demos != is_recording_demos_) {
-        is_recording_demos_ = active.demos;
+    if (active.records_demos != is_recording_demos_) {
+        is_recording_demos_ = active.records_demos;
         demos_.set_enabled(is_recording_demos_);
     }
     if (capture_ && active.capture != capture_) {

@@ -85,7 +85,7 @@ class PageRecordings {
     /// The recordings to which every worker must write at the moment.
     struct ActiveRecordings {
         std::shared_ptr<const Capture> capture{}; ///< null: no capture
-        bool demos = false;                       ///< true if demos are recorded
+        bool records_demos = false;               ///< true if demos are recorded
     };
 
     /// `max_bytes`: the size limit of the folder. `progress`: see FileQueue.

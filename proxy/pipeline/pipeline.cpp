@@ -85,7 +85,7 @@ SessionCheckpoints read_checkpoints(int file) {
     return checkpoints;
 }
 
-RecordWriter::RecordWriter(const Config& config, const Outputs& outputs)
+RecordWriter::RecordWriter(const Config& config, const WorkerOutputs& outputs)
     : expectations_{config.expectations} {
     if (!config.expectations.empty()) {
         sinks_.add_sink(expectations_);
@@ -135,9 +135,9 @@ void RecordWriter::write_summary(const record::SummaryRecord& summary) {
     }
 }
 
-Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInputSink* worlds,
-                   inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
-                   std::size_t index)
+Pipeline::Pipeline(const Config& config, const WorkerOutputs& outputs,
+                   world::WorldInputSink* worlds, inspect::MapSource& maps,
+                   std::atomic<std::uint32_t>& session_numbers, std::size_t index)
     : writer_{config, outputs}, snapshot_remover_{writer_, outputs.findings},
       inspector_{config.make_inspect_options(observers_), maps, sinks_, session_numbers} {
     if (config.counts_traffic) {
@@ -177,8 +177,8 @@ Pipeline::Pipeline(const Config& config, const Outputs& outputs, world::WorldInp
         }
     }
     if (config.flight) {
-        add_datagram_sink(flight_.emplace(*config.flight, config.flight->bytes / outputs.workers,
-                                          *outputs.flight));
+        add_datagram_sink(flight_.emplace(
+            *config.flight, config.flight->bytes / outputs.num_workers, *outputs.flight));
     }
     if (outputs.page_recordings != nullptr) {
         add_datagram_sink(page_recorder_.emplace(*outputs.page_recordings));
@@ -229,7 +229,7 @@ WorkerResult Pipeline::take_result() {
     result_.expectations = writer_.expectations().list();
     result_.demo_losses = demos_ ? demos_->losses() : demo::DemoLosses{};
     result_.capture_losses = capture_ ? capture_->num_lost_datagrams() : 0;
-    result_.omitted_messages = writer_.omitted_message_count();
+    result_.omitted_messages = writer_.num_omitted_messages();
     result_.flight = flight_ ? flight_->counts() : capture::FlightRecorderCounts{};
     return std::move(result_);
 }

@@ -140,7 +140,7 @@ class SnapshotRemover final : public record::RecordSink {
 class RecordWriter final : public record::RecordSink {
   public:
     /// The objects that `config` and `outputs` point to must outlive this object.
-    RecordWriter(const Config& config, const Outputs& outputs);
+    RecordWriter(const Config& config, const WorkerOutputs& outputs);
 
     void on_record(const record::Record& record) override { sinks_.on_record(record); }
 
@@ -155,7 +155,7 @@ class RecordWriter final : public record::RecordSink {
 
     [[nodiscard]] const filter::Expectations& expectations() const { return expectations_; }
 
-    [[nodiscard]] std::uint64_t omitted_message_count() const {
+    [[nodiscard]] std::uint64_t num_omitted_messages() const {
         return message_limit_ ? message_limit_->num_omitted_messages() : 0;
     }
 
@@ -174,7 +174,7 @@ class Pipeline {
     /// `config` and the objects that `outputs` points to must outlive this object. `worlds`:
     /// receives the sessions' snapshots to merge; null if they are not merged. `index`: index of
     /// the worker.
-    Pipeline(const Config& config, const Outputs& outputs, world::WorldInputSink* worlds,
+    Pipeline(const Config& config, const WorkerOutputs& outputs, world::WorldInputSink* worlds,
              inspect::MapSource& maps, std::atomic<std::uint32_t>& session_numbers,
              std::size_t index = 0);
 

@@ -94,7 +94,7 @@ std::uint64_t RecordOutputs::publish_queued_records() {
     return bus_ ? bus_->write_queued_data() : 0;
 }
 
-void FileQueues::create_queues(const Config& config, Outputs& outputs) {
+void FileQueues::create_queues(const Config& config, WorkerOutputs& outputs) {
     constexpr auto kFull = store::FileQueue::FullQueuePolicy::refuse;
     constexpr std::size_t kMost = store::FileQueue::kMaxQueueBytes;
     if (config.demos) {

@@ -84,7 +84,7 @@ class FileQueues {
 
     /// Creates the queues that `config` needs. Flight recordings have their own queue, because a
     /// burst of them would make demos lose data.
-    void create_queues(const Config& config, Outputs& outputs);
+    void create_queues(const Config& config, WorkerOutputs& outputs);
 
     [[nodiscard]] PageRecordings* page_recordings() { return page_ ? &*page_ : nullptr; }
 

@@ -23,7 +23,7 @@ static_assert(relay::ResyncFunctions::kNoSnapshot == wire::kNoSnapshot);
 relay::ResyncFunctions make_snapshot_resync_functions() {
     // Creates the message table now, so that the first request is not delayed.
     std::ignore = wire::message_table();
-    return {.rewrite = wire::rewrite_acknowledgement,
+    return {.rewrite_acknowledgement = wire::rewrite_acknowledgement,
             .find_full_snapshot = wire::find_full_snapshot_tick};
 }
 

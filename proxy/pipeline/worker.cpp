@@ -50,14 +50,14 @@ std::string_view close_reason_name(relay::CloseReason reason) {
 
 } // namespace
 
-Worker::Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
+Worker::Worker(const Config& config, const WorkerOutputs& outputs, inspect::MapSource& maps,
                const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index)
     : ring_{input.ring}, observer_number_{input.observer}, facts_{input.facts}, config_{&config},
       worlds_{outputs.worlds == nullptr ? nullptr : &outputs.worlds->queue(index)},
       pipeline_{config, outputs, worlds_, maps, session_numbers, index},
       shared_page_feed_{outputs.feed}, worker_index_{index} {
-    if (outputs.resync) {
-        resync_requester_.emplace(outputs.resync);
+    if (outputs.request_full_snapshot) {
+        resync_requester_.emplace(outputs.request_full_snapshot);
     }
 }
 

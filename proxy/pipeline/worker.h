@@ -30,7 +30,7 @@ struct RingInput {
 class Worker {
   public:
     /// `config` must outlive this object. `index`: the worker's number in the page feed.
-    Worker(const Config& config, const Outputs& outputs, inspect::MapSource& maps,
+    Worker(const Config& config, const WorkerOutputs& outputs, inspect::MapSource& maps,
            const RingInput& input, std::atomic<std::uint32_t>& session_numbers, unsigned index);
     ~Worker();
     Worker(const Worker&) = delete;

@@ -70,8 +70,8 @@ constexpr std::chrono::milliseconds kIdleInterval{1000};
 
 } // namespace
 
-WorldThread::WorldThread(const Config& config, const Outputs& outputs)
-    : writer_{config, config.writes_worlds() ? outputs : Outputs{}},
+WorldThread::WorldThread(const Config& config, const WorkerOutputs& outputs)
+    : writer_{config, config.writes_worlds() ? outputs : WorkerOutputs{}},
       merger_{config.mod->objects, sinks_,
               config.writes_worlds() ? world::MergeDelay{} : kPageMergeDelay,
               world::WorldMerger::memory_share(config.memory_bytes)} {
@@ -92,7 +92,7 @@ WorldThread::WorldThread(const Config& config, const Outputs& outputs)
             merger_.send_messages_to(*demos_);
         }
     }
-    for (unsigned i = 0; i < outputs.workers; ++i) {
+    for (unsigned i = 0; i < outputs.num_workers; ++i) {
         workers_.emplace_back(page_interest_);
     }
     thread_ = std::thread{[this] { run(); }};

@@ -64,7 +64,7 @@ class WorldQueue final : public world::WorldInputSink {
 class WorldThread {
   public:
     /// If config.writes_worlds() is false, merges snapshots only while the page has viewers.
-    WorldThread(const Config& config, const Outputs& outputs);
+    WorldThread(const Config& config, const WorkerOutputs& outputs);
     ~WorldThread();
     WorldThread(const WorldThread&) = delete;
     WorldThread& operator=(const WorldThread&) = delete;

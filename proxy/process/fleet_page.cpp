@@ -83,7 +83,7 @@ std::uint32_t session_number_of(const filter::RecordLineHead& head) {
 } // namespace
 
 std::string ServerPageUrls::url_of(std::string_view server) const {
-    if (const auto found = own.find(server); found != own.end()) {
+    if (const auto found = urls_by_server.find(server); found != urls_by_server.end()) {
         return found->second;
     }
     constexpr std::string_view kServer = "{server}";

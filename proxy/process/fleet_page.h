@@ -31,7 +31,7 @@ struct ServerPageUrls {
     /// The URL of a server's page, in which {server} stands for the server's name. Empty: no pages.
     std::string pattern{};
     /// URLs by server name, for servers whose page has another URL than `pattern`.
-    std::map<std::string, std::string, std::less<>> own{};
+    std::map<std::string, std::string, std::less<>> urls_by_server{};
 
     /// Returns the URL of a server's page; empty if unknown.
     [[nodiscard]] std::string url_of(std::string_view server) const;

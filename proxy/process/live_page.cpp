@@ -257,7 +257,7 @@ web::RunState LivePage::state() const {
                         .server = parts_.shared->facts.server_address(),
                         .impairment = parts_.impairment->settings_text(),
                         .observer_number = parts_.observer,
-                        .is_inspecting = parts_.inspecting,
+                        .is_inspecting = parts_.is_inspecting,
                         .relay = relay_state(relay::totals(parts_.shared->observer_memory)),
                         .recording = {},
                         .view = parts_.feed->read_merged_view()};
@@ -358,7 +358,7 @@ void LivePage::probe_servers() {
     }
     const auto silent = std::make_shared<std::size_t>(0);
     for (ServerProbe* const probe : asked) {
-        probe->request([this, before, silent, all = asked.size()](bool answered) {
+        probe->request_info([this, before, silent, all = asked.size()](bool answered) {
             *silent += answered ? 0 : 1;
             if (answered || *silent == all) {
                 finish_probe(answered, before);

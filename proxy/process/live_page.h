@@ -138,7 +138,7 @@ class LivePage final : public pipeline::RecordPageData {
         /// A function that writes a session's flight recording, or those of all sessions if
         /// `session` is 0. Empty without a flight recorder.
         std::function<void(std::uint32_t session)> write_flight_recording{};
-        bool inspecting = true;
+        bool is_inspecting = true;
     };
 
     LivePage(PageOptions options, Dependencies parts);
@@ -158,7 +158,7 @@ class LivePage final : public pipeline::RecordPageData {
 
   private:
     [[nodiscard]] web::PageFeed* page_feed() override {
-        return parts_.inspecting ? parts_.feed : nullptr;
+        return parts_.is_inspecting ? parts_.feed : nullptr;
     }
 
     [[nodiscard]] web::RunState state() const override;

@@ -53,11 +53,11 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
       written_{shared_.data().record_bytes} {
     options_.config.inspect.learned_sizes = &learned_sizes(shared_.data());
     options_.config.inspect.memory_budget = &memory_;
-    pipeline::Outputs outputs = open_outputs();
+    pipeline::WorkerOutputs outputs = open_outputs();
     if (options_.writes_worlds() || (feed_ && options_.inspect)) {
         outputs.worlds = &worlds_.emplace(options_.config, outputs);
     }
-    for (unsigned i = 0; i < outputs.workers && options_.inspect; ++i) {
+    for (unsigned i = 0; i < outputs.num_workers && options_.inspect; ++i) {
         const pipeline::RingInput own{shared_.ring_memory(i), number_, &shared_.data().facts};
         workers_.push_back(std::make_unique<pipeline::Worker>(
             options_.config, outputs, maps_, own, shared_.data().last_recorded_session, i));
@@ -65,12 +65,12 @@ ObserverRun::ObserverRun(ObserverOptions options, ObserverChannel observer_chann
     messages_.start(link_.descriptor(), [this] { on_messages(); });
 }
 
-pipeline::Outputs ObserverRun::open_outputs() {
-    pipeline::Outputs outputs{.workers = shared_.num_threads()};
-    const unsigned workers = options_.inspect ? outputs.workers : 0;
-    if (options_.file != nullptr) {
+pipeline::WorkerOutputs ObserverRun::open_outputs() {
+    pipeline::WorkerOutputs outputs{.num_workers = shared_.num_threads()};
+    const unsigned workers = options_.inspect ? outputs.num_workers : 0;
+    if (options_.records_file != nullptr) {
         const unsigned merging = options_.writes_worlds() ? 1 : 0;
-        records_.emplace(*options_.file, workers + merging, &shared_.data().record_bytes);
+        records_.emplace(*options_.records_file, workers + merging, &shared_.data().record_bytes);
     }
     lines_.set_outputs(options_.bus, records_ ? &*records_ : nullptr, shared_.data().record_bytes);
     outputs.records = lines_.line_output();
@@ -83,10 +83,10 @@ pipeline::Outputs ObserverRun::open_outputs() {
         outputs.console = &console_.emplace(options_.console->console_style());
     }
     if (options_.page) {
-        outputs.feed = &feed_.emplace(outputs.workers);
+        outputs.feed = &feed_.emplace(outputs.num_workers);
     }
     if (options_.requests_full_snapshots) {
-        outputs.resync = [this](std::uint32_t session) {
+        outputs.request_full_snapshot = [this](std::uint32_t session) {
             return link_.send(channel::ControlMessage::request_full_snapshot,
                               std::to_string(session));
         };
@@ -101,12 +101,12 @@ void ObserverRun::open_page() {
                                  .maps = &maps_,
                                  .mod = options_.config.mod,
                                  .observer = number_,
-                                 .file = options_.file,
+                                 .file = options_.records_file,
                                  .capture = options_.capture,
                                  .queue = records_ ? &records_->queue() : nullptr,
                                  .outputs = &lines_,
                                  .recordings = written_.page_recordings(),
-                                 .inspecting = options_.inspect};
+                                 .is_inspecting = options_.inspect};
     if (written_.flight_recorder_queue() != nullptr) {
         parts.write_flight_recording = [this](std::uint32_t session) {
             write_flight_recording(session);
@@ -136,7 +136,7 @@ void ObserverRun::follow_previous_observer(const base::UniqueFd& checkpoint) {
         log::info("resuming {} from the previous observer",
                   record::count_with_noun(checkpoints_.size(), "session[s]"));
     }
-    for (store::OutputFile* const file : {options_.file, options_.capture}) {
+    for (store::OutputFile* const file : {options_.records_file, options_.capture}) {
         if (file != nullptr) {
             file->request_repair();
         }
@@ -177,7 +177,8 @@ void ObserverRun::on_messages() {
 void ObserverRun::handle_message(channel::ProcessLink::Message& message) {
     switch (message.kind) {
     case channel::ControlMessage::reopen_outputs:
-        for (store::OutputFile* const file : {options_.file, options_.capture, options_.summary}) {
+        for (store::OutputFile* const file :
+             {options_.records_file, options_.capture, options_.summary}) {
             if (file != nullptr) {
                 file->request_reopening();
             }
@@ -271,7 +272,7 @@ sink::StatusNotes ObserverRun::status_notes() const {
     sink::StatusNotes notes{.problem = silence_reporters_.describe_silent_servers(
                                 options_.console->log_lines_need_dates())};
     const store::OutputFile* const file =
-        options_.file != nullptr ? options_.file : options_.capture;
+        options_.records_file != nullptr ? options_.records_file : options_.capture;
     if (file == nullptr) {
         return notes;
     }
@@ -327,7 +328,7 @@ void ObserverRun::print_findings_at_end() {
     fmt::print(out, "{}", options_.console->can_redraw() ? sink::kEraseLine : "");
     print_lines(out, console_->take_finding_lines(base::now_utc(), true),
                 sink::columns_for_wrapping(options_.console->descriptor()));
-    print_lines(out, console_->finding_table(options_.explain));
+    print_lines(out, console_->finding_table(options_.explain_command));
     std::fflush(out);
 }
 
@@ -406,8 +407,8 @@ ObserverResult ObserverRun::finish_outputs() {
     }
     result.num_lost_records += written_.write_queued_demos(result.worker_result.demo_losses);
     written_.write_flight_recordings(result.worker_result.flight);
-    result.inspected = !waits_for_previous_;
-    if (!result.inspected) {
+    result.has_inspected = !waits_for_previous_;
+    if (!result.has_inspected) {
         return result;
     }
     const relay::Counters counters = relay::totals(shared_.data().observer_memory);
@@ -449,7 +450,8 @@ void SilenceReporters::report_changes(boost::asio::io_context& io,
             send_request = [&, i] {
                 const auto where = reachable_address(
                     base::to_asio_endpoint(servers[i].listen_endpoints().front()));
-                probes_.try_emplace(i, io, where, kDeadline).first->second.request([](bool) {});
+                probes_.try_emplace(i, io, where, kDeadline).first->second.request_info([](bool) {
+                });
             };
         }
         reports_[i].report_changes(now, relay::totals_of(shared.observer_memory, i),

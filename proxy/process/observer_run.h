@@ -63,15 +63,15 @@ struct ObserverOptions {
     bool inspect = true;
     bool requests_full_snapshots =
         false; ///< true: requests a full snapshot if snapshots cannot be decoded
-    store::OutputFile* file = nullptr;    ///< output of records; null: no such output
-    pipeline::BusTarget bus{};            ///< bus that gets the records, too
-    store::OutputFile* capture = nullptr; ///< capture file; null: no such file
-    store::OutputFile* summary = nullptr; ///< output of the summary; null: no such output
+    store::OutputFile* records_file = nullptr; ///< output of records; null: no such output
+    pipeline::BusTarget bus{};                 ///< bus that gets the records, too
+    store::OutputFile* capture = nullptr;      ///< capture file; null: no such file
+    store::OutputFile* summary = nullptr;      ///< output of the summary; null: no such output
     /// Output of human-readable status and findings; null: no such output.
     sink::BoundedWaitStream* console = nullptr;
     /// Returns the command line that explains a finding from the recording. It is printed with the
     /// table of findings. Empty if no file has all records.
-    sink::FindingLines::ExplainCommandMaker explain{};
+    sink::FindingLines::ExplainCommandMaker explain_command{};
     std::string_view flight_flag{}; ///< the flag that adds a flight recorder
     /// The live page's settings; nullopt: no page. The page opens when its sockets have arrived
     /// from the relay.
@@ -92,7 +92,7 @@ struct ObserverChannel {
 
 struct ObserverResult {
     /// False if the run ended before the observer received ControlMessage::start_inspecting.
-    bool inspected = true;
+    bool has_inspected = true;
     /// The combined results of all workers, without session checkpoints.
     pipeline::WorkerResult worker_result{};
     std::uint64_t num_lost_records = 0; ///< number of records and packets missing in any output
@@ -119,7 +119,7 @@ class ObserverRun {
     void follow_previous_observer(const base::UniqueFd& checkpoint);
     void on_messages();
     void handle_message(channel::ProcessLink::Message& message);
-    [[nodiscard]] pipeline::Outputs open_outputs();
+    [[nodiscard]] pipeline::WorkerOutputs open_outputs();
     void await_next_second();
     void on_second();
     void show_status();

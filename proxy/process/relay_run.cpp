@@ -155,7 +155,7 @@ RelayRun::RelayRun(RelayRunOptions options)
     shared_.data().facts.impairment = relay_->impairment();
     Supervisor::Dependencies parts{.shared = &shared_, .rings = rings_, .run = this};
     if (options_.requester != nullptr) {
-        parts.previous_observer = options_.requester->offer().observer;
+        parts.previous_observer = options_.requester->offer().observer_number;
     }
     supervisor_.emplace(options_.supervision, std::move(parts));
 }
@@ -231,8 +231,8 @@ void RelayRun::open_takeover_socket() {
     parts.on_handed_over = [this] { supervisor_->stop("another twscope has taken over"); };
     parts.relay_status = [this]() -> TakeoverResponder::RelayStatus {
         return {.servers = servers_->servers_for_takeover(),
-                .observer = supervisor_->observer_number(),
-                .observer_process = supervisor_->observer_process(),
+                .observer_number = supervisor_->observer_number(),
+                .observer_pid = supervisor_->observer_pid(),
                 .last_recorded_session = shared_.data().last_recorded_session};
     };
     responder_.emplace(std::move(parts), std::move(*takeover_socket));
@@ -303,7 +303,7 @@ LiveRunResult RelayRun::finish_run() {
         start_observing();
     }
     base::UniqueFd checkpoint;
-    if (handed_over && supervisor_->observer_process() != 0) {
+    if (handed_over && supervisor_->observer_pid() != 0) {
         checkpoint = pipeline::create_checkpoint_file();
         if (checkpoint.valid()) {
             supervisor_->send(channel::ControlMessage::save_checkpoint, {}, checkpoint.get());

@@ -67,15 +67,16 @@ std::vector<std::byte> encode_seven_info_request(const wire::Token& server, std:
 }
 
 /// The content of a datagram from a server.
-enum class Answer : std::uint8_t { none, token, info };
+enum class AnswerKind : std::uint8_t { none, token, info };
 
 /// Returns whether a datagram contains a server's info (with the token `token`), a 0.7 server's own
 /// token, or neither. Stores a 0.7 server's own token in `server`.
-Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire::Token& server) {
+AnswerKind read_answer(std::span<const std::byte> datagram, std::uint8_t token,
+                       wire::Token& server) {
     wire::PacketScratch scratch;
     const auto packet = wire::decode_packet(datagram, wire::Protocol::unknown, scratch);
     if (!packet) {
-        return Answer::none;
+        return AnswerKind::none;
     }
     const bool seven = packet->dialect == wire::Dialect::seven;
     if (packet->kind == wire::PacketKind::control) {
@@ -83,23 +84,24 @@ Answer read_answer(std::span<const std::byte> datagram, std::uint8_t token, wire
         const bool ours = seven && control.kind == wire::ControlKind::token && control.token &&
                           packet->header_token == kClientToken;
         server = ours ? *control.token : server;
-        return ours ? Answer::token : Answer::none;
+        return ours ? AnswerKind::token : AnswerKind::none;
     }
     const wire::ConnlessSpec* spec = packet->kind == wire::PacketKind::connless
                                          ? wire::find_connless(packet->payload, packet->dialect)
                                          : nullptr;
     if (spec == nullptr || !spec->name.starts_with("info")) {
-        return Answer::none;
+        return AnswerKind::none;
     }
     const auto body = packet->payload.subspan(kTokenOffset);
     if (seven) {
         std::int32_t repeated = -1;
         const bool there = snapshot::decode_varint(body.data(), body.size(), repeated) != 0;
-        return there && repeated == token && packet->header_token == kClientToken ? Answer::info
-                                                                                  : Answer::none;
+        return there && repeated == token && packet->header_token == kClientToken
+                   ? AnswerKind::info
+                   : AnswerKind::none;
     }
     const std::string_view text{reinterpret_cast<const char*>(body.data()), body.size()};
-    return text.starts_with(std::to_string(token) + '\0') ? Answer::info : Answer::none;
+    return text.starts_with(std::to_string(token) + '\0') ? AnswerKind::info : AnswerKind::none;
 }
 
 /// The maximum number of addresses to which a request is sent.
@@ -121,7 +123,7 @@ ServerProbe::ServerProbe(asio::io_context& io, Udp::endpoint where,
     : where_{std::move(where)}, deadline_{deadline}, socket_{io}, timer_{io},
       buffer_(wire::kMaxDatagramSize) {}
 
-void ServerProbe::request(std::function<void(bool)> done) {
+void ServerProbe::request_info(std::function<void(bool)> done) {
     if (waiting_.size() >= kMaxWaitingCallbacks) {
         return done(false);
     }
@@ -166,24 +168,24 @@ void ServerProbe::send_request() {
 }
 
 void ServerProbe::await_answer() {
-    socket_.async_receive(
-        asio::buffer(buffer_), [this](const boost::system::error_code& error, std::size_t size) {
-            if (error == asio::error::operation_aborted || waiting_.empty()) {
-                return;
-            }
-            wire::Token server{};
-            const Answer answer =
-                error ? Answer::none : read_answer(std::span{buffer_}.first(size), token_, server);
-            if (answer == Answer::info) {
-                return finish_request(true);
-            }
-            if (answer == Answer::token) {
-                boost::system::error_code ignored;
-                socket_.send(asio::buffer(encode_seven_info_request(server, token_)), 0, ignored);
-            }
-            // "connection refused" is ignored: the server may be starting
-            await_answer();
-        });
+    socket_.async_receive(asio::buffer(buffer_), [this](const boost::system::error_code& error,
+                                                        std::size_t size) {
+        if (error == asio::error::operation_aborted || waiting_.empty()) {
+            return;
+        }
+        wire::Token server{};
+        const AnswerKind answer =
+            error ? AnswerKind::none : read_answer(std::span{buffer_}.first(size), token_, server);
+        if (answer == AnswerKind::info) {
+            return finish_request(true);
+        }
+        if (answer == AnswerKind::token) {
+            boost::system::error_code ignored;
+            socket_.send(asio::buffer(encode_seven_info_request(server, token_)), 0, ignored);
+        }
+        // "connection refused" is ignored: the server may be starting
+        await_answer();
+    });
 }
 
 void ServerProbe::finish_request(bool answered) {
@@ -214,7 +216,7 @@ std::vector<Udp::endpoint> find_answering_addresses(const std::vector<Udp::endpo
     std::vector<bool> answered(std::min(addresses.size(), kMaxAddresses));
     std::size_t waiting = answered.size();
     for (std::size_t i = 0; i < answered.size(); ++i) {
-        probes.emplace_back(io, addresses[i], deadline).request([&, i](bool answer) {
+        probes.emplace_back(io, addresses[i], deadline).request_info([&, i](bool answer) {
             answered[i] = answer;
             --waiting;
             if (waiting == 0 || (answer && wanted == AnswersWanted::one)) {

@@ -39,7 +39,7 @@ class ServerProbe {
     /// Sends a request. Calls `done` on the io_context's thread when an answer has arrived or the
     /// deadline has passed. If a request is already in progress, waits for its answer instead of
     /// sending another request.
-    void request(std::function<void(bool answered)> done);
+    void request_info(std::function<void(bool answered)> done);
 
     /// Drops all waiting callbacks without calling them.
     void stop();

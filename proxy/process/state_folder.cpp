@@ -24,7 +24,7 @@ constexpr mode_t kFolderMode = 0700;
 constexpr mode_t kFileMode = 0600;
 
 /// The maximum size of a file in the state folder, in bytes.
-constexpr std::size_t kMaxBytes = 64U << 10U;
+constexpr std::size_t kMaxFileBytes = 64U << 10U;
 
 /// Creates a file atomically. If the file exists already, leaves it unchanged and returns true.
 /// Returns false and sets errno on failure.
@@ -78,12 +78,12 @@ struct StoredFile {
     std::string problem;
 };
 
-/// Reads a file of at most kMaxBytes bytes. If the file is missing, creates it with the content
+/// Reads a file of at most kMaxFileBytes bytes. If the file is missing, creates it with the content
 /// `fresh`. If the content is invalid, or the file cannot be read or created, returns `fresh`.
 StoredFile read_or_create_file(const std::filesystem::path& folder, const std::string& name,
                                std::string fresh, bool (*is_valid)(std::string_view)) {
     const auto file = folder / name;
-    auto content = base::read_small_file(file, kMaxBytes);
+    auto content = base::read_small_file(file, kMaxFileBytes);
     if (!content && content.error() == std::errc::no_such_file_or_directory) {
         std::error_code ignored; // if this fails, write_file() fails, too
         if (folder.has_parent_path()) {
@@ -91,7 +91,7 @@ StoredFile read_or_create_file(const std::filesystem::path& folder, const std::s
         }
         ::mkdir(folder.c_str(), kFolderMode);
         if (write_file(file, fresh)) {
-            content = base::read_small_file(file, kMaxBytes);
+            content = base::read_small_file(file, kMaxFileBytes);
         } else {
             content = tl::unexpected{std::error_code{errno, std::generic_category()}};
         }
@@ -140,7 +140,7 @@ bool is_valid_token(std::string_view text) noexcept {
 }
 
 tl::expected<PageToken, std::string> read_token(const std::filesystem::path& file) {
-    const auto text = base::read_small_file(file, kMaxBytes); // only the first line is used
+    const auto text = base::read_small_file(file, kMaxFileBytes); // only the first line is used
     if (!text) {
         return tl::unexpected{fmt::format("{}: {}", file.string(), text.error().message())};
     }

@@ -200,7 +200,7 @@ void Supervisor::stop(std::string_view why) {
 }
 
 LiveRunResult Supervisor::finish_run() {
-    const LiveRunResult result{.observer =
+    const LiveRunResult result{.observer_exit =
                                    has_observer() ? std::optional{finish_observer()} : std::nullopt,
                                .num_observer_failures = failures_};
     // Closes the page's sockets, so that a relay that has taken over can open them.
@@ -220,7 +220,7 @@ void Supervisor::spawn_observer() {
         throw std::runtime_error{"cannot send the observer its settings"};
     }
     send_page_sockets(own);
-    std::vector<std::string> command = options_.observer;
+    std::vector<std::string> command = options_.observer_command;
     command.at(1) += std::to_string(number_);
     process_.emplace(command, other.descriptor(), parts_.shared->descriptor());
     link_.emplace(std::move(own));

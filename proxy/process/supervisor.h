@@ -68,7 +68,7 @@ class ReloadableConfig : public record::InterfaceBase {
 struct SupervisorOptions {
     /// The program and the arguments that start an observer. The observer's number is appended to
     /// the first argument. Empty: the run has no observer.
-    std::vector<std::string> observer{};
+    std::vector<std::string> observer_command{};
     ObserverStartup startup{}; ///< the start message for each observer
     std::optional<RunTimeLimit> time_limit{};
     /// Null: the run has no live page and cannot reload its configuration on SIGHUP.
@@ -78,7 +78,7 @@ struct SupervisorOptions {
 
 struct LiveRunResult {
     /// How the latest observer ended; nullopt: the run had no observer.
-    std::optional<ProcessExit> observer{};
+    std::optional<ProcessExit> observer_exit{};
     std::uint32_t num_observer_failures = 0; ///< number of observers that ended before the run did
 };
 
@@ -119,7 +119,7 @@ class Supervisor {
 
     [[nodiscard]] boost::asio::io_context& io() { return io_; }
 
-    [[nodiscard]] bool has_observer() const { return !options_.observer.empty(); }
+    [[nodiscard]] bool has_observer() const { return !options_.observer_command.empty(); }
 
     /// Starts the first observer and waits until it is ready. Returns nullopt on success, or if the
     /// run has no observer. If the observer ended before it was ready, returns how it ended; the
@@ -137,7 +137,7 @@ class Supervisor {
     [[nodiscard]] std::uint32_t observer_number() const { return number_; }
 
     /// The process id of the observer; 0: no observer runs.
-    [[nodiscard]] pid_t observer_process() const { return process_ ? process_->id() : 0; }
+    [[nodiscard]] pid_t observer_pid() const { return process_ ? process_->id() : 0; }
 
     /// Opens the live page's sockets, if there is a page, and sends them to the observer. If that
     /// fails, tries again every second. Must be called after a takeover.

@@ -63,20 +63,20 @@ Content read_content(const TakeoverLink::Message& message) {
 
 /// Returns the server's name, or its address if it has no name, for log messages.
 std::string name_or_address(const TakeoverServer& server) {
-    return server.name.empty() ? base::to_string(server.server) : server.name;
+    return server.name.empty() ? base::to_string(server.server_endpoint) : server.name;
 }
 
 /// Checks that a server is the same in both relays: it must have the same address or host name, and
 /// the same ClientAddressMode. Errors: TakeoverError.
 void check_same_server(const relay::Relay& relay, const TakeoverRequester::ContinuedServer& taken) {
     const TakeoverServer& there = *taken.old_server;
-    const bool same = relay.server_endpoint(taken.number) == there.server ||
+    const bool same = relay.server_endpoint(taken.number) == there.server_endpoint ||
                       (!taken.host_name.empty() && taken.host_name == there.host_name);
     if (!same || relay.client_address_mode(taken.number) != there.mode) {
         throw TakeoverError{fmt::format("the running twscope forwards to {}{}, or uses other "
                                         "client addresses; restart it to change that",
                                         there.name.empty() ? "" : there.name + " at ",
-                                        base::to_string(there.server))};
+                                        base::to_string(there.server_endpoint))};
     }
 }
 
@@ -121,7 +121,7 @@ void TakeoverResponder::on_connection() {
     if (!peer) {
         return;
     }
-    if (!peer->is_trusted(parts_.relay_status().observer_process)) {
+    if (!peer->is_trusted(parts_.relay_status().observer_pid)) {
         log::warn("rejected a takeover by a process that lacks permission");
         return;
     }
@@ -196,17 +196,17 @@ void TakeoverResponder::handle_hello(std::span<const std::byte> greeting) {
 void TakeoverResponder::send_offer() {
     const relay::Relay& relay = *parts_.relay;
     const RelayStatus now = parts_.relay_status();
-    TakeoverOffer offer{.network = own_network_namespace_number(),
-                        .observer = now.observer,
+    TakeoverOffer offer{.network_namespace = own_network_namespace_number(),
+                        .observer_number = now.observer_number,
                         .servers = now.servers};
     std::vector<int> sockets{takeover_socket_.descriptor()};
     for (TakeoverServer& server : offer.servers) {
         const auto listening = relay.listening_sockets(server.number);
-        server.listening_sockets = static_cast<std::uint32_t>(listening.size());
-        server.server = relay.server_endpoint(server.number);
+        server.num_listening_sockets = static_cast<std::uint32_t>(listening.size());
+        server.server_endpoint = relay.server_endpoint(server.number);
         server.mode = relay.client_address_mode(server.number);
         for (const auto& endpoint : relay.listen_endpoints(server.number)) {
-            server.listen.push_back(base::endpoint_from(endpoint.data()));
+            server.listen_endpoints.push_back(base::endpoint_from(endpoint.data()));
         }
         sockets.insert(sockets.end(), listening.begin(), listening.end());
     }
@@ -352,19 +352,19 @@ TakeoverRequester::TakeoverRequester(std::filesystem::path file, std::string exa
     offer_ = read_content<TakeoverOffer>(message);
     const auto is_valid = [](const TakeoverServer& server) { // with a printable name
         return std::ranges::all_of(server.name, [](char c) { return c > ' ' && c <= '~'; }) &&
-               !server.listen.empty() && server.listening_sockets != 0;
+               !server.listen_endpoints.empty() && server.num_listening_sockets != 0;
     };
     if (offer_.servers.empty() || !std::ranges::all_of(offer_.servers, is_valid)) {
         throw TakeoverError{"the running twscope names no server, or one that cannot be"};
     }
-    if (offer_.network != own_network_namespace_number()) {
+    if (offer_.network_namespace != own_network_namespace_number()) {
         throw TakeoverError{"the running twscope is in another network namespace"};
     }
     std::set<std::string_view> names;
     std::size_t used = 1; // the first descriptor is the takeover socket
     for (const TakeoverServer& server : offer_.servers) {
         names.insert(server.name);
-        const std::size_t count = server.listening_sockets;
+        const std::size_t count = server.num_listening_sockets;
         if (sockets.size() < used + count) {
             throw TakeoverError{"listening sockets were announced but did not arrive"};
         }
@@ -417,8 +417,9 @@ void TakeoverRequester::check_servers(const std::vector<ConfiguredServer>& wante
         for (const TakeoverServer& other : offer_.servers) {
             // Two servers must not listen on the same address, although the kernel allows it.
             if (&other != same && std::ranges::any_of(each.options.listen, [&](const auto& own) {
-                    return std::ranges::find(other.listen, base::endpoint_from(own.data())) !=
-                           other.listen.end();
+                    return std::ranges::find(other.listen_endpoints,
+                                             base::endpoint_from(own.data())) !=
+                           other.listen_endpoints.end();
                 })) {
                 throw TakeoverError{fmt::format("the running twscope listens on {} for {}, which "
                                                 "should now be {}; restart it to change that",
@@ -437,7 +438,7 @@ TakeoverRequester::PreparedServer TakeoverRequester::prepare_server(const Config
         return begun;
     }
     begun.options.listen.clear();
-    for (const base::Endpoint& endpoint : there->listen) {
+    for (const base::Endpoint& endpoint : there->listen_endpoints) {
         begun.options.listen.push_back(base::to_asio_endpoint(endpoint));
     }
     const auto fits = [](const auto& own, const auto& other) {
@@ -448,7 +449,7 @@ TakeoverRequester::PreparedServer TakeoverRequester::prepare_server(const Config
             fmt::format("the running twscope listens on other addresses{} ({} first); "
                         "restart it to change them",
                         there->name.empty() ? "" : " for " + there->name,
-                        base::to_string(there->listen.front()))};
+                        base::to_string(there->listen_endpoints.front()))};
     }
     begun.listening =
         std::move(listening_[static_cast<std::size_t>(there - offer_.servers.data())]);
@@ -506,11 +507,11 @@ void TakeoverRequester::log_takeover_changes(const relay::Relay& relay, unsigned
     std::size_t sets = continued_.size() < relay.next_server_index() ? threads : 0;
     for (const auto& [there, number, host] : continued_) {
         const base::Endpoint now = relay.server_endpoint(number);
-        if (now != there->server) {
+        if (now != there->server_endpoint) {
             log::info("the server {} is now at {}; new sessions go there", host,
                       base::to_string(now));
         }
-        sets = std::max(sets, there->listening_sockets / there->listen.size());
+        sets = std::max(sets, there->num_listening_sockets / there->listen_endpoints.size());
     }
     for (const TakeoverServer& there : offer_.servers) {
         if (std::ranges::find(continued_, &there, &ContinuedServer::old_server) ==

@@ -29,10 +29,10 @@ class TakeoverResponder {
     struct RelayStatus {
         /// The servers that the relay forwards to. Only `number`, `name` and `host_name` are set.
         std::vector<TakeoverServer> servers;
-        std::uint32_t observer = 0; ///< the number of the latest observer
+        std::uint32_t observer_number = 0; ///< the number of the latest observer
         /// The observer's process id; 0: no observer runs. The observer must not be able to take
         /// over, because it parses untrusted traffic.
-        pid_t observer_process = 0;
+        pid_t observer_pid = 0;
         std::uint32_t last_recorded_session = 0; ///< the highest session number in records
     };
 

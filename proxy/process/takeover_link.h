@@ -156,9 +156,9 @@ inline constexpr std::string_view kExampleClient = "192.0.2.1:8303";
 struct TakeoverServer {
     relay::ServerIndex number = 0; ///< the server's number in the old relay
     std::string name{}; ///< the server's name in the configuration; empty for a single server
-    std::vector<base::Endpoint> listen{};
-    std::uint32_t listening_sockets = 0;
-    base::Endpoint server{};
+    std::vector<base::Endpoint> listen_endpoints{};
+    std::uint32_t num_listening_sockets = 0;
+    base::Endpoint server_endpoint{};
     /// The configured host name and port, such as "game.test:8303"; empty if an IP address is
     /// configured.
     std::string host_name{};
@@ -167,8 +167,9 @@ struct TakeoverServer {
 
 /// Describes the old relay, so that the new relay can decide whether it can take over.
 struct TakeoverOffer {
-    std::uint64_t network = 0;  ///< the number of the old relay's network namespace; 0 if unknown
-    std::uint32_t observer = 0; ///< the number of the old relay's latest observer
+    /// The number of the old relay's network namespace; 0 if unknown.
+    std::uint64_t network_namespace = 0;
+    std::uint32_t observer_number = 0; ///< the number of the old relay's latest observer
     std::vector<TakeoverServer> servers{};
 };
 

@@ -58,7 +58,7 @@ base::Endpoint endpoint_of(const capture::CaptureEndpoint& endpoint) {
 }
 
 /// The most frames that are read between two readings of the drop counter.
-constexpr std::size_t kBatch = 64;
+constexpr std::size_t kMaxFramesPerBatch = 64;
 /// The longest wait for a frame. After it, idle sessions are closed and loop_iterations is
 /// incremented.
 constexpr std::chrono::milliseconds kMaxWait{500};
@@ -173,7 +173,7 @@ void TapFeed::close_session(std::uint64_t key, base::Timestamp time, relay::Clos
 }
 
 TapRun::TapRun(TapRunOptions options)
-    : options_{std::move(options)}, live_{options_.live}, shared_{1, options_.ring_bytes},
+    : options_{std::move(options)}, live_{options_.live_capture}, shared_{1, options_.ring_bytes},
       ring_{shared_.ring_memory(0)}, wake_event_{base::take_descriptor(
                                          ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "eventfd")} {
     drop_privileges();
@@ -248,13 +248,13 @@ std::size_t TapRun::read_frames() {
         [this](const capture::CapturedDatagram& datagram) {
             feed_->on_datagram_captured(datagram);
         },
-        kBatch);
+        kMaxFramesPerBatch);
     feed_->on_frames_read(base::now_utc(), live_.dropped_frames(), frames == 0);
     if (!has_reported_merged_frames_ && live_.counts().merged_frames != 0) {
         has_reported_merged_frames_ = true;
         log::warn("the interface merges datagrams into frames (generic receive offload); they "
                   "are split where that is certain: ethtool -K {} gro off",
-                  options_.live.interface);
+                  options_.live_capture.interface);
     }
     return frames;
 }

@@ -105,7 +105,7 @@ class TapFeed final : public capture::SessionReceiver {
 };
 
 struct TapRunOptions {
-    capture::LiveCaptureOptions live;
+    capture::LiveCaptureOptions live_capture;
     capture::ServerDetector servers;
     std::string description; ///< the interface and servers, as text for the user
     capture::CaptureSessions::Limits limits{};

@@ -95,7 +95,7 @@ void ItemTypes::learn_types(const snapshot::SnapshotView& items,
         if (item.key.id < snapshot::kFirstUuidType || !uuid) {
             continue;
         }
-        const auto at = std::ranges::lower_bound(entries_, item.key.id, {}, &Entry::type);
+        const auto at = std::ranges::lower_bound(entries_, item.key.id, {}, &TypeInfo::type);
         if (at != entries_.end() && at->type == item.key.id) {
             if (at->uuid != *uuid) {
                 *at = {item.key.id, *uuid, objects_->find(*uuid)};
@@ -106,8 +106,8 @@ void ItemTypes::learn_types(const snapshot::SnapshotView& items,
     }
 }
 
-const ItemTypes::Entry* ItemTypes::find(std::uint16_t type) const {
-    const auto at = std::ranges::lower_bound(entries_, type, {}, &Entry::type);
+const ItemTypes::TypeInfo* ItemTypes::find(std::uint16_t type) const {
+    const auto at = std::ranges::lower_bound(entries_, type, {}, &TypeInfo::type);
     return at != entries_.end() && at->type == type ? &*at : nullptr;
 }
 
@@ -118,7 +118,7 @@ const snapshot::ObjectSpec* ItemTypes::object(std::uint16_t type) const {
                    ? objects_->find(type, other_dialect(dialect_))
                    : object;
     }
-    const Entry* entry = find(type);
+    const TypeInfo* entry = find(type);
     return entry == nullptr ? nullptr : entry->object;
 }
 

@@ -62,7 +62,7 @@ struct WorldPosition {
 /// A number stands for the same UUID until the server process ends.
 class ItemTypes {
   public:
-    struct Entry {
+    struct TypeInfo {
         std::uint16_t type = 0;
         snapshot::Uuid uuid{};
         const snapshot::ObjectSpec* object = nullptr; ///< null if the UUID is unknown
@@ -94,7 +94,7 @@ class ItemTypes {
     [[nodiscard]] snapshot::Dialect dialect() const { return dialect_; }
 
     /// Returns the UUID and object of a type number; null if the number is unknown.
-    [[nodiscard]] const Entry* find(std::uint16_t type) const;
+    [[nodiscard]] const TypeInfo* find(std::uint16_t type) const;
     [[nodiscard]] const snapshot::ObjectSpec* object(std::uint16_t type) const;
 
     [[nodiscard]] const snapshot::ObjectSet& objects() const { return *objects_; }
@@ -103,7 +103,7 @@ class ItemTypes {
     const snapshot::ObjectSet* objects_;
     snapshot::Dialect dialect_ = snapshot::Dialect::six;
     bool allows_both_dialects_ = false;
-    std::vector<Entry> entries_; ///< sorted by type
+    std::vector<TypeInfo> entries_; ///< sorted by type
 };
 
 class Roster;
@@ -224,9 +224,9 @@ struct ItemSightings {
     /// The sessions whose snapshots were merged into the world, in ascending order.
     std::span<const std::uint32_t> sessions{};
     /// For each item, one bit per session, set if the session received the item. The bits of item i
-    /// begin at index `i * words`.
+    /// begin at index `i * words_per_item`.
     std::span<const std::uint64_t> bits{};
-    std::size_t words = 0; ///< number of words in `bits` per item
+    std::size_t words_per_item = 0; ///< in `bits`
     /// For each item, a bit mask of its first 32 ints. A bit is set if no session received the int,
     /// which is then 0, an empty text, or "no country".
     std::span<const std::uint32_t> missing_ints{};
@@ -245,7 +245,7 @@ struct ItemSightings {
     }
 
     [[nodiscard]] std::span<const std::uint64_t> session_bits(std::size_t item) const {
-        return bits.subspan(item * words, words);
+        return bits.subspan(item * words_per_item, words_per_item);
     }
 
     /// Calls `visit(session)` for each session that received the item, in ascending order. Stops

@@ -27,13 +27,13 @@ void Roster::add_player(const Player& player) {
     }
     const std::string text =
         wire::sanitize_string(std::as_bytes(std::span{player.name}), kNameCleaning);
-    Entry entry{.team = player.team};
+    KnownPlayer entry{.team = player.team};
     // Vanilla and DDNet limit names to this length.
     snapshot::encode_int_string(
         map::truncate_utf8(text, snapshot::kIntStringBytes * entry.name.size() - 1), entry.name);
     const auto client = static_cast<std::uint16_t>(player.client_id);
     set_player(client, entry);
-    if (player.own) {
+    if (player.is_own) {
         own_id_ = client;
     }
 }
@@ -50,7 +50,7 @@ void Roster::remove_player(std::int32_t client_id) {
     }
 }
 
-void Roster::set_player(std::uint16_t client, const Entry& entry) {
+void Roster::set_player(std::uint16_t client, const KnownPlayer& entry) {
     if (client >= kMaxPlayers) {
         return;
     }
@@ -60,12 +60,12 @@ void Roster::set_player(std::uint16_t client, const Entry& entry) {
     players_[client] = entry;
 }
 
-const Roster::Entry* Roster::find(std::uint16_t client) const {
+const Roster::KnownPlayer* Roster::find(std::uint16_t client) const {
     return client < players_.size() && players_[client] ? &*players_[client] : nullptr;
 }
 
 std::optional<PackedText> Roster::name(std::uint16_t client) const {
-    const Entry* const entry = find(client);
+    const KnownPlayer* const entry = find(client);
     return entry == nullptr ? std::nullopt : std::optional{PackedText{entry->name}};
 }
 

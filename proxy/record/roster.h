@@ -53,18 +53,18 @@ class Roster {
 
     struct Player {
         std::int32_t client_id = 0;
-        bool own = false; ///< the player is the receiving client itself
+        bool is_own = false; ///< the player is the receiving client itself
         std::int32_t team = 0;
         std::string_view name; ///< the bytes that the server sent
     };
 
     using Name = std::array<std::int32_t, kPlayerNameInts>;
 
-    struct Entry {
+    struct KnownPlayer {
         Name name{}; ///< packed as in a 0.6 snapshot
         std::int32_t team = 0;
 
-        friend bool operator==(const Entry&, const Entry&) = default;
+        friend bool operator==(const KnownPlayer&, const KnownPlayer&) = default;
     };
 
     /// Adds or replaces a player whom the server announced. Ignores an invalid client id, as
@@ -79,12 +79,12 @@ class Roster {
 
     /// Sets a player who was not announced by a message, for example one read from a checkpoint.
     /// Ignores an invalid client id.
-    void set_player(std::uint16_t client, const Entry& entry);
+    void set_player(std::uint16_t client, const KnownPlayer& entry);
 
     void set_own_id(std::uint16_t client) { own_id_ = client; }
 
     /// Returns the player with the given client id; null if the player is unknown.
-    [[nodiscard]] const Entry* find(std::uint16_t client) const;
+    [[nodiscard]] const KnownPlayer* find(std::uint16_t client) const;
     [[nodiscard]] std::optional<PackedText> name(std::uint16_t client) const;
 
     /// Returns the client id of the client that receives the messages; nullopt if unknown.
@@ -103,7 +103,7 @@ class Roster {
     friend bool operator==(const Roster&, const Roster&) = default;
 
   private:
-    std::vector<std::optional<Entry>> players_; ///< index: client id
+    std::vector<std::optional<KnownPlayer>> players_; ///< index: client id
     std::optional<std::uint16_t> own_id_;
 };
 

@@ -46,7 +46,7 @@ struct CounterRow {
     /// Name of the counter's metric without "twscope_"; empty if the counter has no metric.
     std::string_view metric{};
     /// True for a counter of snapshots that reports also show as a share of all snapshots.
-    bool share = false;
+    bool has_share = false;
 };
 
 /// The description of a distribution, which is the minimum, mean and maximum of a quantity.

@@ -71,7 +71,7 @@ Forwarder::Forwarder(ObserverSharedMemory& observation, unsigned thread,
     : epoll_{base::take_descriptor(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")},
       copier_{ring, observation.observer}, thread_{thread}, observation_{observation},
       counters_{observation.counters_of(0, thread)}, timers_{shortest_timeout}, resync_{resync} {
-    if (resync_.rewrite != nullptr) {
+    if (resync_.rewrite_acknowledgement != nullptr) {
         rewritten_.datagrams.resize(DatagramBatch::kDatagrams);
     }
 }
@@ -210,7 +210,7 @@ std::size_t Forwarder::read_listener(ListenerIndex index) {
 }
 
 void Forwarder::request_full_snapshot(std::uint32_t id) {
-    if (resync_.rewrite == nullptr) {
+    if (resync_.rewrite_acknowledgement == nullptr) {
         return;
     }
     static_cast<void>(timers_.begin_batch());
@@ -233,7 +233,8 @@ void Forwarder::rewrite_datagram(std::size_t i) noexcept {
         return;
     }
     auto& rewritten = rewritten_.datagrams[i];
-    const std::size_t size = resync_.rewrite(batch_.datagram(i), *known, rewritten.bytes);
+    const std::size_t size =
+        resync_.rewrite_acknowledgement(batch_.datagram(i), *known, rewritten.bytes);
     if (size == 0) {
         return;
     }

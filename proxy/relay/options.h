@@ -36,8 +36,9 @@ struct ResyncFunctions {
     /// Writes a copy of a client's datagram into `out`, changed so that it acknowledges the
     /// snapshot `acknowledged`. Returns the copy's size; 0 if no copy can be made, or if the
     /// datagram already acknowledges that snapshot or a later one.
-    std::size_t (*rewrite)(std::span<const std::byte> datagram, std::int32_t acknowledged,
-                           std::span<std::byte> out) = nullptr;
+    std::size_t (*rewrite_acknowledgement)(std::span<const std::byte> datagram,
+                                           std::int32_t acknowledged,
+                                           std::span<std::byte> out) = nullptr;
     /// Returns the tick of the full snapshot in a server's datagram; nullopt if the datagram
     /// contains no full snapshot.
     std::optional<std::int32_t> (*find_full_snapshot)(std::span<const std::byte> datagram) =

@@ -67,7 +67,7 @@ struct HandedOverSession {
     /// The session's number in the observer's events; 0 if the observer does not know the session.
     std::uint32_t id = 0;
     std::uint32_t listener = 0; ///< index of the listening socket (Relay::listening_sockets)
-    std::vector<DatagramCopy> held_copies;           ///< see Session::held
+    std::vector<DatagramCopy> held_copies;           ///< see Session::held_copies
     std::array<std::uint64_t, 2> lost_held_copies{}; ///< see HeldDatagramCopies::lost_counts()
 };
 
@@ -106,7 +106,7 @@ struct Session : TransferredSessionData {
     /// The client's latest request, if the session is connectionless.
     ClientQuestion latest_question;
     /// Copies of the session's datagrams until the observer knows the session; null afterwards.
-    std::unique_ptr<HeldDatagramCopies> held;
+    std::unique_ptr<HeldDatagramCopies> held_copies;
     std::unique_ptr<SessionImpairment> impairment{}; ///< null if no impairment is set
 
     /// Links the session into SessionTimers::open_sessions_, until the session is closed.

@@ -113,11 +113,11 @@ std::unique_ptr<Session> make_handed_over_session(SharedServerData& server, int 
     made->client = base::to_socket_address(state.client, v6, made->client_length);
     made->last_answer_ms = now.ms;
     if (made->counts_against_limit && !made->is_announced()) {
-        made->held = std::make_unique<HeldDatagramCopies>();
+        made->held_copies = std::make_unique<HeldDatagramCopies>();
         for (const DatagramCopy& copy : state.held_copies) {
-            made->held->add_copy(copy.time, copy.direction, copy.bytes);
+            made->held_copies->add_copy(copy.time, copy.direction, copy.bytes);
         }
-        made->held->add_lost_counts(state.lost_held_copies);
+        made->held_copies->add_lost_counts(state.lost_held_copies);
     }
     return made;
 }
@@ -128,9 +128,9 @@ HandedOverSession takeover_state_of(const Session& session) {
     state.client = session.observed.client;
     state.server = session.observed.server;
     state.id = session.observed.id;
-    if (session.held != nullptr) {
-        state.lost_held_copies = session.held->lost_counts();
-        session.held->for_each_copy(
+    if (session.held_copies != nullptr) {
+        state.lost_held_copies = session.held_copies->lost_counts();
+        session.held_copies->for_each_copy(
             [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
                 state.held_copies.push_back({time, direction, {bytes.begin(), bytes.end()}});
             });

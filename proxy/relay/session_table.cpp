@@ -426,7 +426,7 @@ Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header
 Session* SessionTable::insert_session(std::unique_ptr<Session>&& made) {
     const bool is_announced = made->standing >= ClientStanding::unverified_player;
     if (made->counts_against_limit && !is_announced) {
-        made->held = std::make_unique<HeldDatagramCopies>();
+        made->held_copies = std::make_unique<HeldDatagramCopies>();
     }
     Session& session = sessions_.insert(std::move(made));
     session.table = this;
@@ -501,7 +501,7 @@ bool SessionTable::try_count_against_limit(Session& session, ClientStanding stan
     session.number = take_next_number(shared_.numbers, true);
     session.began_at = now_->steady;
     session.opened_at = now_->utc;
-    session.held = std::move(held);
+    session.held_copies = std::move(held);
     session.latest_question = {};
     counters_->new_clients.begun_sessions.add(1);
     return true;
@@ -553,18 +553,18 @@ void SessionTable::announce_to_observer(Session& session) {
     session.observed.id = shared_.numbers.last_observed_id.fetch_add(1) + 1;
     counters_->sessions_opened.add(1);
     copier_->open_session(session.observed, session.opened_at);
-    if (session.held == nullptr) {
+    if (session.held_copies == nullptr) {
         return;
     }
-    session.held->for_each_copy(
+    session.held_copies->for_each_copy(
         [&](base::Timestamp time, Direction direction, std::span<const std::byte> bytes) {
             copy_datagram(session, time, direction, bytes);
         });
     for (std::size_t i = 0; i < session.observed.lost.size(); ++i) {
-        session.observed.lost[i] += session.held->lost_counts()[i];
-        counters_->directions[i].copies_lost.add(session.held->lost_counts()[i]);
+        session.observed.lost[i] += session.held_copies->lost_counts()[i];
+        counters_->directions[i].copies_lost.add(session.held_copies->lost_counts()[i]);
     }
-    session.held.reset();
+    session.held_copies.reset();
 }
 
 void SessionTable::evict_session(Session& session) {

@@ -68,8 +68,8 @@ class SessionTable {
         }
         if (session.is_announced()) {
             copy_datagram(session, time, direction, datagram);
-        } else if (session.held != nullptr) {
-            session.held->add_copy(time, direction, datagram);
+        } else if (session.held_copies != nullptr) {
+            session.held_copies->add_copy(time, direction, datagram);
         }
     }
 

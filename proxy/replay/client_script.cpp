@@ -160,7 +160,7 @@ void ClientScriptExtractor::on_system_message(const wire::MessageHeader& head,
                                                  ignored);
             }
             add_step({.kind = ScriptStep::Kind::input,
-                      .lead = input_lead(input->intended_tick, unfinished.newest_tick)},
+                      .lead_ticks = input_lead(input->intended_tick, unfinished.newest_tick)},
                      head.body.subspan(ticks), unfinished);
         }
         break;

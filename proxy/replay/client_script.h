@@ -26,7 +26,7 @@ struct ScriptStep {
     Kind kind = Kind::input;
     bool vital = false;
     /// For an input: its intended tick minus the tick of the client's newest snapshot.
-    std::int32_t lead = 0;
+    std::int32_t lead_ticks = 0;
     std::size_t offset = 0; ///< position of the step's bytes in the script
     std::size_t size = 0;
 };

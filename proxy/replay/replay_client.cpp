@@ -405,7 +405,7 @@ void ReplayClient::play_steps() {
         if (step.kind == ScriptStep::Kind::input) {
             last_input_.assign(bytes.begin(), bytes.end());
             if (newest_tick_ && now_ - due_time(step) <= kMaxInputDelay) {
-                send_input(*newest_tick_, add_lead(*newest_tick_, step.lead), bytes);
+                send_input(*newest_tick_, add_lead(*newest_tick_, step.lead_ticks), bytes);
                 ++counts_->inputs;
             } else {
                 ++counts_->skipped_inputs;

@@ -239,7 +239,7 @@ class ReplayRun {
         for (const auto& peer : clients_) {
             const ReplayClient& client = peer->client;
             ++result.endings[static_cast<std::size_t>(client.ending())];
-            result.entered += static_cast<std::size_t>(client.was_in_game());
+            result.num_entered += static_cast<std::size_t>(client.was_in_game());
             result.reason = result.reason.empty() ? client.close_reason() : result.reason;
         }
         return result;

@@ -27,7 +27,7 @@ struct ReplayOptions {
 
 struct ReplayResult {
     std::size_t clients = 0;
-    std::size_t entered = 0;              ///< number of clients that entered the game
+    std::size_t num_entered = 0;          ///< number of clients that entered the game
     std::array<std::size_t, 7> endings{}; ///< number of clients with each ClientEnding
     /// The reason that the server gave when it first closed a connection.
     std::string reason{};

@@ -187,7 +187,7 @@ void Console::add_finding(const record::FindingRecord& finding) {
     if (finding.id == record::FindingId::snapshot_explained) {
         findings_.add_explanation(finding, player);
     } else {
-        findings_.add(finding, player);
+        findings_.add_finding(finding, player);
     }
 }
 
@@ -196,7 +196,7 @@ void Console::count_snapshots(std::uint64_t snapshots, std::uint64_t verified) {
     num_unverified_.fetch_add(snapshots - verified, std::memory_order_relaxed);
 }
 
-std::string Console::colored(std::string_view code, std::string text) const {
+std::string Console::add_color(std::string_view code, std::string text) const {
     return style_.is_colored ? fmt::format("\033[{}m{}\033[0m", code, text) : std::move(text);
 }
 
@@ -205,8 +205,8 @@ std::vector<std::string> Console::take_finding_lines(record::Timestamp now, bool
     std::vector<std::string> lines;
     for (FindingLines::Line& each :
          all ? findings_.take_all_lines() : findings_.take_due_lines(now)) {
-        lines.push_back(
-            colored(each.severity == record::Severity::error ? "31" : "33", std::move(each.text)));
+        lines.push_back(add_color(each.severity == record::Severity::error ? "31" : "33",
+                                  std::move(each.text)));
     }
     return lines;
 }
@@ -226,13 +226,13 @@ std::string Console::take_status_line(record::Timestamp now, double seconds,
             static_cast<std::uint64_t>(std::llround(static_cast<double>(snapshots) / seconds)),
             "snapshot[s]"),
         snapshots == 0 ? std::string{}
-                       : ", " + colored(verified < snapshots ? "31" : "32",
-                                        share_text(verified, snapshots) + " verified"));
+                       : ", " + add_color(verified < snapshots ? "31" : "32",
+                                          share_text(verified, snapshots) + " verified"));
     const std::string findings =
         severe_findings_text(findings_.num_findings(record::Severity::error),
                              findings_.num_findings(record::Severity::warning));
     if (!notes.problem.empty()) {
-        line += findings + ", " + colored("31", notes.problem);
+        line += findings + ", " + add_color("31", notes.problem);
     } else {
         line += findings.empty() ? ", no warnings" : findings;
     }
@@ -261,7 +261,7 @@ std::string Console::take_status_line(record::Timestamp now, double seconds,
         for (auto each = tees_.begin(); most != 0; ++each, --most) {
             const auto& [session, tee] = *each;
             text += " | " + (tee.name.empty() ? fmt::format("session {} {}", session, tee.state)
-                                              : colored("1", tee.name));
+                                              : add_color("1", tee.name));
             text += has_places && !tee.name.empty() ? ' ' + tee.place : std::string{};
         }
         text += left_out == 0 ? std::string{} : fmt::format(" | and {} more", left_out);
@@ -275,7 +275,7 @@ std::string Console::take_status_line(record::Timestamp now, double seconds,
 
 std::vector<std::string> Console::finding_table(const FindingLines::ExplainCommandMaker& explain) {
     const std::lock_guard lock{mutex_};
-    return findings_.table(explain);
+    return findings_.make_table(explain);
 }
 
 void ConsoleSink::on_record(const record::Record& record) {

@@ -140,7 +140,7 @@ class Console {
   private:
     static constexpr std::size_t kMaxTees = 8;
 
-    [[nodiscard]] std::string colored(std::string_view code, std::string text) const;
+    [[nodiscard]] std::string add_color(std::string_view code, std::string text) const;
 
     ConsoleStyle style_;
     std::mutex mutex_;

@@ -74,7 +74,7 @@ void FindingLines::count_finding(const record::FindingRecord& finding) {
     }
 }
 
-void FindingLines::add(const record::FindingRecord& finding, std::string_view player) {
+void FindingLines::add_finding(const record::FindingRecord& finding, std::string_view player) {
     const record::Severity severity = record::severity_of(finding);
     if (severity == record::Severity::info) {
         return;
@@ -155,7 +155,7 @@ std::vector<FindingLines::Line> FindingLines::take_all_lines() {
     return take_lines(now, true);
 }
 
-std::vector<std::string> FindingLines::table(const ExplainCommandMaker& explain) const {
+std::vector<std::string> FindingLines::make_table(const ExplainCommandMaker& explain) const {
     if (totals_by_id_.empty()) {
         return {};
     }

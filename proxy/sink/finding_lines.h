@@ -47,7 +47,7 @@ class FindingLines {
     };
 
     /// Adds a finding. `player`: the name of the session's player; empty if unknown.
-    void add(const record::FindingRecord& finding, std::string_view player);
+    void add_finding(const record::FindingRecord& finding, std::string_view player);
     /// Adds the explanation of an earlier finding. If take_due_lines() has not returned that
     /// finding's line yet, the explanation replaces the line. Otherwise the explanation becomes a
     /// further line. Ignores the explanation if the finding was only counted.
@@ -71,7 +71,7 @@ class FindingLines {
     /// Returns the lines of a table of all finding ids, the most important first. For each id, the
     /// table shows the number, the times and the sessions of the findings, and the command that
     /// explains the first finding. `explain`: empty if no command can explain findings.
-    [[nodiscard]] std::vector<std::string> table(const ExplainCommandMaker& explain) const;
+    [[nodiscard]] std::vector<std::string> make_table(const ExplainCommandMaker& explain) const;
 
   private:
     /// The common properties of a kind's findings. The texts are empty for kinds beyond kMaxKinds.

@@ -215,11 +215,12 @@ void ObjectWriter::prepare_names(const snapshot::FieldSpec& field) {
         }
         // If a value has two names, the first one is used.
         auto& sorted = names.values;
-        std::ranges::stable_sort(sorted,
-                                 [](const Name& a, const Name& b) { return a.value < b.value; });
-        sorted.erase(std::unique(sorted.begin(), sorted.end(),
-                                 [](const Name& a, const Name& b) { return a.value == b.value; }),
-                     sorted.end());
+        std::ranges::stable_sort(
+            sorted, [](const ValueText& a, const ValueText& b) { return a.value < b.value; });
+        sorted.erase(
+            std::unique(sorted.begin(), sorted.end(),
+                        [](const ValueText& a, const ValueText& b) { return a.value == b.value; }),
+            sorted.end());
         max_bytes_ += longest;
     }
     names_.push_back(std::move(names));
@@ -272,7 +273,7 @@ char* ObjectWriter::put_name(char* to, const NamedField& names, std::int32_t val
         }
         const auto found = std::lower_bound(
             names.values.begin(), names.values.end(), value,
-            [](const Name& name, std::int64_t wanted) { return name.value < wanted; });
+            [](const ValueText& name, std::int64_t wanted) { return name.value < wanted; });
         return found != names.values.end() && found->value == value ? found->text.put(to) : to;
     }
     if (value == 0) {

@@ -43,7 +43,7 @@ class ObjectWriter {
         JsonLiteral name; ///< `,"in_menu"`
     };
 
-    struct Name {
+    struct ValueText {
         std::int64_t value = 0;
         JsonLiteral text; ///< `,"weapon":"gun"`
     };
@@ -53,8 +53,8 @@ class ObjectWriter {
         std::uint8_t offset = 0;
         std::uint32_t when = 0;
         std::uint32_t bit = 0;
-        std::vector<Name> values{}; ///< sorted by value; each value occurs once
-        JsonLiteral key{};          ///< for flags: `,"playerflags":[`
+        std::vector<ValueText> values{}; ///< sorted by value; each value occurs once
+        JsonLiteral key{};               ///< for flags: `,"playerflags":[`
         std::vector<Flag> flags{};
     };
 

@@ -62,17 +62,17 @@ void FindingRateLimiter::pass_or_omit_finding(const record::FindingRecord& findi
         kinds_.try_emplace(key, OmittedFindings{.passed_at = finding.head.time - kWindow})
             .first->second;
     if (finding.head.time - kind.passed_at < kWindow && finding.head.time >= kind.passed_at) {
-        ++kind.omitted;
+        ++kind.num_omitted;
         kind.head = finding.head;
         return;
     }
     kind.passed_at = finding.head.time;
-    if (kind.omitted == 0) {
+    if (kind.num_omitted == 0) {
         target_->on_record(&finding);
         return;
     }
     record::FindingRecord counted = finding;
-    counted.left_out = std::exchange(kind.omitted, 0);
+    counted.left_out = std::exchange(kind.num_omitted, 0);
     target_->on_record(&counted);
 }
 
@@ -92,7 +92,7 @@ void FindingRateLimiter::end_session(const record::RecordHeader& head) {
         const record::FindingId id = finding_id_of(each->first);
         std::uint64_t omitted = 0; // omitted findings with this id, of all item types
         for (; each != end && finding_id_of(each->first) == id; ++each) {
-            omitted += each->second.omitted;
+            omitted += each->second.num_omitted;
         }
         report_omitted_findings(id, head, omitted);
     }
@@ -101,7 +101,7 @@ void FindingRateLimiter::end_session(const record::RecordHeader& head) {
 
 void FindingRateLimiter::report_all_omissions() {
     for (const auto& [key, kind] : kinds_) {
-        report_omitted_findings(finding_id_of(key), kind.head, kind.omitted);
+        report_omitted_findings(finding_id_of(key), kind.head, kind.num_omitted);
     }
     kinds_.clear();
 }
@@ -142,7 +142,7 @@ void MessageRateLimiter::pass_or_omit_message(const record::MessageRecord& messa
         return;
     }
     ++num_omitted_;
-    ++session.omitted;
+    ++session.num_omitted;
     session.head = message.head;
     if (session.num_reported == 0 || elapsed_between(session.reported_at, now) >= kReportInterval ||
         now < session.reported_at) {
@@ -164,13 +164,13 @@ void MessageRateLimiter::refill(Session& session, record::Timestamp now) const {
 }
 
 void MessageRateLimiter::report_omitted_messages(Session& session) {
-    if (session.omitted == session.num_reported) {
+    if (session.num_omitted == session.num_reported) {
         return;
     }
-    session.num_reported = session.omitted;
+    session.num_reported = session.num_omitted;
     const record::FindingRecord finding{.head = session.head,
                                         .id = record::FindingId::session_messages_left_out,
-                                        .lost = session.omitted,
+                                        .lost = session.num_omitted,
                                         .limit = static_cast<std::int64_t>(bytes_per_second_)};
     target_->on_record(&finding);
 }

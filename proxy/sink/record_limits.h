@@ -34,7 +34,7 @@ class FindingRateLimiter final : public record::RecordSink {
     struct OmittedFindings {
         record::RecordHeader head{}; ///< head of the last finding that was omitted
         record::Timestamp passed_at = 0;
-        std::uint64_t omitted = 0;
+        std::uint64_t num_omitted = 0;
     };
 
     void pass_or_omit_finding(const record::FindingRecord& finding);
@@ -75,8 +75,8 @@ class MessageRateLimiter final : public record::RecordSink {
         /// Number of bytes that the session was allowed to write at `time`.
         std::int64_t bytes_left = 0;
         record::Timestamp time = 0;
-        record::RecordHeader head{}; ///< head of the last message that was omitted
-        std::uint64_t omitted = 0;   ///< number of omitted messages since the connection began
+        record::RecordHeader head{};   ///< head of the last message that was omitted
+        std::uint64_t num_omitted = 0; ///< number of omitted messages since the connection began
         /// Number of omitted messages that the last finding reported.
         std::uint64_t num_reported = 0;
         record::Timestamp reported_at = 0;

@@ -21,7 +21,7 @@ FileStatus file_status_of(const struct stat& found) {
     return {.device = found.st_dev,
             .inode = found.st_ino,
             .size = static_cast<std::uint64_t>(found.st_size),
-            .modified = found.st_mtim.tv_sec,
+            .modified_at = found.st_mtim.tv_sec,
             .is_regular = S_ISREG(found.st_mode),
             .has_name = found.st_nlink != 0};
 }

@@ -29,9 +29,10 @@ struct FileStatus {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::uint64_t size = 0;
-    std::int64_t modified = 0; ///< time of the last modification, in seconds since 1970-01-01 UTC
-    bool is_regular = false;   ///< true if it is a regular file, not a pipe or device
-    bool has_name = false;     ///< false if the file was removed and is only open
+    /// Time of the last modification, in seconds since 1970-01-01 UTC.
+    std::int64_t modified_at = 0;
+    bool is_regular = false; ///< true if it is a regular file, not a pipe or device
+    bool has_name = false;   ///< false if the file was removed and is only open
 
     [[nodiscard]] bool is_same_file(const FileStatus& other) const {
         return device == other.device && inode == other.inode;

@@ -61,7 +61,7 @@ bool visit_frame_texts(int file, std::uint64_t at,
 }
 
 /// Returns up to `size` bytes of a file from the offset `at` on; empty if the file cannot be read.
-std::string read_at(int file, std::uint64_t at, std::size_t size) {
+std::string read_bytes_at(int file, std::uint64_t at, std::size_t size) {
     std::string text(size, '\0');
     const ssize_t read = ::pread(file, text.data(), text.size(), static_cast<off_t>(at));
     text.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
@@ -77,7 +77,7 @@ constexpr std::chrono::seconds kCheckInterval{1};
 constexpr std::int64_t kMinClockJumpSeconds = 60;
 constexpr std::chrono::milliseconds kLockPollInterval{20};
 /// The longest time for which a process that starts to record should lock the folder.
-constexpr std::chrono::seconds kMaxStartTime{1};
+constexpr std::chrono::seconds kMaxFolderLockTime{1};
 /// The number of file names that are tried if other processes create segments in the same second.
 constexpr int kMaxSegmentNameTries = 100;
 
@@ -120,22 +120,22 @@ void Recording::open(StartMode mode) {
             throw std::system_error{errno, std::generic_category(), options_.path};
         }
     };
-    // Another process may still write to a shared recording; see take_over_recording().
-    const bool is_shared = mode == StartMode::shared;
+    // Another process may still write to a recording that is taken over; see take_over_recording().
+    const bool is_taken_over = mode == StartMode::take_over;
     if (options_.segments) {
-        const base::UniqueFd starting = is_shared ? base::UniqueFd{} : wait_for_other_writer();
+        const base::UniqueFd starting = is_taken_over ? base::UniqueFd{} : wait_for_other_writer();
         find_last_segment_number();
-        if (!is_shared) {
+        if (!is_taken_over) {
             repair_last_segment();
         }
         free_disk_space();
-        require(is_shared || open_segment());
+        require(is_taken_over || open_segment());
         return;
     }
     current_path_ = options_.path;
     file_ = disk_->open(current_path_, Disk::OpenMode::append, options_.readers);
     require(file_ >= 0);
-    if (is_shared) {
+    if (is_taken_over) {
         return;
     }
     for (const auto until = Clock::now() + options_.other_writer_timeout; !lock_file();) {
@@ -150,7 +150,7 @@ void Recording::open(StartMode mode) {
     if (result != RepairResult::done) {
         throw std::runtime_error{repair_error_text(result)};
     }
-    begin_file();
+    write_file_start();
 }
 
 void Recording::find_last_segment_number() {
@@ -170,7 +170,7 @@ base::UniqueFd Recording::wait_for_other_writer() const {
         // Other processes lock the folder only briefly, while they start. A lock that lasts longer
         // is ignored.
         const bool may_start = ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0 ||
-                               errno != EWOULDBLOCK || Clock::now() >= until + kMaxStartTime;
+                               errno != EWOULDBLOCK || Clock::now() >= until + kMaxFolderLockTime;
         const bool is_written = std::ranges::any_of(
             list_segments(path, &*options_.segments),
             [&path](const Segment& each) { return base::is_locked(path + "/" + each.file); });
@@ -212,7 +212,7 @@ bool Recording::open_segment() {
             opened_at_ = now_;
             is_path_moved_ = false;
             is_reopening_requested_ = false;
-            begin_file();
+            write_file_start();
             segment_ages_.on_segment_start(last_segment_number_, now_);
             delete_segments();
             return true;
@@ -221,7 +221,7 @@ bool Recording::open_segment() {
     return false;
 }
 
-void Recording::begin_file() {
+void Recording::write_file_start() {
     if (!file_start_.empty()) {
         buffer_.insert(0, frame_writer_ ? compress_frame(file_start_) : file_start_);
         is_start_missing_ = true;
@@ -249,7 +249,7 @@ Recording::RepairResult Recording::repair() {
         constexpr std::size_t kPacked = std::size_t{256} << 10U; // holds a frame's first block
         constexpr std::size_t kBegin = 64;
         if (scan && (scan->has_foreign_data || format().is_foreign_data(decompress_start(
-                                                   read_at(file_, 0, kPacked), kBegin)))) {
+                                                   read_bytes_at(file_, 0, kPacked), kBegin)))) {
             return RepairResult::foreign;
         }
         return !scan || scan->complete_bytes == scan->size ? RepairResult::done
@@ -264,7 +264,7 @@ Recording::RepairResult Recording::repair() {
     }
     const std::uint64_t rest = status->size - *end;
     const std::string_view missing = format().missing_end_of_last_entry(
-        rest <= sink::kMaxLineBytes ? read_at(file_, *end, rest) : std::string{});
+        rest <= sink::kMaxLineBytes ? read_bytes_at(file_, *end, rest) : std::string{});
     if ((missing.empty() || !write_all(*disk_, file_, missing)) && disk_->truncate(file_, *end)) {
         state.cut_off_bytes += rest;
     }
@@ -373,7 +373,7 @@ bool Recording::write_buffered_data() {
     const auto status =
         file_start_.empty() || file_bytes_ == 0 ? std::nullopt : disk_->file_status(file_);
     if (status && status->is_regular && status->size == 0) {
-        begin_file();
+        write_file_start();
     }
     last_try_ = now_;
     return write_buffer_to_file();
@@ -473,7 +473,7 @@ void Recording::take_over_recording() {
     const RepairResult result = repair();
     if (result == RepairResult::done) {
         std::ignore = lock_file();
-        begin_file();
+        write_file_start();
     } else if (result == RepairResult::failed) {
         set_error(errno);
         is_repair_requested_ = true;
@@ -545,7 +545,7 @@ int Recording::switch_to_file_at_path() {
     file_ = next;
     std::ignore = lock_file();
     written_bytes_ = 0;
-    begin_file();
+    write_file_start();
     if (failed()) {
         std::ignore = write_buffered_data(); // data that could not be written to the previous file
     }
@@ -588,7 +588,7 @@ bool Recording::is_segment_due(Clock::time_point now) {
     if (is_reopening_requested_ || is_path_moved_) {
         return true;
     }
-    const auto& limits = options_.rotate;
+    const auto& limits = options_.segment_limits;
     return file_bytes_ != 0 && ((limits.age.count() != 0 && now - opened_at_ >= limits.age) ||
                                 (limits.bytes != 0 && file_bytes_ >= limits.bytes));
 }

@@ -28,7 +28,7 @@ struct RecordingOptions {
     AllowedReaders readers = AllowedReaders::group;
     std::optional<SegmentNames> segments{};
     /// The age and the file size at which a segment ends.
-    RetentionLimits rotate{};
+    RetentionLimits segment_limits{};
     RetentionLimits keep{}; ///< above these limits, old segments are deleted
     /// The number of bytes that must stay free on the disk; 0: no limit. If fewer are free, old
     /// segments are deleted if `keep` has a limit; otherwise writing stops.
@@ -56,12 +56,12 @@ class Recording final : public OutputFile {
         append, ///< continue after the last complete entry
         /// Like `append`, but only after request_repair(), because another process still writes to
         /// the file.
-        shared,
+        take_over,
     };
 
     /// Opens the file, or the first segment. Errors: throws std::system_error if the file cannot be
     /// opened; std::runtime_error if it contains data of another kind, or, except with
-    /// StartMode::shared, if another process writes to the recording.
+    /// StartMode::take_over, if another process writes to the recording.
     Recording(RecordingOptions options, StartMode mode, Disk& disk = system_disk());
     ~Recording() override;
     Recording(const Recording&) = delete;
@@ -102,7 +102,7 @@ class Recording final : public OutputFile {
     void repair_last_segment();
     /// Returns a text for the user that says why no data can be appended.
     [[nodiscard]] std::string repair_error_text(RepairResult result) const;
-    void begin_file();
+    void write_file_start();
     [[nodiscard]] std::string compress_frame(std::string_view text);
 
     /// Compresses the text in `frame_text_`, if any, and appends the frame to `buffer_`.

@@ -55,7 +55,7 @@ std::optional<Segment> parse_segment_name(std::string_view file) {
         ::strptime(time.c_str(), base::kFileNameTimeFormat, &begun) == nullptr) {
         return std::nullopt;
     }
-    segment.begun = ::timegm(&begun);
+    segment.started_at = ::timegm(&begun);
     return segment;
 }
 
@@ -92,7 +92,7 @@ std::vector<Segment> list_segments_with_sizes(Disk& disk, const SegmentNames& na
     for (Segment& segment : list_segments(names.folder, &names)) {
         const auto status = disk.file_status(names.folder + '/' + segment.file);
         if (status && status->is_regular) {
-            segment.modified = status->modified;
+            segment.modified_at = status->modified_at;
             segment.size = status->size;
             found.push_back(std::move(segment));
         }
@@ -128,15 +128,16 @@ std::vector<std::int64_t> SegmentAges::compute_ages(std::span<const Segment> seg
         const bool of_this_run =
             !start_times_.empty() && each.number >= start_times_.begin()->first;
         // Copying a file may change its modification time, so impossible times are replaced.
-        const std::int64_t limit = last ? each.modified : segments[i + 1].begun;
-        const std::int64_t end =
-            each.modified >= each.begun && each.modified <= limit ? each.modified : limit;
+        const std::int64_t limit = last ? each.modified_at : segments[i + 1].started_at;
+        const std::int64_t end = each.modified_at >= each.started_at && each.modified_at <= limit
+                                     ? each.modified_at
+                                     : limit;
         if (!last) {
             ages[i] = begun + (of_this_run ? 0 : plausible_seconds_between(end, limit));
         }
         begun = own != start_times_.end()
                     ? std::chrono::duration_cast<std::chrono::seconds>(now - own->second).count()
-                    : ages[i] + (of_this_run ? 0 : plausible_seconds_between(each.begun, end));
+                    : ages[i] + (of_this_run ? 0 : plausible_seconds_between(each.started_at, end));
     }
     return ages;
 }

@@ -40,9 +40,9 @@ struct Segment {
     std::string suffix; ///< for example ".jsonl.zst"
     std::uint64_t number = 0;
     // Times are of the wall clock, in seconds since 1970-01-01 UTC.
-    std::int64_t begun = 0;    ///< when the segment was started, according to its name
-    std::int64_t modified = 0; ///< when the file was last modified; 0 if it was not looked up
-    std::uint64_t size = 0;    ///< size of the file in bytes; 0 if it was not looked up
+    std::int64_t started_at = 0;  ///< when the segment was started, according to its name
+    std::int64_t modified_at = 0; ///< when the file was last modified; 0 if it was not looked up
+    std::uint64_t size = 0;       ///< size of the file in bytes; 0 if it was not looked up
 
     /// Returns true if the segment belongs to a capture; false if it contains records.
     [[nodiscard]] bool is_capture() const { return is_capture_suffix(suffix); }

@@ -372,10 +372,12 @@ AdminServer::AdminServer(AccessOptions access, const std::vector<ListeningSocket
       server_{
           listening,
           HttpHandlers{
-              .handler = [this](const Request& request,
-                                const Respond& respond) { answer_request(request, respond); },
+              .answer_request =
+                  [this](const Request& request, const Respond& respond) {
+                      answer_request(request, respond);
+                  },
               .answer_upgrade = [this](const Request& request) { return answer_upgrade(request); },
-              .update =
+              .on_update =
                   [this] {
                       context_.viewers.disconnect_viewers_with_other_token(token_number_);
                       return context_.viewers.update_viewers();

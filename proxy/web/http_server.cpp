@@ -294,7 +294,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         if (request.wants_web_socket && server_->handlers_.answer_upgrade) {
             return upgrade_to_web_socket(request);
         }
-        server_->handlers_.handler(request, [self = shared_from_this()](Response response) {
+        server_->handlers_.answer_request(request, [self = shared_from_this()](Response response) {
             asio::post(self->socket_.get_executor(),
                        [self, response = std::move(response)]() mutable {
                            self->write_response(std::move(response));
@@ -411,7 +411,7 @@ void HttpServer::add_connection(HttpSocket socket, ConnectionOrigin origin) {
 }
 
 void HttpServer::start_updates() {
-    if (handlers_.update && !std::exchange(is_updating_, true)) {
+    if (handlers_.on_update && !std::exchange(is_updating_, true)) {
         update_timer_.expires_after(kUpdateInterval);
         schedule_update();
     }
@@ -419,7 +419,7 @@ void HttpServer::start_updates() {
 
 void HttpServer::schedule_update() {
     update_timer_.async_wait([this](const Error& error) {
-        is_updating_ = !error && handlers_.update();
+        is_updating_ = !error && handlers_.on_update();
         if (is_updating_) {
             update_timer_.expires_at(
                 std::max(update_timer_.expiry() + kUpdateInterval, Clock::now()));
@@ -440,7 +440,7 @@ void HttpServer::start() {
 void HttpServer::request_update() {
     asio::post(io_, [this] {
         if (is_updating_) {
-            std::ignore = handlers_.update();
+            std::ignore = handlers_.on_update();
         }
     });
 }

@@ -151,15 +151,15 @@ struct WebSocketAnswer {
 
 /// The functions that answer requests. Called on the server's thread.
 struct HttpHandlers {
-    RequestHandler handler{};
-    /// Answers a request for a WebSocket. If empty, `handler` answers these requests.
+    RequestHandler answer_request{};
+    /// Answers a request for a WebSocket. If empty, `answer_request` answers these requests.
     std::function<WebSocketAnswer(const Request&)> answer_upgrade{};
     /// Called every kUpdateInterval after a request, until the function returns false. Meanwhile,
     /// HttpServer::request_update() causes further calls.
-    std::function<bool()> update{};
+    std::function<bool()> on_update{};
 };
 
-/// How often HttpHandlers::update is called.
+/// How often HttpHandlers::on_update is called.
 inline constexpr std::chrono::milliseconds kUpdateInterval{50};
 
 /// The time that a client has to send its request, and again to receive the response.
@@ -186,7 +186,7 @@ class HttpServer {
 
     void start();
 
-    /// Makes the server's thread call HttpHandlers::update soon, if the regular calls of that
+    /// Makes the server's thread call HttpHandlers::on_update soon, if the regular calls of that
     /// function are active. Callable from any thread. Does not wait.
     void request_update();
 
@@ -222,7 +222,7 @@ class HttpServer {
 
     void accept(Acceptor& acceptor);
     void add_connection(HttpSocket socket, ConnectionOrigin origin);
-    /// Starts the regular calls of HttpHandlers::update, if they are not active.
+    /// Starts the regular calls of HttpHandlers::on_update, if they are not active.
     void start_updates();
     void schedule_update();
 

@@ -18,7 +18,7 @@ constexpr std::size_t kMaxNesting = 4;
 constexpr int kMaxFrameRate = 50;
 
 /// A setting in a viewer's message.
-struct Setting {
+struct ViewerSetting {
     std::string_view key;
     std::string_view expected; ///< the valid values, for error messages
     /// Writes the value into the message. Returns false if the value is invalid.
@@ -57,7 +57,7 @@ bool parse_flag(const json::value& value, ViewerMessage& message) {
     return wanted != nullptr;
 }
 
-constexpr std::array<Setting, 5> kSettings{
+constexpr std::array<ViewerSetting, 5> kSettings{
     {{"watch", "the number of a session, \"all\" or null", parse_watched_session},
      {"pace", "1 to 50 frames a second", parse_frame_rate},
      {"log", "a filter or null", parse_log_filter},
@@ -76,8 +76,8 @@ tl::expected<ViewerMessage, std::string> parse_viewer_message(std::string_view t
     }
     ViewerMessage message;
     for (const auto& [key, wanted] : value.get_object()) {
-        const auto* const setting =
-            std::ranges::find(kSettings, std::string_view{key.data(), key.size()}, &Setting::key);
+        const auto* const setting = std::ranges::find(
+            kSettings, std::string_view{key.data(), key.size()}, &ViewerSetting::key);
         if (setting == kSettings.end()) {
             return tl::unexpected{std::string{"keys are watch, pace, log, bytes, again"}};
         }

@@ -66,7 +66,7 @@ json::array sessions_json(const StatusView& view) {
                           {"place", session.place},
                           {"score", json::value_from(session.score)},
                           {"score_is_ms", session.is_score_time},
-                          {"closed", session.closed},
+                          {"closed", session.is_closed},
                           {"opened_ms", session.opened_ms},
                           {"c2s", direction_json(session, 0)},
                           {"s2c", direction_json(session, 1)},
@@ -121,7 +121,7 @@ json::object snapshots_json(const record::SessionStats& totals) {
     json::object object;
     for (const auto& [row, count] : record::counts_by_topic<record::SnapshotCounters>(totals)) {
         if (row->topic == record::CounterTopic::snapshot_outcome ||
-            (row->topic == record::CounterTopic::missing_snapshots && row->share)) {
+            (row->topic == record::CounterTopic::missing_snapshots && row->has_share)) {
             object.emplace(row->key, count);
         }
     }

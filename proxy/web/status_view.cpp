@@ -75,7 +75,7 @@ constexpr std::uint32_t kTypeShift = 16; ///< number of bits below the type in a
 
 void StatusCollector::handle_record(const record::SessionRecord& record) {
     KnownSession& known = sessions_[record.head.session];
-    known.view.closed = record.event == record::SessionEvent::close;
+    known.view.is_closed = record.event == record::SessionEvent::close;
     if (known.view.number == 0) {
         known.view.number = record.head.session;
         known.view.opened_ms = record.head.time / kNanosecondsInMs;
@@ -178,7 +178,7 @@ void StatusCollector::add_server_totals(StatusView& view) const {
             ServerView& server = view.servers[known.view.server_name];
             ++server.sessions;
             server.players += known.view.has_player ? 1 : 0;
-            server.closed += known.view.closed ? 1 : 0;
+            server.closed += known.view.is_closed ? 1 : 0;
         }
     }
     for (const auto& [name, count] : server_findings_) {
@@ -192,7 +192,7 @@ void StatusCollector::add_session(StatusView& view, std::uint32_t number,
     const auto known = sessions_.find(number);
     SessionView session = known == sessions_.end() ? SessionView{} : known->second.view;
     session.number = number;
-    view.sessions_closed += session.closed ? 1 : 0;
+    view.sessions_closed += session.is_closed ? 1 : 0;
     view.players += session.has_player ? 1 : 0;
     view.maps[number] = session.map_sha256;
     for (std::size_t i = 0; i < stats.directions.size(); ++i) {

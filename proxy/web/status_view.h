@@ -34,7 +34,7 @@ struct SessionView {
     bool is_score_time = false; ///< true if the score is a time in milliseconds, or -1 for none
     bool has_player = false;    ///< true if a player is in the game, or was a moment ago
     /// True if a peer closed the connection. The client may reconnect until the session times out.
-    bool closed = false;
+    bool is_closed = false;
     std::int64_t opened_ms = 0;
     std::array<std::uint64_t, 2> datagrams{}; ///< c2s, s2c
     std::array<std::uint64_t, 2> bytes{};

@@ -95,9 +95,9 @@ using huffman::SymbolCode;
 /// Size of a window, which is the number of bits that the decoder looks up at once. A longer code
 /// takes a second lookup, but few codes are longer. With 13 bits and 4 bytes per entry, the table
 /// just fits into the L1 cache (32 KiB). Larger tables are slower because of cache misses.
-constexpr std::uint32_t kTableBits = 13;
+constexpr std::uint32_t kWindowBits = 13;
 constexpr std::uint32_t kLongestCode = 15;
-constexpr std::uint32_t kSecondWindowBits = kLongestCode - kTableBits;
+constexpr std::uint32_t kSecondWindowBits = kLongestCode - kWindowBits;
 
 /// The symbols whose codes lie completely within a window, packed into one word. The decoder
 /// therefore needs one load of an entry and one store of eight bytes per window.
@@ -107,13 +107,13 @@ constexpr std::uint32_t kSecondWindowBits = kLongestCode - kTableBits;
 ///         first two. Zero has the shortest code, and runs of zeros are frequent in snapshots. If
 ///         the window begins a longer code, bits 0..15 are zero, and bits 16..31 are the index of
 ///         the code's entries in DecoderTables::second. There, an entry of zero is the end symbol.
-class Entry {
+class WindowEntry {
   public:
     /// The most symbols of an entry. A symbol is a byte, and an entry is written as eight bytes.
     static constexpr std::uint32_t kMaxSymbols = 8;
 
-    static Entry of_long_code(std::size_t second_step) {
-        Entry entry;
+    static WindowEntry of_long_code(std::size_t second_step) {
+        WindowEntry entry;
         entry.word_ = static_cast<std::uint32_t>(second_step << 16U);
         return entry;
     }
@@ -141,21 +141,22 @@ class Entry {
 };
 
 struct DecoderTables {
-    std::array<Entry, std::size_t{1} << kTableBits> first;
+    std::array<WindowEntry, std::size_t{1} << kWindowBits> first;
     /// 2^kSecondWindowBits entries for each window that is the beginning of longer codes.
-    std::vector<Entry> second;
+    std::vector<WindowEntry> second;
 };
 
-/// Appends to `tables.second` the entries for the codes whose first kTableBits bits lead to `node`.
+/// Appends to `tables.second` the entries for the codes whose first kWindowBits bits lead to
+/// `node`.
 void append_long_code_entries(const HuffmanTree& tree, std::uint16_t node, DecoderTables& tables) {
     for (std::uint32_t window = 0; window < 1U << kSecondWindowBits; ++window) {
         std::uint16_t leaf = node;
-        std::uint32_t length = kTableBits;
+        std::uint32_t length = kWindowBits;
         while (leaf >= kNumSymbols) {
-            leaf = tree.children[leaf][window >> (length - kTableBits) & 1U];
+            leaf = tree.children[leaf][window >> (length - kWindowBits) & 1U];
             ++length;
         }
-        Entry entry;
+        WindowEntry entry;
         if (leaf != kEndSymbol) {
             entry.append(leaf, length);
         }
@@ -166,30 +167,30 @@ void append_long_code_entries(const HuffmanTree& tree, std::uint16_t node, Decod
 DecoderTables build_tables(const HuffmanTree& tree) {
     DecoderTables tables;
     // The symbol with which each window begins; kNumSymbols if its code is longer than a window.
-    std::array<std::uint16_t, std::size_t{1} << kTableBits> begins{};
+    std::array<std::uint16_t, std::size_t{1} << kWindowBits> begins{};
     begins.fill(kNumSymbols);
     for (std::uint16_t symbol = 0; symbol < kNumSymbols; ++symbol) {
         const SymbolCode code = tree.codes[symbol];
-        for (std::size_t window = code.bits; code.length <= kTableBits && window < begins.size();
+        for (std::size_t window = code.bits; code.length <= kWindowBits && window < begins.size();
              window += std::size_t{1} << code.length) {
             begins[window] = symbol;
         }
     }
     for (std::uint32_t window = 0; window < tables.first.size(); ++window) {
-        Entry& entry = tables.first[window];
-        for (std::uint32_t used = 0; used < kTableBits; used = entry.bits()) {
+        WindowEntry& entry = tables.first[window];
+        for (std::uint32_t used = 0; used < kWindowBits; used = entry.bits()) {
             const std::uint16_t symbol = begins[window >> used];
-            if (symbol == kNumSymbols || used + tree.codes[symbol].length > kTableBits ||
+            if (symbol == kNumSymbols || used + tree.codes[symbol].length > kWindowBits ||
                 !entry.append(symbol, tree.codes[symbol].length)) {
                 break;
             }
         }
         if (entry.count() == 0) {
             std::uint16_t node = tree.root;
-            for (std::uint32_t used = 0; used < kTableBits; ++used) {
+            for (std::uint32_t used = 0; used < kWindowBits; ++used) {
                 node = tree.children[node][window >> used & 1U];
             }
-            entry = Entry::of_long_code(tables.second.size());
+            entry = WindowEntry::of_long_code(tables.second.size());
             append_long_code_entries(tree, node, tables);
         }
     }
@@ -230,21 +231,21 @@ struct DecoderState {
     [[nodiscard]] std::ptrdiff_t bits_left() const { return (end - next) * 8 + available; }
 };
 
-constexpr std::uint32_t kTableMask = (1U << kTableBits) - 1;
+constexpr std::uint32_t kTableMask = (1U << kWindowBits) - 1;
 constexpr std::uint32_t kSecondTableMask = (1U << kSecondWindowBits) - 1;
 
 /// How many windows the decoder looks up between two calls of fill_bits(), which provides at least
 /// 56 bits. The bits also suffice if the fourth window begins a longer code.
 constexpr std::ptrdiff_t kWindowsPerFill = 4;
-static_assert(kWindowsPerFill * kTableBits <= 56);
-static_assert((kWindowsPerFill - 1) * kTableBits + kLongestCode <= 56);
+static_assert(kWindowsPerFill * kWindowBits <= 56);
+static_assert((kWindowsPerFill - 1) * kWindowBits + kLongestCode <= 56);
 
 /// Whether the decoder needs no bounds checks until the next fill_bits(), because enough input
 /// before `readable` and enough output space are left even in the worst case.
 [[gnu::always_inline]] inline bool can_skip_bounds_checks(const DecoderState& at,
                                                           const std::byte* readable) {
     return readable - at.next >= kWordSize &&
-           at.out_end - at.out >= kWindowsPerFill * Entry::kMaxSymbols;
+           at.out_end - at.out >= kWindowsPerFill * WindowEntry::kMaxSymbols;
 }
 
 [[gnu::always_inline]] inline void fill_bits(DecoderState& at) {
@@ -255,7 +256,7 @@ static_assert((kWindowsPerFill - 1) * kTableBits + kLongestCode <= 56);
     at.available |= 56U;
 }
 
-[[gnu::always_inline]] inline void write_symbols(DecoderState& at, Entry entry) {
+[[gnu::always_inline]] inline void write_symbols(DecoderState& at, WindowEntry entry) {
     store_word(at.out, entry.symbols());
     at.out += entry.count();
     at.bits >>= entry.bits();
@@ -264,8 +265,9 @@ static_assert((kWindowsPerFill - 1) * kTableBits + kLongestCode <= 56);
 
 /// Decodes a code longer than the window. Returns true for the end symbol.
 [[gnu::always_inline]] inline bool decode_long_code(DecoderState& at, const DecoderTables& table,
-                                                    Entry begin) {
-    const Entry entry = table.second[begin.symbols() + (at.bits >> kTableBits & kSecondTableMask)];
+                                                    WindowEntry begin) {
+    const WindowEntry entry =
+        table.second[begin.symbols() + (at.bits >> kWindowBits & kSecondTableMask)];
     if (entry.count() != 0) {
         write_symbols(at, entry);
         return false;
@@ -284,7 +286,7 @@ bool decompress_unchecked(DecoderState& position, const std::byte* readable) {
     while (!ended && can_skip_bounds_checks(at, readable)) {
         fill_bits(at);
         for (std::ptrdiff_t step = 0; step < kWindowsPerFill; ++step) {
-            const Entry entry = table.first[at.bits & kTableMask];
+            const WindowEntry entry = table.first[at.bits & kTableMask];
             if (entry.count() == 0) [[unlikely]] {
                 ended = decode_long_code(at, table, entry);
                 break;
@@ -314,8 +316,8 @@ void decompress_unchecked(StatePair& pair) {
         fill_bits(left);
         fill_bits(right);
         for (std::ptrdiff_t step = 0; step < kWindowsPerFill; ++step) {
-            const Entry of_left = table.first[left.bits & kTableMask];
-            const Entry of_right = table.first[right.bits & kTableMask];
+            const WindowEntry of_left = table.first[left.bits & kTableMask];
+            const WindowEntry of_right = table.first[right.bits & kTableMask];
             if (of_left.count() == 0 || of_right.count() == 0) [[unlikely]] {
                 // If only one payload has a long code, the other one's window is looked up again
                 // after the next fill_bits().

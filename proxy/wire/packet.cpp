@@ -9,7 +9,7 @@ namespace tw::wire {
 namespace {
 
 /// Whether two payloads refer to the same bytes in memory and have the same maximum size.
-bool is_same(const CompressedPayload& left, const CompressedPayload& right) {
+bool is_same_payload(const CompressedPayload& left, const CompressedPayload& right) {
     return left.bytes.data() == right.bytes.data() && left.bytes.size() == right.bytes.size() &&
            left.max_size == right.max_size;
 }
@@ -30,28 +30,28 @@ void PacketScratch::begin_datagram(std::span<const std::byte> datagram,
 }
 
 Result<std::span<const std::byte>> PacketScratch::decompress(const CompressedPayload& payload) {
-    if (announced_ && is_same(announced_->payload, payload)) {
+    if (announced_ && is_same_payload(announced_->payload, payload)) {
         current_ = 1 - current_;
         const Result<std::size_t> size = announced_->size;
         announced_.reset();
-        return decompressed_bytes(size);
+        return decompressed_payload(size);
     }
     PayloadBuffer& room = buffers_[current_];
     const HuffmanPayload asked{payload.bytes,
                                std::span{room}.first(std::min(payload.max_size, room.size()))};
     const auto next = announced_ ? CompressedPayload{} : guess_compressed_payload(next_);
     if (next.bytes.empty()) {
-        return decompressed_bytes(huffman_decompress(asked.in, asked.out));
+        return decompressed_payload(huffman_decompress(asked.in, asked.out));
     }
     PayloadBuffer& other = buffers_[1 - current_];
     const auto sizes =
         huffman_decompress(asked, {next.bytes, std::span{other}.first(next.max_size)});
     announced_ = AnnouncedPayload{next, sizes[1]};
-    return decompressed_bytes(sizes[0]);
+    return decompressed_payload(sizes[0]);
 }
 
 Result<std::span<const std::byte>>
-PacketScratch::decompressed_bytes(const Result<std::size_t>& size) const {
+PacketScratch::decompressed_payload(const Result<std::size_t>& size) const {
     if (!size) {
         return tl::unexpected{size.error()};
     }
@@ -86,7 +86,7 @@ void read_header(std::span<const std::byte> datagram, const HeaderBits& bits, Pa
 /// bits.
 constexpr std::uint32_t kSevenConnlessVersion = 1;
 
-bool is_seven(std::uint32_t first, std::span<const std::byte> datagram, Protocol known) {
+bool is_seven_datagram(std::uint32_t first, std::span<const std::byte> datagram, Protocol known) {
     if ((first & kConnlessBit) != 0) {
         return (first & kAckHighBits) == kSevenConnlessVersion;
     }
@@ -159,7 +159,7 @@ Result<Packet> decode_packet(std::span<const std::byte> datagram, Protocol known
         return tl::unexpected{WireError{WireErrc::too_long, kMaxDatagramSize}};
     }
     const std::uint32_t first = byte_at(datagram, 0);
-    if (is_seven(first, datagram, known)) {
+    if (is_seven_datagram(first, datagram, known)) {
         return decode_seven_packet(datagram, scratch);
     }
     if (is_connless(datagram)) {

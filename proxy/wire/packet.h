@@ -45,7 +45,7 @@ class PacketScratch {
     using PayloadBuffer = std::array<std::byte, 1400>;
 
     [[nodiscard]] Result<std::span<const std::byte>>
-    decompressed_bytes(const Result<std::size_t>& size) const;
+    decompressed_payload(const Result<std::size_t>& size) const;
 
     std::array<PayloadBuffer, 2> buffers_{};
     std::size_t current_ = 0; ///< index of the current datagram's buffer in `buffers_`
@@ -211,7 +211,7 @@ class ChunkReader {
         constexpr std::uint32_t kVitalBit = 0x40;
         const auto data = rest();
         if (left_ == 0 || data.size() < 2) {
-            return stop();
+            return end_reading();
         }
         const std::uint32_t first = byte_at(data, 0);
         const std::uint32_t second = byte_at(data, 1);
@@ -220,7 +220,7 @@ class ChunkReader {
         const std::uint32_t low_mask = (1U << low_bits_) - 1;
         const std::size_t size = (first & 0x3FU) << low_bits_ | (second & low_mask);
         if (data.size() < header_size + size) {
-            return stop();
+            return end_reading();
         }
         // In 0.6, the second and the third byte both contain bits 6 and 7 of the sequence number.
         // Game programs OR these copies, even if they differ.
@@ -245,7 +245,7 @@ class ChunkReader {
     [[nodiscard]] std::span<const std::byte> rest() const { return payload_.subspan(offset_); }
 
   private:
-    [[nodiscard]] std::nullopt_t stop() {
+    [[nodiscard]] std::nullopt_t end_reading() {
         if (left_ != 0) {
             error_ = WireError{WireErrc::chunk_truncated, offset_};
             left_ = 0;

@@ -27,7 +27,8 @@ constexpr std::int32_t kMaxTickDistance = 500;
 
 struct InputMessagePosition {
     Chunk chunk;
-    std::size_t body = 0; ///< offset of the acknowledged tick in the chunk's payload, in bytes
+    /// Offset of the acknowledged tick in the chunk's payload, in bytes.
+    std::size_t tick_offset = 0;
     std::size_t size = 0; ///< size of the encoded acknowledged tick, in bytes
     std::int32_t tick = 0;
 };
@@ -72,7 +73,7 @@ std::optional<InputMessagePosition> find_last_input(const Packet& packet) {
         }
         if (const auto acked = read_acknowledgement(head->body)) {
             found = InputMessagePosition{.chunk = *chunk,
-                                         .body = head->header_size,
+                                         .tick_offset = head->header_size,
                                          .size = acked->size,
                                          .tick = acked->tick};
         } else {
@@ -88,7 +89,7 @@ class PacketWriter {
   public:
     explicit PacketWriter(std::span<std::byte> out) : out_{out} {}
 
-    void put(std::span<const std::byte> bytes) {
+    void append(std::span<const std::byte> bytes) {
         fits_ = fits_ && bytes.size() <= out_.size() - size_;
         if (fits_) {
             std::ranges::copy(bytes, out_.begin() + static_cast<std::ptrdiff_t>(size_));
@@ -96,7 +97,7 @@ class PacketWriter {
         }
     }
 
-    void put(std::byte value) { put(std::span{&value, 1}); }
+    void append(std::byte value) { append(std::span{&value, 1}); }
 
     [[nodiscard]] std::size_t size() const { return fits_ ? size_ : 0; }
 
@@ -126,15 +127,15 @@ std::size_t rewrite_acknowledgement(std::span<const std::byte> datagram, std::in
     const std::size_t header = kHeaderSize + (packet->header_token ? kTokenSize : 0);
     const auto size = static_cast<std::uint32_t>(chunk.payload.size() - input->size + acked_size);
     PacketWriter writer{out.first(std::min(out.size(), kMaxDatagramSize))};
-    writer.put(datagram[0] & ~kCompressedByte);
-    writer.put(datagram.subspan(1, header - 1));
-    writer.put(payload.first(chunk.offset));
-    writer.put((payload[chunk.offset] & kChunkFlags) | static_cast<std::byte>(size >> 4U));
-    writer.put(static_cast<std::byte>(size & 0x0FU));
-    writer.put(chunk.payload.first(input->body));
-    writer.put(std::span{acked}.first(acked_size));
-    writer.put(chunk.payload.subspan(input->body + input->size));
-    writer.put(payload.subspan(chunk.offset + kChunkHeaderSize + chunk.payload.size()));
+    writer.append(datagram[0] & ~kCompressedByte);
+    writer.append(datagram.subspan(1, header - 1));
+    writer.append(payload.first(chunk.offset));
+    writer.append((payload[chunk.offset] & kChunkFlags) | static_cast<std::byte>(size >> 4U));
+    writer.append(static_cast<std::byte>(size & 0x0FU));
+    writer.append(chunk.payload.first(input->tick_offset));
+    writer.append(std::span{acked}.first(acked_size));
+    writer.append(chunk.payload.subspan(input->tick_offset + input->size));
+    writer.append(payload.subspan(chunk.offset + kChunkHeaderSize + chunk.payload.size()));
     return writer.size();
 }
 

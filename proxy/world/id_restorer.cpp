@@ -211,9 +211,10 @@ constexpr std::string_view kSpectatorInfoName = "ddnet_spectator_info";
 template <typename Use>
 void for_each_name(const View& view, const Use& use) {
     if (view.roster != nullptr) {
-        view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            use(client, record::PackedText{entry.name});
-        });
+        view.roster->for_each_player(
+            [&](std::uint16_t client, const record::Roster::KnownPlayer& entry) {
+                use(client, record::PackedText{entry.name});
+            });
         return;
     }
     for_each_item_of_type(view.items, snapshot::kClientInfoType, [&](const ItemView& item) {
@@ -322,11 +323,12 @@ void rewrite_view(View& view, const ClientIds& ids, const record::ItemTypes& typ
         out.append(item.key, item.data, item.missing_ints);
     }
     if (view.roster != nullptr) {
-        view.roster->for_each_player([&](std::uint16_t client, const record::Roster::Entry& entry) {
-            if (const auto id = find_client_id(ids, client)) {
-                out.roster.set_player(*id, entry);
-            }
-        });
+        view.roster->for_each_player(
+            [&](std::uint16_t client, const record::Roster::KnownPlayer& entry) {
+                if (const auto id = find_client_id(ids, client)) {
+                    out.roster.set_player(*id, entry);
+                }
+            });
         view.roster = &out.roster;
     }
     out.replace_items_of(view);
@@ -360,7 +362,7 @@ void IdRestorer::forget_client_numberings() {
 }
 
 std::size_t IdRestorer::memory_bytes_of(const ClientNumbering& numbering) {
-    return kNumberingBytes + numbering.source.size() * sizeof(std::int32_t) +
+    return kNumberingBytes + numbering.source_ints.size() * sizeof(std::int32_t) +
            numbering.players.size() * kPlayerBytes;
 }
 
@@ -382,12 +384,12 @@ bool IdRestorer::read_numbering(const View& view, const record::ItemTypes& types
             numbering_source_.insert(numbering_source_.end(), name.ints.begin(), name.ints.end());
         }
     });
-    if (numbering_source_ == into.source) {
+    if (numbering_source_ == into.source_ints) {
         return false;
     }
     numbering_bytes_ -= memory_bytes_of(into);
     const NonPlayers non_players = view.has_translated_ids ? find_non_players(view) : NonPlayers{};
-    into = {.source = numbering_source_,
+    into = {.source_ints = numbering_source_,
             .is_translated = view.has_translated_ids,
             .own_number = view.own_client_id,
             .server_id = server_id,

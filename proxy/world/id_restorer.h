@@ -163,7 +163,7 @@ class IdRestorer {
     struct ClientNumbering {
         /// The view's ints from which the other members were read. A later view with equal ints is
         /// not read again.
-        std::vector<std::int32_t> source{};
+        std::vector<std::int32_t> source_ints{};
         bool is_translated = false;
         std::optional<std::uint16_t> own_number{}; ///< client number of the viewer's player
         /// The server's id of the viewer's player, from items about the viewer.

@@ -96,7 +96,7 @@ PlayerLists read_players(const record::SnapshotRecord& shown) {
     });
     // The type of the previous item. The next item often has the same type, because items are
     // sorted by type.
-    const record::ItemTypes::Entry* entry = nullptr;
+    const record::ItemTypes::TypeInfo* entry = nullptr;
     for (std::size_t i = world.lower_bound({.type = snapshot::kFirstUuidType, .id = 0});
          i < world.size(); ++i) {
         const snapshot::ItemView item = world[i];
@@ -128,7 +128,7 @@ void MissingTeeCheck::store_tees_and_witnesses(const record::WorldRecord& world,
             return;
         }
         PlayerHistory& player = players_[tee.key.id];
-        player.last = world.tick;
+        player.last_tee_tick = world.tick;
         player.x = tee.data[kCharacterX];
         player.y = tee.data[kCharacterY];
         player.is_reported = false;
@@ -146,7 +146,7 @@ void MissingTeeCheck::store_tees_and_witnesses(const record::WorldRecord& world,
         const auto player = view.own_client_id && !view.is_spectating && !view.has_translated_ids
                                 ? players_.find(*view.own_client_id)
                                 : players_.end();
-        if (player != players_.end() && player->second.last == world.tick &&
+        if (player != players_.end() && player->second.last_tee_tick == world.tick &&
             player->second.witnesses.size() < kMaxWitnesses &&
             view.items.find({character, *view.own_client_id})) {
             player->second.witnesses.push_back(view.session);
@@ -196,7 +196,7 @@ MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
                                  is_certainly_in_view(*view, character, {player.x, player.y}));
             });
         if (!player.is_reported && !player.witnesses.empty() &&
-            std::int64_t{tick} - player.last >= kMissingTicks) {
+            std::int64_t{tick} - player.last_tee_tick >= kMissingTicks) {
             player.is_reported = true;
             record::FindingRecord& finding = found.emplace_back(record::FindingRecord{
                 .head = {.session = player.witnesses.front()},
@@ -204,7 +204,7 @@ MissingTeeCheck::find_disappeared_tees(const record::WorldRecord& world,
                 .tick = tick,
                 .item =
                     record::FindingItem{.type_id = character, .id = client, .type = "character"},
-                .since_tick = player.last + 1});
+                .since_tick = player.last_tee_tick + 1});
             if (world.merged.tile_map != nullptr) {
                 finding.place =
                     world.merged.tile_map->tiles_at_impossible_position(player.x, player.y);

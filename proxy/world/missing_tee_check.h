@@ -39,7 +39,7 @@ class MissingTeeCheck {
     static constexpr std::size_t kMaxWitnesses = 128; ///< limit of PlayerHistory::witnesses
 
     struct PlayerHistory {
-        snapshot::Tick last = 0; ///< the last tick in which the player had a tee
+        snapshot::Tick last_tee_tick = 0; ///< the last tick in which the player had a tee
         std::int32_t x = 0;
         std::int32_t y = 0;
         /// Sessions whose view must contain the tee as long as it is at (x, y).

@@ -137,7 +137,7 @@ void ServerWorlds::gather_roster() {
     for (const View& view : shared_->views) {
         if (view.roster != nullptr) {
             view.roster->for_each_player(
-                [&](std::uint16_t client, const record::Roster::Entry& entry) {
+                [&](std::uint16_t client, const record::Roster::KnownPlayer& entry) {
                     if (roster_.find(client) == nullptr) {
                         roster_.set_player(client, entry);
                     }
@@ -212,8 +212,8 @@ void ServerWorlds::write_world(ClosedTick closed) {
         .views = static_cast<std::uint32_t>(shared_->views.size()),
         .complete = closed.is_complete,
         .map = current_map_.announced == nullptr ? nullptr : &current_map_.announced->record};
-    shared_->merge.merge_views(shared_->views, types_, beams_, &shared_->differences);
-    record::ItemSightings sightings = shared_->merge.sightings();
+    shared_->merger.merge_views(shared_->views, types_, beams_, &shared_->differences);
+    record::ItemSightings sightings = shared_->merger.sightings();
     sightings.id_kinds = id_restorer_.id_kinds();
     sightings.renumbered = id_restorer_.renumbered_clients();
     sightings.has_new_renumbering =
@@ -221,7 +221,7 @@ void ServerWorlds::write_world(ClosedTick closed) {
     world.merged = {.head = world.head,
                     .tick = tick,
                     .rebuilt = true,
-                    .items = shared_->merge.items(),
+                    .items = shared_->merger.items(),
                     .previous = num_worlds_written_ == 0 ? std::nullopt
                                                          : std::optional{previous_world_.view()},
                     .ordinal = num_worlds_written_,
@@ -243,7 +243,7 @@ void ServerWorlds::write_world(ClosedTick closed) {
     if (sightings.has_new_renumbering) {
         previously_renumbered_.assign(sightings.renumbered.begin(), sightings.renumbered.end());
     }
-    shared_->merge.swap_items(previous_world_);
+    shared_->merger.swap_items(previous_world_);
 }
 
 void ServerWorlds::merge_waiting_ticks() {

@@ -43,7 +43,7 @@ struct SharedMergeState {
     const snapshot::ObjectSet* objects;
     MergeDelay delay;
     SevenToSixTranslator seven_to_six;
-    ViewMerger merge{};
+    ViewMerger merger{};
     std::vector<View> views{}; ///< views of the tick that is being merged
     std::vector<ViewDifference> differences{};
     /// Receives messages to all players; null if not wanted.

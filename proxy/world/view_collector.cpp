@@ -220,7 +220,7 @@ ViewCollector::StoredView::StoredView(const MergerInput& input)
 
 std::size_t ViewCollector::StoredView::memory_bytes() const {
     constexpr std::size_t kRosterBytes =
-        sizeof(record::Roster) + record::Roster::kMaxClients * sizeof(record::Roster::Entry);
+        sizeof(record::Roster) + record::Roster::kMaxClients * sizeof(record::Roster::KnownPlayer);
     return sizeof(StoredView) + items->view().block_ints() * sizeof(std::int32_t) +
            (roster != nullptr ? kRosterBytes : 0);
 }

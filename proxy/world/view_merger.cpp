@@ -456,8 +456,8 @@ void ViewMerger::drop_older_object_forms() {
     });
 }
 
-void ViewMerger::copy_own_fields(std::uint32_t view, ItemKey key, const MergeRules& rules,
-                                 bool own) {
+void ViewMerger::copy_own_fields_from_view(std::uint32_t view, ItemKey key, const MergeRules& rules,
+                                           bool own) {
     const auto at = views_[view].items.find(key);
     if (!at) {
         return;
@@ -485,10 +485,10 @@ void ViewMerger::copy_own_fields() {
         const std::uint16_t type = ItemKey::from_packed(merged.key).type;
         for (std::uint32_t view = 0; view < views_.size(); ++view) {
             if (const auto client = views_[view].own_client_id) {
-                copy_own_fields(view, {type, *client}, *merged.rules, true);
+                copy_own_fields_from_view(view, {type, *client}, *merged.rules, true);
             }
             if (const auto client = views_[view].spectated_client_id) {
-                copy_own_fields(view, {type, *client}, *merged.rules, false);
+                copy_own_fields_from_view(view, {type, *client}, *merged.rules, false);
             }
         }
     }
@@ -537,7 +537,7 @@ void ViewMerger::write_items() {
     }
     sightings_ = {.sessions = sessions_,
                   .bits = mask_words_,
-                  .words = session_masks_.words_per_mask(),
+                  .words_per_item = session_masks_.words_per_mask(),
                   .missing_ints = missing_ints_};
 }
 

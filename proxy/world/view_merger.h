@@ -109,8 +109,8 @@ class ViewMerger {
     /// Copies the fields in MergeRules::own_fields from a view to the merged item. `own`: true if
     /// the view belongs to the item's player, false if it belongs to a client that spectates the
     /// player.
-    void copy_own_fields(std::uint32_t view, snapshot::ItemKey key, const MergeRules& rules,
-                         bool own);
+    void copy_own_fields_from_view(std::uint32_t view, snapshot::ItemKey key,
+                                   const MergeRules& rules, bool own);
     void write_items();
     /// Appends the merged item to the result. Returns a bit mask of the ints whose value no view
     /// contains.

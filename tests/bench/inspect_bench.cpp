@@ -37,8 +37,8 @@ class ByteCounter final : public sink::Output {
 class CaptureReplayer {
   public:
     CaptureReplayer(benchmark::State& state, record::RecordSink& sink, bool messages)
-        : state_{&state}, traffic_{&captured_traffic(state.range(0))}, run_{{.messages = messages},
-                                                                            sink} {
+        : state_{&state}, traffic_{&captured_traffic(state.range(0))},
+          run_{{.emits_message_records = messages}, sink} {
         play();
         played_ = run_.inspector().totals();
     }

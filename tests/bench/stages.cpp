@@ -187,7 +187,7 @@ int run_all_stages() {
     JsonRecordSink sink{output};
     test::TrafficInspector inspector{{}, sink};
     test::NoSink no_sink;
-    test::TrafficInspector verifier{{.messages = false}, no_sink};
+    test::TrafficInspector verifier{{.emits_message_records = false}, no_sink};
     for (const test::TrafficDatagram& each : test::read_traffic(kCapture)) {
         stage::inspect(inspector, each);
         stage::verify(verifier, each);

@@ -58,7 +58,7 @@ class FuzzedHttpServer {
   public:
     FuzzedHttpServer()
         : http_{make_listening_sockets(),
-                {.handler = [](const Request& request, const Respond& respond) {
+                {.answer_request = [](const Request& request, const Respond& respond) {
                     respond(answer_fuzzed_request(request));
                 }}} {
         http_.start();

@@ -200,7 +200,7 @@ ResizedTraffic::ResizedTraffic(const std::string& capture) {
     CaptureReader reading{*this};
     inspect::Observers observers;
     observers.add_observer(reading);
-    TrafficInspector run{{.messages = false, .observers = &observers}, reading};
+    TrafficInspector run{{.emits_message_records = false, .observers = &observers}, reading};
     for (const TrafficDatagram& datagram : read_traffic(capture)) {
         reading.begin(datagram);
         run.on_datagram(datagram);

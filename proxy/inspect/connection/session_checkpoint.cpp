@@ -255,7 +255,7 @@ void visit_map(CheckpointArchive& archive, MapAnnouncement& map) {
     });
 }
 
-void visit_player(CheckpointArchive& archive, record::Roster::Entry& player) {
+void visit_player(CheckpointArchive& archive, record::Roster::KnownPlayer& player) {
     archive.visit_number(player.team);
     std::ranges::for_each(player.name, [&](std::int32_t& ints) { archive.visit_number(ints); });
 }
@@ -264,7 +264,7 @@ void visit_player(CheckpointArchive& archive, record::Roster::Entry& player) {
 /// of the session's own client plus 1 follows, or 0 if it is unknown.
 void visit_roster(CheckpointArchive& archive, record::Roster& roster) {
     std::size_t client = 0;
-    roster.for_each_player([&](std::uint16_t known, record::Roster::Entry player) {
+    roster.for_each_player([&](std::uint16_t known, record::Roster::KnownPlayer player) {
         client = known + 1U;
         archive.visit_number(client);
         visit_player(archive, player);
@@ -272,7 +272,7 @@ void visit_roster(CheckpointArchive& archive, record::Roster& roster) {
     client = 0;
     for (archive.visit_number(client, record::Roster::kMaxPlayers); client != 0;
          archive.visit_number(client, record::Roster::kMaxPlayers)) {
-        record::Roster::Entry player;
+        record::Roster::KnownPlayer player;
         visit_player(archive, player);
         roster.set_player(static_cast<std::uint16_t>(client - 1), player);
     }

@@ -53,7 +53,7 @@ std::string_view type_name(const record::ItemTypes& types, std::uint16_t type,
     if (type == snapshot::kDescriptorType) {
         return "type descriptor";
     }
-    if (const record::ItemTypes::Entry* entry = types.find(type); entry != nullptr) {
+    if (const record::ItemTypes::TypeInfo* entry = types.find(type); entry != nullptr) {
         const auto text = snapshot::format_uuid(entry->uuid);
         buffer.assign(text.data(), text.size());
     } else {

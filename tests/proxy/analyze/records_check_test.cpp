@@ -424,7 +424,7 @@ TEST_CASE(
             return table.substr(0, table.size() - 2);
         };
         CHECK(cell({}) == row.plain);
-        CHECK(cell({.for_terminal = true, .where = {}}) == row.for_terminal);
-        CHECK(cell({.no_formulas = true, .where = {}}) == row.no_formulas);
+        CHECK(cell({.is_for_terminal = true, .where = {}}) == row.for_terminal);
+        CHECK(cell({.escapes_formulas = true, .where = {}}) == row.no_formulas);
     }
 }

@@ -19,7 +19,7 @@ SendWindow make_send_window(std::uint64_t settled, std::uint64_t sequence) {
 
 TEST_CASE("lines are settled in order even if they are acknowledged out of order") {
     auto window = make_send_window(0, 100);
-    CHECK(window.next_line() == 1);
+    CHECK(window.next_line_number() == 1);
     for (int i = 0; i < 3; ++i) {
         window.mark_line_sent();
     }
@@ -89,7 +89,7 @@ TEST_CASE("all unsettled lines of the stream are above the window's sequence num
 TEST_CASE("lines lost before they were sent are skipped") {
     auto window = make_send_window(5, 100);
     window.skip_lines_before(5'000'000'000);
-    CHECK(window.next_line() == 5'000'000'000);
+    CHECK(window.next_line_number() == 5'000'000'000);
     CHECK(window.last_settled_line() == 4'999'999'999);
     CHECK(window.settled_sequence() == 100);
     window.mark_line_sent();

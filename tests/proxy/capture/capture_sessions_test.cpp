@@ -107,7 +107,7 @@ struct SessionFinder {
     test::FakeMaps maps;
     SessionLog log;
     std::atomic<std::uint32_t> numbers{0};
-    inspect::Inspector inspector{{.messages = false}, maps, log, numbers};
+    inspect::Inspector inspector{{.emits_message_records = false}, maps, log, numbers};
     InspectorSessionReceiver inspected;
     ServerDetector guess;
     CaptureSessions sessions;

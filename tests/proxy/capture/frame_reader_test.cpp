@@ -71,7 +71,7 @@ TEST_CASE("fragments are reassembled in any order, and repeated ones change noth
         const auto made = fragments.add_fragment(make_fragment(whole, cuts.back()));
         REQUIRE(made);
         CHECK(are_equal(made->bytes, whole));
-        CHECK(made->pieces == cuts.size());
+        CHECK(made->num_fragments == cuts.size());
     }
 }
 

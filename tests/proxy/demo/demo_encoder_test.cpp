@@ -149,7 +149,7 @@ TEST_CASE("markers are at least a second apart and at most 64") {
         encoder.add_marker();
         tick += 50;
     }
-    const auto patches = encoder.patches();
+    const auto patches = encoder.header_patches();
     REQUIRE(patches.size() == 2);
     CHECK(patches[0].at == 152);
     CHECK(to_hex(patches[0].bytes) == "0000004f"); // the length is 79 seconds

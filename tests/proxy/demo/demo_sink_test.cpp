@@ -386,7 +386,7 @@ class SevenSnapshots final : public TypedRecordSink<SevenSnapshots> {
         }
         REQUIRE(it.roster != nullptr);
         it.roster->for_each_player(
-            [&](std::uint16_t /*client*/, const record::Roster::Entry& entry) {
+            [&](std::uint16_t /*client*/, const record::Roster::KnownPlayer& entry) {
                 std::array<char, 16> text{};
                 names.emplace(text.data(), snapshot::decode_int_string(entry.name, text));
             });
@@ -496,7 +496,7 @@ TEST_CASE("worlds of a 0.7 server become a 0.7 demo") {
         BothSinks both{worlds, demos};
         world::WorldMerger merger{snapshot::ObjectSet::standard(), both};
         world::WorldInputConverter feed{merger};
-        TrafficInspector inspector{{.messages = false}, feed};
+        TrafficInspector inspector{{.emits_message_records = false}, feed};
         inspector.play(read_traffic("teeworlds-0.7.5.pcap.gz"));
         merger.merge_waiting_ticks();
         demos.end_demos();

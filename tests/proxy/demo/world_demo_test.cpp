@@ -424,7 +424,7 @@ TEST_CASE("players with made-up ids get ids that clients draw, and keep them") {
     const auto shown = [&](const Ids& clients) {
         const HookingTees crowd{clients};
         const auto placed = players.assign_ids(crowd.world);
-        CHECK(placed.left_out == 0);
+        CHECK(placed.num_left_out == 0);
         CHECK(placed.items.size() == 3 * clients.size() + 1);
         CHECK(placed.items.find({4, 200}));
         for (std::size_t i = 0; i < placed.items.size(); ++i) {
@@ -450,11 +450,11 @@ TEST_CASE(
     demo::DemoClientIds players{false};
     for (const std::uint16_t first : Ids{128, 192, 256}) {
         const HookingTees crowd{client_id_range(first, static_cast<std::uint16_t>(first + 63))};
-        CHECK(players.assign_ids(crowd.world).left_out == 0);
+        CHECK(players.assign_ids(crowd.world).num_left_out == 0);
     }
     const HookingTees crowd{client_id_range(128, 192)};
     const auto placed = players.assign_ids(crowd.world);
-    CHECK(placed.left_out == 3);
+    CHECK(placed.num_left_out == 3);
     CHECK(placed.items.size() == 3 * 64 + 1);
 }
 
@@ -464,7 +464,7 @@ TEST_CASE("in demos for vanilla, players with high ids get free ids below 16") {
     CHECK(hook_texts(players.assign_ids(crowd.world).items) ==
           std::vector<std::string>{"2:2 hooks -1", "128:14 hooks 15", "20:15 hooks 2"});
     const HookingTees full{client_id_range(0, 16)};
-    CHECK(players.assign_ids(full.world).left_out == 3);
+    CHECK(players.assign_ids(full.world).num_left_out == 3);
 }
 
 TEST_CASE("flag carriers and owners of projectiles have the demo's client ids") {

@@ -11,7 +11,7 @@ using namespace tw;
 TEST_CASE("inspection allocates no memory once its buffers are large enough") {
     const auto traffic = test::read_traffic("bench-4.pcap.gz");
     test::NoSink sink;
-    test::TrafficInspector run{{.messages = true}, sink};
+    test::TrafficInspector run{{.emits_message_records = true}, sink};
     const std::size_t warm = traffic.size() / 3;
     for (std::size_t i = 0; i < warm; ++i) {
         run.on_datagram(traffic[i]);

@@ -116,7 +116,7 @@ class CountedTraffic {
     inspect::Observers observers_;
     std::atomic<std::uint32_t> numbers_{0};
     inspect::Inspector inspector_{
-        {.messages = false, .observers = &observers_}, maps_, sink_, numbers_};
+        {.emits_message_records = false, .observers = &observers_}, maps_, sink_, numbers_};
     std::map<std::uint64_t, bool> opened_;
     std::int64_t time_ = 0;
     std::uint64_t payload_[2] = {};

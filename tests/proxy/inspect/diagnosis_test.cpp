@@ -63,7 +63,7 @@ const std::vector<ConsecutiveSnapshots>& real_snapshot_triples() {
         ConsecutiveSnapshotsCollector sink;
         for (const std::string name :
              {"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz", "vanilla-0.6.5-ctf.pcap.gz"}) {
-            TrafficInspector run{{.messages = false}, sink};
+            TrafficInspector run{{.emits_message_records = false}, sink};
             run.play(read_traffic(name));
         }
         return std::move(sink.all);

@@ -90,7 +90,7 @@ const Lines kResizedCaptures{"bench-4.pcap.gz", "ddnet-20.1.1-race.pcap.gz",
 
 void learn_sizes_of(const std::string& capture, ModClients clients,
                     LearnedSizesCollector& learned) {
-    TrafficInspector run{{.messages = false, .learn_sizes = true}, learned};
+    TrafficInspector run{{.emits_message_records = false, .learn_sizes = true}, learned};
     run.play(resized_capture(capture).traffic_of(learned.mod, clients));
 }
 

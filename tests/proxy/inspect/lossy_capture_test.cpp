@@ -195,7 +195,7 @@ TEST_CASE("every snapshot is counted despite loss, duplicates and reordering") {
         const auto whole = test::read_traffic(row.capture);
         const auto traffic = damage_traffic(whole, row);
         SnapshotResults sink;
-        test::TrafficInspector run{{.messages = false}, sink};
+        test::TrafficInspector run{{.emits_message_records = false}, sink};
         std::map<std::uint64_t, ExpectedResults> expected;
         std::vector<std::uint64_t> order; // sessions are numbered as they appear
         for (const TrafficDatagram& datagram : traffic) {
@@ -244,7 +244,7 @@ TEST_CASE("with loss only, exactly dropped snapshots and those based on them are
     const auto whole = test::read_traffic(row.capture);
     const auto traffic = damage_traffic(whole, row);
     SnapshotResults sink;
-    test::TrafficInspector run{{.messages = false}, sink};
+    test::TrafficInspector run{{.emits_message_records = false}, sink};
     std::vector<std::uint64_t> order;
     for (const TrafficDatagram& datagram : traffic) {
         if (std::ranges::find(order, datagram.session) == order.end()) {
@@ -301,7 +301,7 @@ TEST_CASE("resent and duplicate vital chunks are counted, and each chunk is acce
 
     const auto play = [](const std::vector<TrafficDatagram>& traffic) {
         test::NoSink sink;
-        test::TrafficInspector run{{.messages = false}, sink};
+        test::TrafficInspector run{{.emits_message_records = false}, sink};
         run.play(traffic);
         return run.inspector().totals();
     };

@@ -117,7 +117,7 @@ TEST_CASE("captures of current programs: all snapshots verified, no warnings") {
     for (const ExpectedCapture& row : expected_captures()) {
         CAPTURE(row.capture);
         ConnectionCollector sink;
-        test::TrafficInspector run{{.messages = false}, sink};
+        test::TrafficInspector run{{.emits_message_records = false}, sink};
         run.play(test::read_traffic(row.capture));
         const record::SessionStats totals = run.inspector().totals();
         CHECK(totals.snapshots == row.snapshots);
@@ -141,7 +141,7 @@ TEST_CASE("every snapshot of the captures has the server's checksum") {
     for (const Row& row : rows) {
         CAPTURE(row.name);
         test::NoSink sink;
-        test::TrafficInspector run{{.messages = false}, sink};
+        test::TrafficInspector run{{.emits_message_records = false}, sink};
         run.play(test::read_traffic(row.name));
         const record::SessionStats totals = run.inspector().totals();
         CHECK(totals.snapshots == row.snapshots);
@@ -169,8 +169,8 @@ TEST_CASE("findings do not depend on whether messages are recorded") {
         run.play(traffic);
         return log.lines({"finding", "snapshot"});
     };
-    const auto asked = findings({.messages = true});
-    const auto unasked = findings({.messages = false});
+    const auto asked = findings({.emits_message_records = true});
+    const auto unasked = findings({.emits_message_records = false});
     const auto [one, other] =
         std::mismatch(asked.begin(), asked.end(), unasked.begin(), unasked.end());
     CHECK((one == asked.end() ? "" : *one) == (other == unasked.end() ? "" : *other));

@@ -67,7 +67,7 @@ SessionCheckpoint seven_checkpoint() {
     checkpoint.token_form = TokenForm::seven;
     checkpoint.is_translated_to_seven = true;
     checkpoint.map = inspect::MapAnnouncement{.name = "ctf1", .accepts_any_version = true};
-    checkpoint.roster.add_player({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    checkpoint.roster.add_player({.client_id = 1, .is_own = true, .team = -1, .name = "anna"});
     checkpoint.roster.add_player({.client_id = 63, .team = 1, .name = "bob"});
     return checkpoint;
 }
@@ -415,7 +415,7 @@ TEST_CASE("a partly received snapshot is completed after a takeover") {
     const auto traffic = test::read_traffic("bench-64.pcap.gz");
     const std::size_t half = traffic.size() / 2;
     test::RecordLog log;
-    test::TrafficInspector first{{.messages = false}, log};
+    test::TrafficInspector first{{.emits_message_records = false}, log};
     std::vector<std::size_t> cuts;
     std::size_t next = half;
     for (std::size_t at = 0; at < half + 4000 && cuts.size() < 3; ++at) {

@@ -56,7 +56,7 @@ const std::vector<Items>& real_snapshots() {
     static const std::vector<Items> all = [] {
         SampledSnapshots sink;
         for (const std::string& name : kCaptures) {
-            TrafficInspector run{{.messages = false}, sink};
+            TrafficInspector run{{.emits_message_records = false}, sink};
             run.play(read_traffic(name));
         }
         return std::move(sink.snapshots);
@@ -493,7 +493,7 @@ TEST_CASE("normal and damaged traffic lead to no reported sizes") {
         const auto traffic = read_traffic(name);
         for (const bool damaged : {false, true}) {
             SampledSnapshots sink;
-            TrafficInspector run{{.messages = false, .learn_sizes = true}, sink};
+            TrafficInspector run{{.emits_message_records = false, .learn_sizes = true}, sink};
             for (TrafficDatagram datagram : traffic) {
                 if (damaged && datagram.bytes.size() > 20 && random_below(random, 20) == 0) {
                     datagram.bytes[10 + random_below(random, datagram.bytes.size() - 10)] ^=

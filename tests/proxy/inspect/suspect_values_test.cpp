@@ -83,7 +83,7 @@ class SessionsWithHistory final : public TypedRecordSink<SessionsWithHistory> {
 
 std::vector<SessionWithHistory> read_sessions(const std::string& capture) {
     SessionsWithHistory sink;
-    TrafficInspector run{{.messages = false}, sink};
+    TrafficInspector run{{.emits_message_records = false}, sink};
     run.play(read_traffic(capture));
     return sink.take_sessions();
 }

@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(FleetFixture, "servers, players and their names are taken from
     add_record("ctf", "message", R"(,"dir":"s2c","name":"sv_chat","fields":{"name":"x"})");
 
     const web::RunState state = page_state({.pattern = "https://{server}.example.org/?{server}",
-                                            .own = {{"race", "http://10.0.0.5:9303/"}}});
+                                            .urls_by_server = {{"race", "http://10.0.0.5:9303/"}}});
     REQUIRE(state.servers.size() == 2);
     CHECK(state.servers[0].name == "ctf");
     REQUIRE(state.servers[0].collected);

@@ -26,7 +26,7 @@ struct PipelineOutputs {
     explicit PipelineOutputs(const pipeline::Config& config) {
         tw::test::NoMaps maps;
         std::atomic<std::uint32_t> numbers{0};
-        pipeline::Outputs outputs{.records = &lines, .capture = &datagrams};
+        pipeline::WorkerOutputs outputs{.records = &lines, .capture = &datagrams};
         outputs.findings = &findings;
         pipeline::Pipeline pipeline{config, outputs, nullptr, maps, numbers};
         capture::CaptureRun run{{tw::test::test_data("golden/token-map-change.pcap")}, {}};
@@ -134,7 +134,7 @@ SessionCheckpoints sample_checkpoints() {
         .snapshots = {{.tick = 5, .num_items = 2, .block = {1, 2, 1, 3, 10, 20, 30}},
                       {.tick = 7, .num_items = 0, .block = {}}}};
     known.map->sha256.emplace().fill(3);
-    known.roster.add_player({.client_id = 1, .own = true, .team = -1, .name = "anna"});
+    known.roster.add_player({.client_id = 1, .is_own = true, .team = -1, .name = "anna"});
     known.roster.add_player({.client_id = 63, .team = 1, .name = "bob"});
     return {{3, known}, {8, {}}, {9, {.map = {}, .is_closed = true}}};
 }

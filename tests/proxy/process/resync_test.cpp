@@ -67,8 +67,8 @@ RewriteCounts rewrite_capture(const std::string& capture) {
             continue;
         }
         std::array<std::byte, wire::kMaxDatagramSize> out{};
-        const std::size_t size =
-            resync.rewrite(datagram.bytes, relay::ResyncFunctions::kNoSnapshot, out);
+        const std::size_t size = resync.rewrite_acknowledgement(
+            datagram.bytes, relay::ResyncFunctions::kNoSnapshot, out);
         if (size == 0) {
             continue;
         }

@@ -106,7 +106,7 @@ std::optional<bool> is_request_answered(Answer answer, std::chrono::milliseconds
     FakeServer server{io, std::move(answer)};
     ServerProbe probe{io, server.endpoint(), deadline};
     std::optional<bool> told;
-    probe.request([&](bool answered) {
+    probe.request_info([&](bool answered) {
         told = answered;
         server.close();
     });
@@ -252,7 +252,7 @@ TEST_CASE("a probe without a server gets no answer") {
     }
     ServerProbe probe{io, where, kNoReplyDeadline};
     std::optional<bool> told;
-    probe.request([&](bool answered) { told = answered; });
+    probe.request_info([&](bool answered) { told = answered; });
     io.run_for(kReplyDeadline);
     CHECK(told == false);
 }
@@ -265,7 +265,7 @@ TEST_CASE("a request during a probe shares its answer") {
     int refused = 0;
     const std::size_t too_many = 3;
     for (std::size_t i = 0; i < ServerProbe::kMaxWaitingCallbacks + too_many; ++i) {
-        probe.request([&](bool yes) {
+        probe.request_info([&](bool yes) {
             ++(yes ? answered : refused);
             if (answered == static_cast<int>(ServerProbe::kMaxWaitingCallbacks)) {
                 server.close();
@@ -288,9 +288,9 @@ TEST_CASE("a probe can be repeated, also from its callback, with another token")
                       }};
     ServerProbe probe{io, server.endpoint(), kReplyDeadline};
     int answers = 0;
-    probe.request([&](bool first) {
+    probe.request_info([&](bool first) {
         answers += first ? 1 : 0;
-        probe.request([&](bool second) {
+        probe.request_info([&](bool second) {
             answers += second ? 1 : 0;
             server.close();
         });
@@ -306,7 +306,7 @@ TEST_CASE("after stop() no callback is called") {
     FakeServer server{io, [](int token) { return Datagrams{make_info_answer("inf3", token)}; }};
     ServerProbe probe{io, server.endpoint(), kNoReplyDeadline};
     bool told = false;
-    probe.request([&](bool) { told = true; });
+    probe.request_info([&](bool) { told = true; });
     probe.stop();
     server.close();
     io.run_for(kReplyDeadline);

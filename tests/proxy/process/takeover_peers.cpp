@@ -46,8 +46,8 @@ RunningRelay::RunningRelay(const std::vector<std::string>& names,
     parts.on_handed_over = [this] { is_handed_over = true; };
     parts.relay_status = [this]() -> TakeoverResponder::RelayStatus {
         return {.servers = takeover_servers,
-                .observer = 5,
-                .observer_process = observer_process,
+                .observer_number = 5,
+                .observer_pid = observer_pid,
                 .last_recorded_session = 9};
     };
     responder.emplace(std::move(parts), std::move(*door));

@@ -61,7 +61,7 @@ class RunningRelay {
     std::unique_ptr<tw::relay::Relay> relay;
     std::optional<TakeoverResponder> responder;
     std::atomic<bool> is_handed_over{false};
-    std::atomic<pid_t> observer_process{0};
+    std::atomic<pid_t> observer_pid{0};
     std::thread thread;
 };
 

@@ -41,7 +41,7 @@ TEST_CASE("a relay takes over from another, and a third one from that relay") {
     Peer client;
     REQUIRE(running.echoes_datagram(client));
     TakeoverRequester requester{running.file};
-    CHECK(requester.offer().observer == 5);
+    CHECK(requester.offer().observer_number == 5);
     auto any_port = running.configured_servers();
     any_port[0].options.listen[0].port(0);
     const auto next = make_new_relay(requester, running.options, any_port);
@@ -222,12 +222,14 @@ TEST_CASE("an invalid offer or state of the old relay is rejected") {
     };
 
     const TakeoverServer server{
-        .listen = {tw::base::endpoint_from(running.relay->listen_endpoints()[0].data())},
-        .listening_sockets = 1,
-        .server = running.relay->server_endpoint(),
+        .listen_endpoints = {tw::base::endpoint_from(running.relay->listen_endpoints()[0].data())},
+        .num_listening_sockets = 1,
+        .server_endpoint = running.relay->server_endpoint(),
         .mode = running.relay->client_address_mode()};
     const OldRelayMessages valid_messages{
-        .offer = {.network = own_network_namespace_number(), .observer = 1, .servers = {server}}};
+        .offer = {.network_namespace = own_network_namespace_number(),
+                  .observer_number = 1,
+                  .servers = {server}}};
     TakeoverState empty;
     empty.relay.impairment = "none";
     empty.relay.servers = {{.counters = {}, .listener_drops = {0}, .sessions = {}}};
@@ -246,12 +248,13 @@ TEST_CASE("an invalid offer or state of the old relay is rejected") {
         {"nothing but words", [](auto& sent) { sent.sockets = 0; }},
         {"a server without sockets",
          [](auto& sent) {
-             sent.offer.servers[0].listening_sockets = 0;
+             sent.offer.servers[0].num_listening_sockets = 0;
              sent.sockets = 1;
          }},
         {"more sockets than can be",
-         [](auto& sent) { sent.offer.servers[0].listening_sockets = 0xffffffff; }},
-        {"a server without an address", [](auto& sent) { sent.offer.servers[0].listen.clear(); }},
+         [](auto& sent) { sent.offer.servers[0].num_listening_sockets = 0xffffffff; }},
+        {"a server without an address",
+         [](auto& sent) { sent.offer.servers[0].listen_endpoints.clear(); }},
         {"a mode that there is not",
          [](auto& sent) {
              sent.offer.servers[0].mode = static_cast<tw::relay::ClientAddressMode>(200);
@@ -263,7 +266,7 @@ TEST_CASE("an invalid offer or state of the old relay is rejected") {
              sent.offer.servers.push_back(sent.offer.servers[0]);
              sent.sockets = 3;
          }},
-        {"another network", [](auto& sent) { ++sent.offer.network; }},
+        {"another network", [](auto& sent) { ++sent.offer.network_namespace; }},
         {"an end where it was to hand over", [](OldRelayMessages& /*sent*/) {}},
         {"a damaged state",
          [&](auto& sent) {
@@ -335,7 +338,7 @@ void receive_offer(TakeoverLink& link) {
     REQUIRE(offer);
     std::size_t sockets = 1; // the takeover socket
     for (const TakeoverServer& server : offer->servers) {
-        sockets += server.listening_sockets;
+        sockets += server.num_listening_sockets;
     }
     CHECK(offered->descriptors.size() == sockets);
 }
@@ -463,11 +466,11 @@ TEST_CASE(
 
 TEST_CASE("the observer process cannot take over") {
     RunningRelay running;
-    running.observer_process = ::getpid();
+    running.observer_pid = ::getpid();
     TakeoverLink link = running.connect();
     CHECK_FALSE(link.receive(message_deadline()));
     CHECK(link.is_closed());
-    running.observer_process = 0;
+    running.observer_pid = 0;
     TakeoverLink another = running.connect_when_free();
     receive_offer(another);
 }

@@ -51,7 +51,7 @@ std::string merge_with_workers(unsigned workers) {
     sink::TextOutput lines;
     const pipeline::Config config{.json = {.items = sink::ItemChoice::all},
                                   .views = pipeline::ViewChoice::world};
-    pipeline::WorldThread worlds{config, {.workers = workers, .records = &lines}};
+    pipeline::WorldThread worlds{config, {.num_workers = workers, .records = &lines}};
     std::vector<std::thread> threads;
     for (unsigned worker = 0; worker < workers; ++worker) {
         threads.emplace_back([&worlds, worker, workers] {

@@ -200,7 +200,7 @@ TEST_CASE("a snapshot's descriptors override the types learned before") {
         {"another instead", {{kTwo, kByte}}, 1, 1},
         {"none", {}, 1, std::nullopt},
     };
-    const auto first_byte = [](const ItemTypes::Entry* entry) {
+    const auto first_byte = [](const ItemTypes::TypeInfo* entry) {
         return entry == nullptr ? std::nullopt : std::optional<std::uint8_t>{entry->uuid[0]};
     };
     for (const Row& row : rows) {

@@ -27,7 +27,7 @@ TEST_CASE("a player's name is known until the player leaves or the map changes")
     CHECK(roster_name(roster, 0) == "none");
     CHECK_FALSE(roster.own_id());
     roster.add_player({.client_id = 0, .name = "anna"});
-    roster.add_player({.client_id = 63, .own = true, .name = "bob"});
+    roster.add_player({.client_id = 63, .is_own = true, .name = "bob"});
     CHECK(roster_name(roster, 0) == "anna");
     CHECK(roster_name(roster, 63) == "bob");
     CHECK(roster.own_id() == 63);
@@ -65,7 +65,7 @@ TEST_CASE("a name is sanitised and truncated as in clients") {
 TEST_CASE("a client id that is invalid in 0.7 is ignored") {
     Roster roster;
     for (const std::int32_t id : {-1, 64, INT32_MIN, INT32_MAX}) {
-        roster.add_player({.client_id = id, .own = true, .name = "nobody"});
+        roster.add_player({.client_id = id, .is_own = true, .name = "nobody"});
         roster.remove_player(id);
     }
     CHECK_FALSE(roster.own_id());

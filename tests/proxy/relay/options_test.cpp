@@ -74,8 +74,8 @@ constexpr std::byte kFullSnapshotMark{0xee};
 constexpr std::int32_t kFullSnapshotTick = 7;
 
 ResyncFunctions make_resync_functions() {
-    return {.rewrite = [](std::span<const std::byte> datagram, std::int32_t known,
-                          std::span<std::byte> out) -> std::size_t {
+    return {.rewrite_acknowledgement = [](std::span<const std::byte> datagram, std::int32_t known,
+                                          std::span<std::byte> out) -> std::size_t {
                 if (datagram.size() < 10 || datagram[0] == kFullSnapshotMark) {
                     return 0;
                 }

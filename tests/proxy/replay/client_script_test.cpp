@@ -78,13 +78,13 @@ TEST_CASE("a script contains a client's inputs and messages in the game, with ti
     REQUIRE(script.steps.size() == 4);
     using Kind = replay::ScriptStep::Kind;
     CHECK(script.steps[0].kind == Kind::input);
-    CHECK(script.steps[0].lead == 7);
+    CHECK(script.steps[0].lead_ticks == 7);
     CHECK(script.bytes_of(script.steps[0]).size() == 2); // the size, and one int
     CHECK(script.steps[1].kind == Kind::message);
     CHECK(script.steps[1].vital);
     CHECK(contains_text(script.bytes_of(script.steps[1]), "hello"));
-    CHECK(script.steps[2].lead == 50); // a client's tick cannot lengthen a replay
-    CHECK(script.steps[3].lead == 1);
+    CHECK(script.steps[2].lead_ticks == 50); // a client's tick cannot lengthen a replay
+    CHECK(script.steps[3].lead_ticks == 1);
     CHECK(script.steps[0].time > 0);
     CHECK(std::is_sorted(
         script.steps.begin(), script.steps.end(),
@@ -153,7 +153,7 @@ TEST_CASE("every client of a real capture gets a script, in 0.6 and 0.7") {
         inspect::Observers observers;
         observers.add_observer(reader);
         test::RecordLog log;
-        test::TrafficInspector run{{.messages = false, .observers = &observers}, log};
+        test::TrafficInspector run{{.emits_message_records = false, .observers = &observers}, log};
         run.play(test::read_traffic(row.name));
         const auto scripts = reader.take_scripts();
         CHECK(scripts.size() == row.clients);

@@ -32,10 +32,10 @@ replay::ClientScript sample_script() {
     };
     using Kind = replay::ScriptStep::Kind;
     const auto pressed = MessageBuilder{}.number(4).number(1);
-    add({.time = kSecond / 2, .kind = Kind::input, .lead = 7}, pressed.bytes());
+    add({.time = kSecond / 2, .kind = Kind::input, .lead_ticks = 7}, pressed.bytes());
     add({.time = kSecond, .kind = Kind::message, .vital = true},
         message("cl_say").number(0).string("hello").bytes());
-    add({.time = 3 * kSecond / 2, .kind = Kind::input, .lead = 3}, pressed.bytes());
+    add({.time = 3 * kSecond / 2, .kind = Kind::input, .lead_ticks = 3}, pressed.bytes());
     return script;
 }
 

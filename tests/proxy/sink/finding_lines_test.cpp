@@ -49,9 +49,9 @@ const UtcTimeZone kInUtc;
 TEST_CASE("a finding is shown with time, player and field, and repeated ones are counted") {
     FindingLines findings;
     for (std::uint32_t session = 1; session <= 8; ++session) {
-        findings.add(wrong_item_finding(session, 3 * kOneSecond), "ann");
+        findings.add_finding(wrong_item_finding(session, 3 * kOneSecond), "ann");
     }
-    findings.add(wrong_item_finding(1, 3 * kOneSecond, "y"), "ann");
+    findings.add_finding(wrong_item_finding(1, 3 * kOneSecond, "y"), "ann");
     const auto lines = texts(findings.take_due_lines(4 * kOneSecond));
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].starts_with("00:00:03 error snapshot.crc_mismatch: session 1 (ann), tick 150, "
@@ -62,7 +62,7 @@ TEST_CASE("a finding is shown with time, player and field, and repeated ones are
     CHECK(findings.num_findings(record::Severity::error) == 9);
     record::FindingRecord other = wrong_item_finding(1, 4 * kOneSecond);
     other.name = "ambiguous"; // findings with another cause are of another kind
-    findings.add(other, "ann");
+    findings.add_finding(other, "ann");
     CHECK(findings.take_due_lines(4 * kOneSecond).size() == 1);
     CHECK(findings.take_due_lines(5 * kOneSecond).empty());
 }
@@ -71,7 +71,7 @@ TEST_CASE("continuing findings are counted, and shown again after a pause") {
     FindingLines findings;
     std::vector<std::string> lines;
     for (int second = 0; second < 25; ++second) {
-        findings.add(wrong_item_finding(1, second * kOneSecond), "");
+        findings.add_finding(wrong_item_finding(1, second * kOneSecond), "");
         for (std::string& line : texts(findings.take_due_lines(second * kOneSecond))) {
             lines.push_back(std::move(line));
         }
@@ -83,11 +83,11 @@ TEST_CASE("continuing findings are counted, and shown again after a pause") {
     lines = texts(findings.take_all_lines());
     REQUIRE(lines.size() == 1);
     CHECK(test::contains(lines[0], "+4 like this"));
-    findings.add(wrong_item_finding(1, 90 * kOneSecond), "");
+    findings.add_finding(wrong_item_finding(1, 90 * kOneSecond), "");
     lines = texts(findings.take_due_lines(90 * kOneSecond));
     REQUIRE(lines.size() == 1);
     CHECK(test::contains(lines[0], "session 1, tick 4500"));
-    findings.add(wrong_item_finding(1, -9000 * kOneSecond), ""); // the clock was set back
+    findings.add_finding(wrong_item_finding(1, -9000 * kOneSecond), ""); // the clock was set back
     CHECK(findings.take_due_lines(-9000 * kOneSecond).size() == 1);
 }
 
@@ -96,8 +96,8 @@ TEST_CASE("an explanation replaces its finding's line, follows it, or is ignored
         CAPTURE(was_taken);
         FindingLines findings;
         record::FindingRecord finding = wrong_item_finding(3, kOneSecond);
-        findings.add(finding, "");
-        findings.add(wrong_item_finding(4, kOneSecond), "");
+        findings.add_finding(finding, "");
+        findings.add_finding(wrong_item_finding(4, kOneSecond), "");
         if (was_taken) {
             CHECK(findings.take_due_lines(kOneSecond).size() == 1);
         }
@@ -123,11 +123,11 @@ TEST_CASE("any number of kinds and sessions takes bounded memory, and each findi
         record::FindingRecord finding = wrong_item_finding(i + 1, kOneSecond);
         finding.item->type = {};
         finding.item->type_id = static_cast<std::uint16_t>(i);
-        findings.add(finding, "");
+        findings.add_finding(finding, "");
     }
     CHECK(findings.take_due_lines(kOneSecond).size() <= FindingLines::kMaxKinds + 1);
     CHECK(findings.num_findings(record::Severity::error) == kManySessions);
-    const auto table = findings.table(nullptr);
+    const auto table = findings.make_table(nullptr);
     REQUIRE(table.size() == 2);
     CHECK(test::contains(table[1], "5000  00:00:01  00:00:01     1024+"));
 }
@@ -137,12 +137,12 @@ TEST_CASE("the table shows the count, the times, the sessions and the explaining
     const auto explain = [](std::uint32_t session, snapshot::Tick tick) {
         return "explain " + std::to_string(session) + " at " + std::to_string(tick);
     };
-    CHECK(findings.table(explain).empty());
-    findings.add(wrong_item_finding(2, 3 * kOneSecond), "");
-    findings.add(wrong_item_finding(1, 7 * kOneSecond), "");
-    findings.add({.head = {.time = 5 * kOneSecond, .session = 1}, .id = FindingId::map_not_found},
-                 "");
-    findings.add(
+    CHECK(findings.make_table(explain).empty());
+    findings.add_finding(wrong_item_finding(2, 3 * kOneSecond), "");
+    findings.add_finding(wrong_item_finding(1, 7 * kOneSecond), "");
+    findings.add_finding(
+        {.head = {.time = 5 * kOneSecond, .session = 1}, .id = FindingId::map_not_found}, "");
+    findings.add_finding(
         {.head = {.time = 5 * kOneSecond, .session = 1}, .id = FindingId::packet_too_short}, "");
     const std::vector<std::string> expected{
         "finding                        reported  first     last      sessions",
@@ -150,8 +150,8 @@ TEST_CASE("the table shows the count, the times, the sessions and the explaining
         "    explain 2 at 150",
         "packet.too_short                      1  00:00:05  00:00:05         1",
         "'twscope explain NAME' says what a finding means, and what causes it."};
-    CHECK(findings.table(explain) == expected);
-    CHECK(findings.table(nullptr).size() == 3);
+    CHECK(findings.make_table(explain) == expected);
+    CHECK(findings.make_table(nullptr).size() == 3);
     CHECK(findings.num_findings(record::Severity::error) == 2);
     CHECK(findings.num_findings(record::Severity::warning) == 1);
     CHECK(findings.num_findings(record::Severity::info) ==
@@ -163,12 +163,12 @@ TEST_CASE("findings caused by an object of another size are one line, and the ta
     FindingLines findings;
     record::Timestamp time = 3 * kOneSecond;
     const auto add = [&](FindingId id, std::uint16_t type, std::string_view name) {
-        findings.add({.head = {.time = ++time, .session = 1},
-                      .id = id,
-                      .tick = 10,
-                      .item = record::FindingItem{.type_id = type, .type = name},
-                      .since_tick = 4},
-                     "");
+        findings.add_finding({.head = {.time = ++time, .session = 1},
+                              .id = id,
+                              .tick = 10,
+                              .item = record::FindingItem{.type_id = type, .type = name},
+                              .since_tick = 4},
+                             "");
     };
     add(FindingId::snapshot_unknown_base, 0, "");
     for (const std::uint16_t misread : {std::uint16_t{1005}, std::uint16_t{0}, std::uint16_t{77}}) {
@@ -183,12 +183,12 @@ TEST_CASE("findings caused by an object of another size are one line, and the ta
     CHECK(lines[1].ends_with(" (+2 like this)"));
     CHECK(test::contains(lines[2], "snapshot.size_differs"));
     CHECK(test::contains(lines[3], "snapshot.type_out_of_range"));
-    const auto table = findings.table(nullptr);
+    const auto table = findings.make_table(nullptr);
     REQUIRE(table.size() == 5);
     CHECK(table[1].starts_with("snapshot.size_differs "));
     CHECK(table[4].starts_with("snapshot.unknown_base "));
     const auto commands =
-        findings.table([](auto, auto tick) { return "at " + std::to_string(tick); });
+        findings.make_table([](auto, auto tick) { return "at " + std::to_string(tick); });
     CHECK(commands[2] == "    at 4"); // the first tick with the size
     CHECK(commands[4] == "    at 10");
 }
@@ -213,9 +213,9 @@ TEST_CASE("the table says that its times are local if they differ from UTC") {
         CAPTURE(row.zone);
         UtcTimeZone::set(row.zone);
         FindingLines findings{row.has_dates};
-        findings.add(wrong_item_finding(2, 3 * kOneSecond), "");
+        findings.add_finding(wrong_item_finding(2, 3 * kOneSecond), "");
         CHECK(texts(findings.take_due_lines(kOneSecond)).at(0).starts_with(row.time));
-        const auto table = findings.table(nullptr);
+        const auto table = findings.make_table(nullptr);
         REQUIRE(table.size() == (row.last_line.empty() ? 2 : 3));
         CHECK(test::contains(table[1], row.time));
         CHECK(table[0].size() == table[1].size());

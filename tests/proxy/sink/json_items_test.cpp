@@ -129,7 +129,7 @@ TEST_CASE("the sessions of an item do not depend on earlier worlds") {
         const std::vector<std::uint64_t> seen{random() & all, random() & all};
         const std::vector<std::uint32_t> missing_ints(seen.size());
         const record::ItemSightings sightings{
-            .sessions = sessions, .bits = seen, .words = 1, .missing_ints = missing_ints};
+            .sessions = sessions, .bits = seen, .words_per_item = 1, .missing_ints = missing_ints};
         record.sightings = &sightings;
         const auto line = boost::json::parse(lines.write(&record));
         std::size_t index = 0;

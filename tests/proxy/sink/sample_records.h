@@ -83,7 +83,7 @@ class SampleRecords {
         finding.other_session = 5;
         sightings_ = {.sessions = seers_,
                       .bits = seen_,
-                      .words = 1,
+                      .words_per_item = 1,
                       .missing_ints = untold_,
                       .id_kinds = id_kinds_,
                       .renumbered = renumbered_};

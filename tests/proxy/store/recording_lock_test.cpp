@@ -123,12 +123,12 @@ TEST_CASE("only one process can open a recording; the next one can when that pro
     const Row rows[] = {
         {"a folder of segments", segment_folder_options, StartMode::append, true},
         {"a folder of segments, to begin anew", segment_folder_options, StartMode::empty, true},
-        {"a folder of segments, taken over", segment_folder_options, StartMode::shared, false},
+        {"a folder of segments, taken over", segment_folder_options, StartMode::take_over, false},
         {"a file", plain_file_options, StartMode::append, true},
         {"a file, to be emptied", plain_file_options, StartMode::empty, true},
-        {"a file, taken over", plain_file_options, StartMode::shared, false},
+        {"a file, taken over", plain_file_options, StartMode::take_over, false},
         {"a compressed file", compressed_file_options, StartMode::append, true},
-        {"a compressed file, taken over", compressed_file_options, StartMode::shared, false},
+        {"a compressed file, taken over", compressed_file_options, StartMode::take_over, false},
     };
     for (const Row& row : rows) {
         CAPTURE(row.name);
@@ -176,7 +176,7 @@ TEST_CASE("a process that takes over a recording locks it when the other process
         const RecordingOptions options =
             is_segmented ? named_segment_options(folder) : single_file_options(folder);
         std::optional<RecordingProcess> other{std::in_place, options};
-        Recording successor{options, StartMode::shared};
+        Recording successor{options, StartMode::take_over};
         auto now = OutputFile::Clock::now() + 10s;
         successor.do_due_work(now);
         other.reset();

@@ -550,7 +550,7 @@ TEST_CASE("a second process continues a shared file and repairs its unfinished l
     {
         Recording first{{.path = path}, StartMode::append};
         first.write("{\"v\":1}\n");
-        Recording second{{.path = path}, StartMode::shared};
+        Recording second{{.path = path}, StartMode::take_over};
         first.write("2\n");
         write_text(path, read_text(path) + "broken");
         second.request_repair();
@@ -602,7 +602,7 @@ TEST_CASE("segments start by age, by size, on request, and when the current segm
         const TemporaryFolder folder;
         FaultyDisk disk;
         RecordingOptions options = segment_options(folder, false);
-        options.rotate = row.limits;
+        options.segment_limits = row.limits;
         Recording recording{options, StartMode::append, disk};
         ClockedRecording clock{recording};
         CHECK_FALSE(recording.is_segment_due(clock.now()));
@@ -701,7 +701,7 @@ TEST_CASE("the name of a segment that did not fit on the disk is not counted as 
 TEST_CASE(
     "a recording that waits for another process creates no segment until that process has ended") {
     const TemporaryFolder folder;
-    Recording recording{segment_options(folder), StartMode::shared};
+    Recording recording{segment_options(folder), StartMode::take_over};
     CHECK(list_segments(folder.path()).empty());
     recording.request_repair();
     recording.do_due_work(OutputFile::Clock::now());

@@ -48,8 +48,8 @@ Seconds compute_segment_ages(const SegmentAges& ages, const std::vector<DatedSeg
                             .name = {},
                             .suffix = {},
                             .number = number,
-                            .begun = begun,
-                            .modified = written});
+                            .started_at = begun,
+                            .modified_at = written});
     }
     return ages.compute_ages(segments, now);
 }
@@ -266,7 +266,7 @@ TEST_CASE("a segment's file name contains the recording's name, the start time a
             CHECK(segment->name == row.name);
             CHECK(segment->number == row.number);
             CHECK(segment->file == row.file);
-            CHECK(segment->begun == 1'795'277'730);
+            CHECK(segment->started_at == 1'795'277'730);
         }
     }
 }

@@ -37,7 +37,7 @@ void respond_with_echo(const Request& request, const Respond& respond) {
 struct EchoHttpServer {
     explicit EchoHttpServer(std::chrono::milliseconds timeout = 5000ms)
         : server{listen_on_any_port(),
-                 {.handler = respond_with_echo},
+                 {.answer_request = respond_with_echo},
                  {.usual = timeout, .reserved = timeout}} {
         server.start();
     }
@@ -210,7 +210,7 @@ TEST_CASE("a client that does not read its response is disconnected after the ti
     constexpr std::size_t kMoreThanSocketsHold = std::size_t{64} << 20U;
     std::atomic<int> answered{0};
     HttpServer server{listen_on_any_port(),
-                      {.handler =
+                      {.answer_request =
                            [&](const Request&, const Respond& respond) {
                                respond({.body = std::string(kMoreThanSocketsHold, 'x')});
                                ++answered;
@@ -273,7 +273,7 @@ TEST_CASE("the server listens on several addresses at once") {
         respond({.body = request.connection_origin == tw::web::ConnectionOrigin::loopback ? "here"
                                                                                           : ""});
     };
-    HttpServer server{listening, {.handler = answer}};
+    HttpServer server{listening, {.answer_request = answer}};
     server.start();
     REQUIRE(server.addresses().size() == 2);
     CHECK(response_body(send_http_request(server.addresses()[0].port, kValidRequest)) == "here");
@@ -283,7 +283,7 @@ TEST_CASE("the server listens on several addresses at once") {
 TEST_CASE("a handler may respond later, from another thread") {
     std::vector<std::thread> threads;
     HttpServer server{listen_on_any_port(),
-                      {.handler = [&](const Request&, const Respond& respond) {
+                      {.answer_request = [&](const Request&, const Respond& respond) {
                           threads.emplace_back([respond] { respond({.body = "late"}); });
                       }}};
     server.start();

@@ -36,7 +36,7 @@ struct FileServer {
     FileServer(std::string_view text, std::size_t promised, std::chrono::milliseconds patience)
         : file{make_served_file(text, promised)},
           server{test::listen_on_any_port(),
-                 {.handler =
+                 {.answer_request =
                       [this](const web::Request&, const web::Respond& respond) {
                           respond({.body = {}, .file = file, .file_name = "a.demo"});
                       }},

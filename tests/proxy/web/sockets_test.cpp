@@ -87,7 +87,7 @@ TEST_CASE("only the owner may connect to a unix socket") {
         respond({.body = request.connection_origin == ConnectionOrigin::owner ? "the owner"
                                                                               : "another"});
     };
-    HttpServer server{listening, {.handler = answer}};
+    HttpServer server{listening, {.answer_request = answer}};
     server.start();
     CHECK(send_request_to_path(path).ends_with("\r\n\r\nthe owner"));
 }

@@ -143,7 +143,7 @@ struct InspectedCapture {
     }
 
     web::StatusCollector tap;
-    test::TrafficInspector run{{.messages = false}, tap};
+    test::TrafficInspector run{{.emits_message_records = false}, tap};
 };
 
 constexpr std::size_t kAllDatagrams = 100'000'000;

@@ -73,7 +73,7 @@ void merge_capture(const std::string& name, CaptureWorlds& into) {
     world::WorldMerger merger{snapshot::ObjectSet::standard(), into.sum};
     world::WorldInputConverter feed{merger};
     BothSinks both{into.ticks, feed};
-    TrafficInspector inspector{{.messages = false}, both};
+    TrafficInspector inspector{{.emits_message_records = false}, both};
     inspector.play(read_traffic(name));
     merger.merge_waiting_ticks();
     into.totals = merger.totals();

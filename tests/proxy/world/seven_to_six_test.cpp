@@ -43,7 +43,7 @@ record::Roster roster_of(std::initializer_list<std::string_view> names,
     record::Roster roster;
     std::int32_t client = 0;
     for (const std::string_view name : names) {
-        roster.add_player({.client_id = client, .own = own == client, .name = name});
+        roster.add_player({.client_id = client, .is_own = own == client, .name = name});
         ++client;
     }
     return roster;
@@ -110,7 +110,7 @@ struct WorldItems final : TypedRecordSink<WorldItems> {
         }
         if (shown.roster != nullptr) {
             shown.roster->for_each_player([&](std::uint16_t client,
-                                              const record::Roster::Entry& entry) {
+                                              const record::Roster::KnownPlayer& entry) {
                 std::array<char, 16> text{};
                 world.names[client] = {text.data(), snapshot::decode_int_string(entry.name, text)};
             });
@@ -370,7 +370,7 @@ TEST_CASE("ids of translated 0.7 views are restored by the names in messages") {
     MixedServer server{2};
     record::Roster mapped;
     mapped.add_player({.client_id = 0, .name = "bob"});
-    mapped.add_player({.client_id = 1, .own = true, .name = "vera"});
+    mapped.add_player({.client_id = 1, .is_own = true, .name = "vera"});
     mapped.add_player({.client_id = 63, .name = " "});
     SUBCASE("beside a view of 0.6") {
         server.send_snapshot(1, 100,
@@ -396,7 +396,7 @@ TEST_CASE("ids of translated 0.7 views are restored by the names in messages") {
     }
     SUBCASE("alone: each view knows its own") {
         record::Roster other;
-        other.add_player({.client_id = 0, .own = true, .name = "bob"});
+        other.add_player({.client_id = 0, .is_own = true, .name = "bob"});
         other.add_player({.client_id = 5, .name = "vera"});
         other.add_player({.client_id = 63, .name = " "});
         const auto uuid = descriptor(kUuidType, "ddnet_spectator_info");
