@@ -534,8 +534,8 @@ class PathCollector {
             motion_in(fields));
     }
 
-    /// Makes `view` the source of the player's path. Returns false if another view shows the tee,
-    /// unless only `view` is the player's own session (`own`).
+    /// Makes `view` the source of the player's path. Returns false if another view shows the tee.
+    /// The player's own session (`own`) replaces a source that is another player's session.
     static bool take_over_path(PlayerPath& player_path, Tee& tee, View& view, bool own) {
         const std::int64_t later = view.tick - player_path.last_shown_tick;
         const bool same_time = later >= -kNewGameTicks && later <= kMaxSilentTicks;

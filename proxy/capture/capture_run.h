@@ -82,8 +82,8 @@ class CaptureRun {
     /// decide whether it is a capture or a demo.
     CaptureRun(std::vector<std::string> paths, ServerDetector servers);
 
-    /// Inspects all datagrams and closes the sessions. Prints counts of all other frames and
-    /// datagrams in the captures on standard error.
+    /// Inspects all datagrams of games, and closes the sessions. Prints on standard error how many
+    /// other frames and datagrams the captures contain.
     void read_captures(inspect::Inspector& inspector, const std::string& pseudonym_key = {});
 
     /// Sets a function that is called before each datagram. Reading ends when it returns true.

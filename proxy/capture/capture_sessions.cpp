@@ -336,7 +336,7 @@ CaptureSessions::open_session(const CapturedDatagram& datagram) {
 }
 
 /// Ends a session to make room for a new one. Returns false if no session may be replaced.
-/// `is_connection`: the new session begins with a connection. Other sessions replace no session.
+/// `is_connection`: the new session begins with a connection. If it does not, no session is ended.
 bool CaptureSessions::make_room_for_session(bool is_connection) {
     const auto& [info_only, one_sided, two_sided] = sessions_by_stage_;
     if (!is_connection || (info_only.empty() && one_sided.empty())) {

@@ -134,7 +134,8 @@ CapturedClients read_clients(const ReplayFlags& flags, const pipeline::Config& c
     return clients;
 }
 
-/// Prints why clients could not play, and returns the exit code. `code`: that of the checks.
+/// Prints why clients could not play. Returns the exit code of the command. `code`: the exit code
+/// of the checks that the user requested.
 int report_clients(const ReplayFlags& flags, const replay::ReplayResult& result, int code) {
     using replay::ClientEnding;
     if (result.num_ended(ClientEnding::unanswered) == result.clients) {

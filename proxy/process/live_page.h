@@ -37,8 +37,8 @@ class ImpairmentControl {
     /// relay::parse_impairment(). Returns false if the relay cannot be reached.
     using SendRequest = std::function<bool(const std::string& settings)>;
 
-    /// Records the current impairment of `facts` if one is active. `records`: null if no records
-    /// are written.
+    /// If `facts` contains an active impairment, writes it to `records`. `records`: null if no
+    /// records are written.
     ImpairmentControl(const channel::RelayFacts& facts, SendRequest send_request,
                       sink::Output* records, const sink::JsonOptions& options);
 

@@ -51,8 +51,8 @@ struct ResyncFunctions {
 /// Until the server sends a full snapshot, the client's datagrams are rewritten to acknowledge no
 /// snapshot. Afterwards they are rewritten to acknowledge the full snapshot, until the client
 /// itself acknowledges it. An older acknowledgement would make the server send deltas to snapshots
-/// that the observer never got. Datagrams of clients that send rarely are not rewritten, because
-/// the next acknowledgement would take too long.
+/// that the observer never got. Datagrams of a client that sends rarely are not rewritten: its
+/// next datagram, which acknowledges the full snapshot, would come too late.
 class ResyncState {
   public:
     /// The shortest time between two resync requests for a session.

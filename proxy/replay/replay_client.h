@@ -131,8 +131,9 @@ class ReplayClient {
     /// Makes all packets that are due at this time, and checks timeouts.
     void on_time(Timestamp now);
 
-    // These functions receive the server's packets: first on_packet(), then on_chunk() for each
-    // chunk. The time of a packet is the time of the latest on_time() call.
+    // These functions receive the server's packets: on_control() receives a control packet. For
+    // any other packet, on_packet() is called, and then on_chunk() for each chunk. The time of a
+    // packet is the time of the latest on_time() call.
     void on_control(const wire::Packet& packet, const wire::Control& control);
     void on_packet(std::uint16_t ack, bool resend);
     void on_chunk(const wire::Chunk& chunk, wire::VitalClass taken,

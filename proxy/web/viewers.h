@@ -86,7 +86,7 @@ class Viewers {
         std::uint64_t last_filtered_line = 0;
         /// Number of lost log lines that were not yet reported to the viewer.
         std::uint64_t unreported_lost_lines = 0;
-        /// Value of lines_lost_in_batches_ when it was last added to unreported_lost_lines.
+        /// The value of Viewers::lines_lost_in_batches_ that unreported_lost_lines includes.
         std::uint64_t lines_lost_in_batches = 0;
         std::uint64_t lost_frames = 0; ///< number of frames dropped because the viewer was too slow
         /// Value of frames_lost_in_batches_ when the viewer connected.

@@ -99,14 +99,16 @@ constexpr std::uint32_t kWindowBits = 13;
 constexpr std::uint32_t kLongestCode = 15;
 constexpr std::uint32_t kSecondWindowBits = kLongestCode - kWindowBits;
 
-/// The symbols whose codes lie completely within a window, packed into one word. The decoder
-/// therefore needs one load of an entry and one store of eight bytes per window.
+/// The symbols whose codes lie completely within a window, which is the next kWindowBits bits of
+/// the input. The symbols are packed into one word, so the decoder needs one load of an entry and
+/// one store of eight bytes per window.
 ///
 /// Layout: bits 0..7 are the number of bits used, 8..15 the number of symbols, 16..31 the first two
-///         symbols. All further symbols of an entry are zeros, which the store writes after the
-///         first two. Zero has the shortest code, and runs of zeros are frequent in snapshots. If
-///         the window begins a longer code, bits 0..15 are zero, and bits 16..31 are the index of
-///         the code's entries in DecoderTables::second. There, an entry of zero is the end symbol.
+///         symbols. An entry ends before a third symbol that is not zero; the store writes the
+///         zeros after the first two. Zero has the shortest code, and runs of zeros are frequent in
+///         snapshots. If the window begins with a longer code, bits 0..15 are zero, and bits 16..31
+///         are the index of the code's entries in DecoderTables::second. An entry of zero in
+///         `second` is the end symbol.
 class WindowEntry {
   public:
     /// The most symbols of an entry. A symbol is a byte, and an entry is written as eight bytes.

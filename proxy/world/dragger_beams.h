@@ -52,7 +52,7 @@ class ItemSessionMasks {
                                                                         << (session % kBitsPerWord);
     }
 
-    /// Sets in `mask` all bits that are set in the mask `other`.
+    /// Sets all bits of the mask with index `other` in the mask with index `mask`, too.
     void merge_masks(std::size_t mask, std::size_t other) {
         for (std::size_t i = 0; i < words_per_mask_; ++i) {
             mask_words_[mask * words_per_mask_ + i] |= mask_words_[other * words_per_mask_ + i];

@@ -454,8 +454,8 @@ void IdRestorer::learn_ids() {
     });
 }
 
-/// Returns whether the view's numbers may be the server's ids, because no number differs from a
-/// learned id.
+/// Returns true if no player's number in the view differs from the player's learned id. The
+/// numbers may then be the server's ids.
 bool IdRestorer::uses_server_ids(const ClientNumbering& numbering) const {
     return std::ranges::all_of(numbering.players, [this](const Player& player) {
         const auto id = name_ids_.last_learned_id(player.name);

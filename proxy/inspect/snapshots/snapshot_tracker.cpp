@@ -28,7 +28,7 @@ TickClass TickPlausibility::classify_tick(snapshot::Tick tick, std::int64_t time
         return TickClass::plausible;
     }
     if (last_implausible_ && last_implausible_->tick == tick) {
-        return TickClass::implausible; // another part of this tick was already counted
+        return TickClass::implausible; // counted with an earlier part of this tick
     }
     if (restart_expected_at_) {
         return restart_ticks_from({tick, time});
