@@ -18,7 +18,7 @@ class CaptureBlockFormat final : public store::RecordingFormat {
         return std::string{wire::as_text(CaptureEncoder::encode_start())};
     }
 
-    [[nodiscard]] std::size_t size_of_first_entries(std::string_view text,
+    [[nodiscard]] std::size_t size_of_whole_entries(std::string_view text,
                                                     std::size_t size) const override {
         BlockIterator walk{text};
         while (walk.bytes_of_returned_blocks() < size && walk.next()) {

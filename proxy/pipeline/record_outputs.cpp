@@ -84,7 +84,7 @@ std::optional<record::BusTotals> RecordOutputs::bus_totals() const {
     return totals;
 }
 
-void RecordOutputs::log_bus_changes() {
+void RecordOutputs::log_bus_connection_changes() {
     if (bus_) {
         bus_->log_output_changes();
     }

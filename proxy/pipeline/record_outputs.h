@@ -62,7 +62,7 @@ class RecordOutputs {
     [[nodiscard]] std::optional<record::BusTotals> bus_totals() const;
 
     /// Logs changes of the bus's state. Call this function once a second.
-    void log_bus_changes();
+    void log_bus_connection_changes();
 
     /// Publishes all queued records on the bus. Returns the number of lost records. Does not write
     /// the queued records of the file.

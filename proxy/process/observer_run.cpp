@@ -255,7 +255,7 @@ void ObserverRun::on_second() {
             (*output)->log_output_changes();
         }
     }
-    lines_.log_bus_changes();
+    lines_.log_bus_connection_changes();
     if (impairment_ && records_) {
         impairment_->on_segment(records_->queue().current_segment());
     }

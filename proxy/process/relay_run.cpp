@@ -25,7 +25,7 @@ namespace tw::process {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<wire::ClientTrustState>);
-static_assert(sizeof(wire::ClientTrustState) <= sizeof(relay::HandshakeMemory));
+static_assert(sizeof(wire::ClientTrustState) <= sizeof(relay::RememberedHandshakes));
 
 /// kStandings and kRequests map the values of wire::Trust and wire::ConnlessRequest to the relay's
 /// own types. The relay does not depend on the protocol.
@@ -68,7 +68,7 @@ constexpr std::chrono::milliseconds kPreviousRelayTimeout{500};
 
 } // namespace
 
-relay::DatagramVerdict judge_relayed_datagram(relay::HandshakeMemory& memory,
+relay::DatagramVerdict judge_relayed_datagram(relay::RememberedHandshakes& memory,
                                               relay::Direction direction,
                                               std::span<const std::byte> datagram) {
     wire::ClientTrustState state;

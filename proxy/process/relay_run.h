@@ -23,7 +23,7 @@ namespace tw::process {
 
 /// Determines from a datagram how far a client's handshake has progressed. Calls
 /// wire::judge_datagram(). Used as relay::DatagramJudge.
-[[nodiscard]] relay::DatagramVerdict judge_relayed_datagram(relay::HandshakeMemory& memory,
+[[nodiscard]] relay::DatagramVerdict judge_relayed_datagram(relay::RememberedHandshakes& memory,
                                                             relay::Direction direction,
                                                             std::span<const std::byte> datagram);
 

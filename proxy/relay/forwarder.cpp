@@ -312,18 +312,18 @@ std::size_t Forwarder::read_upstream_sockets(std::span<const epoll_event> ready)
         }
         total += static_cast<std::size_t>(received);
         if (held > DatagramBatch::kDatagrams - kMinFreeBuffers) {
-            send_to_clients(held);
+            send_datagrams_to_clients(held);
             held = 0;
         }
     }
     if (held != 0) {
-        send_to_clients(held);
+        send_datagrams_to_clients(held);
     }
     timers_.end_batch();
     return total;
 }
 
-void Forwarder::send_to_clients(std::size_t count) {
+void Forwarder::send_datagrams_to_clients(std::size_t count) {
     if (is_impaired()) {
         delay_datagrams(count, Direction::s2c);
         return;

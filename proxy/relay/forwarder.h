@@ -124,7 +124,7 @@ class Forwarder {
     std::size_t read_upstream_sockets(std::span<const epoll_event> ready);
     void append_datagram_to_session(Session& session, std::size_t i) noexcept;
     void send_to_server(Session& session) noexcept;
-    void send_to_clients(std::size_t count);
+    void send_datagrams_to_clients(std::size_t count);
     void delay_datagrams(std::size_t count, Direction direction);
     void delay_datagram(Session& session, Direction direction, std::span<const std::byte> bytes,
                         base::Clock::time_point now);

@@ -56,14 +56,14 @@ struct DatagramVerdict {
 };
 
 /// Memory in which a DatagramJudge function stores data about one session. Initially zeroed.
-struct HandshakeMemory {
+struct RememberedHandshakes {
     alignas(8) std::array<std::byte, 64> bytes{};
 };
 
 /// A function that examines the datagrams of a session, in order. Until the session's standing is
 /// `player`, the function is called for all datagrams; afterwards, only for some datagrams of the
 /// server. The first call comes before the session is created. It must not block or allocate.
-using DatagramJudge = DatagramVerdict (*)(HandshakeMemory& memory, Direction direction,
+using DatagramJudge = DatagramVerdict (*)(RememberedHandshakes& memory, Direction direction,
                                           std::span<const std::byte> datagram);
 
 /// Limits for new clients and for requests without a connection. The defaults fit a game whose

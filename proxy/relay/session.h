@@ -43,7 +43,7 @@ struct TransferredSessionData {
     bool counts_against_limit = false; ///< true if the session counts against max_sessions
     bool has_server_answered = false;  ///< true if the server has sent a datagram to the client
     bool is_active = true; ///< true if a datagram was forwarded since the last timer check
-    HandshakeMemory handshake;
+    RememberedHandshakes handshake;
     std::uint32_t number = 0; ///< number from 1, on which the session's simulated network depends
     base::Timestamp opened_at = 0; ///< when the client's first datagram came
     /// How often the client repeated its first datagram before the session began.

@@ -70,7 +70,7 @@ Session* SessionTable::find_or_open_session(msghdr& header, std::span<const std:
         return nullptr;
     }
     if (known->standing == ClientStanding::connless &&
-        !filter_next_request(*known, header, datagram)) {
+        !may_forward_next_request(*known, header, datagram)) {
         return nullptr;
     }
     known->last_heard_ms = now_->ms;
@@ -84,7 +84,7 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
         counters_->new_clients.rejected_own_address.add(1);
         return nullptr;
     }
-    HandshakeMemory proof;
+    RememberedHandshakes proof;
     DatagramVerdict verdict{.standing = ClientStanding::player};
     NewClientDecision entry;
     ClientQuestion question;
@@ -92,7 +92,7 @@ Session* SessionTable::admit_new_client(const base::Endpoint& client, msghdr& he
         verdict = shared_.options.judge_datagram(proof, Direction::c2s, datagram);
         if (verdict.standing == ClientStanding::connless) {
             question = read_client_question(datagram);
-            if (!filter_request(client, header, question, verdict.request, listener)) {
+            if (!may_forward_request(client, header, question, verdict.request, listener)) {
                 return nullptr;
             }
         } else {
@@ -163,9 +163,9 @@ SessionTable::read_client_question(std::span<const std::byte> datagram) const no
 }
 
 /// Returns true if a request must be forwarded; otherwise answers or rejects it.
-bool SessionTable::filter_request(const base::Endpoint& client, msghdr& header,
-                                  const ClientQuestion& question, RequestKind request,
-                                  ListenerIndex listener) noexcept {
+bool SessionTable::may_forward_request(const base::Endpoint& client, msghdr& header,
+                                       const ClientQuestion& question, RequestKind request,
+                                       ListenerIndex listener) noexcept {
     const AnswerCache::Answer* const answer =
         question.kind != 0 ? answers_->find_answer(question.kind, now_->ms) : nullptr;
     switch (new_client_filter_.decide_request(client, request, answer != nullptr, now_->ms)) {
@@ -184,16 +184,16 @@ bool SessionTable::filter_request(const base::Endpoint& client, msghdr& header,
     return false;
 }
 
-bool SessionTable::filter_next_request(Session& session, msghdr& header,
-                                       std::span<const std::byte> datagram) noexcept {
+bool SessionTable::may_forward_next_request(Session& session, msghdr& header,
+                                            std::span<const std::byte> datagram) noexcept {
     const DatagramVerdict verdict =
         shared_.options.judge_datagram(session.handshake, Direction::c2s, datagram);
     if (verdict.request == RequestKind::none) {
         return true;
     }
     const ClientQuestion question = read_client_question(datagram);
-    if (!filter_request(session.observed.client, header, question, verdict.request,
-                        session.listener)) {
+    if (!may_forward_request(session.observed.client, header, question, verdict.request,
+                             session.listener)) {
         return false;
     }
     session.latest_question = question;
@@ -398,7 +398,7 @@ bool SessionTable::has_left_server(const Session& session) const noexcept {
 
 Session* SessionTable::open_session(const base::Endpoint& client, msghdr& header,
                                     ListenerIndex listener, ClientStanding standing,
-                                    const HandshakeMemory& proof) {
+                                    const RememberedHandshakes& proof) {
     std::unique_ptr<Session> made;
     try {
         made = make_session(shared_, epoll_, client, header, (*listeners_)[listener], *now_);

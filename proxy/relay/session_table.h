@@ -104,11 +104,11 @@ class SessionTable {
                                             ListenerIndex listener);
     [[nodiscard]] bool is_first_session_of_network(const base::Endpoint& client) const noexcept;
     [[nodiscard]] bool is_relay_or_server_address(const base::Endpoint& client) noexcept;
-    [[nodiscard]] bool filter_request(const base::Endpoint& client, msghdr& header,
-                                      const ClientQuestion& question, RequestKind request,
-                                      ListenerIndex listener) noexcept;
-    [[nodiscard]] bool filter_next_request(Session& session, msghdr& header,
-                                           std::span<const std::byte> datagram) noexcept;
+    [[nodiscard]] bool may_forward_request(const base::Endpoint& client, msghdr& header,
+                                           const ClientQuestion& question, RequestKind request,
+                                           ListenerIndex listener) noexcept;
+    [[nodiscard]] bool may_forward_next_request(Session& session, msghdr& header,
+                                                std::span<const std::byte> datagram) noexcept;
     void send_repeated_answer(const AnswerCache::Answer& answer, const ClientQuestion& question,
                               msghdr& header, ListenerIndex listener) noexcept;
     [[nodiscard]] ClientQuestion
@@ -134,7 +134,7 @@ class SessionTable {
 
     [[nodiscard]] Session* open_session(const base::Endpoint& client, msghdr& header,
                                         ListenerIndex listener, ClientStanding standing,
-                                        const HandshakeMemory& proof);
+                                        const RememberedHandshakes& proof);
     [[nodiscard]] Session* insert_session(std::unique_ptr<Session>&& made);
     void apply_verdict(Session& session, Direction direction, std::span<const std::byte> datagram);
     void raise_standing(Session& session, ClientStanding standing);

@@ -41,7 +41,7 @@ bool contains_only_zeros(int file) {
 
 class RecordLineFormat final : public RecordingFormat {
   public:
-    [[nodiscard]] std::size_t size_of_first_entries(std::string_view text,
+    [[nodiscard]] std::size_t size_of_whole_entries(std::string_view text,
                                                     std::size_t size) const override {
         const std::size_t end = size == 0 ? std::string_view::npos : text.find('\n', size - 1);
         return end == std::string_view::npos ? text.size() : end + 1;
@@ -227,7 +227,7 @@ std::size_t FileOutput::writable_bytes() const {
 
 void FileOutput::write(std::string_view block) {
     if (is_reopening_requested_) {
-        const std::size_t rest = ends_with_entry_ ? 0 : format().size_of_first_entries(block, 1);
+        const std::size_t rest = ends_with_entry_ ? 0 : format().size_of_whole_entries(block, 1);
         write_block(block.substr(0, rest));
         block.remove_prefix(rest);
         if (ends_with_entry_) {
@@ -398,7 +398,7 @@ void QueuedOutput::write_accepted_data() {
         const std::size_t size =
             text.size() <= kBytesPerWrite + kBytesPerWrite / 2
                 ? text.size()
-                : target_->format().size_of_first_entries(text, kBytesPerWrite);
+                : target_->format().size_of_whole_entries(text, kBytesPerWrite);
         target_->write(text.substr(0, size));
         passed_bytes_ += size;
         if (progress_ != nullptr) {

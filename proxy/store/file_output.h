@@ -46,7 +46,7 @@ class RecordingFormat : public record::InterfaceBase {
 
     /// Returns the size of the fewest first entries that together have at least `size` bytes.
     /// Returns the size of the text if all its entries have fewer bytes.
-    [[nodiscard]] virtual std::size_t size_of_first_entries(std::string_view text,
+    [[nodiscard]] virtual std::size_t size_of_whole_entries(std::string_view text,
                                                             std::size_t size) const = 0;
     /// Returns the total size of the entries that are complete, without an unfinished last entry.
     [[nodiscard]] virtual std::size_t size_of_complete_entries(std::string_view text) const = 0;

@@ -89,7 +89,7 @@ Response parse_error_response(const boost::system::error_code& error) {
 
 } // namespace
 
-ConnectionLimiter::ConnectionDecision
+ConnectionLimiter::AdmissionDecision
 ConnectionLimiter::admit_connection(ConnectionNumber number, const base::Network& peer) {
     // Each array contains the number of unreserved, and the number of reserved connections.
     std::array<std::size_t, 2> all{};
@@ -389,7 +389,7 @@ void HttpServer::accept(Acceptor& acceptor) {
 void HttpServer::add_connection(HttpSocket socket, ConnectionOrigin origin) {
     disable_nagle(socket);
     const ConnectionLimiter::ConnectionNumber number = ++last_number_;
-    const ConnectionLimiter::ConnectionDecision place =
+    const ConnectionLimiter::AdmissionDecision place =
         limiter_.admit_connection(number, peer_network(socket));
     rejected_connections_ += !place.is_admitted || place.evicted ? 1 : 0;
     if (!place.is_admitted) {

@@ -99,7 +99,7 @@ class ConnectionLimiter {
     static constexpr std::size_t kMaxReservedPerPeer = 4;
 
     /// The decision about a new connection.
-    struct ConnectionDecision {
+    struct AdmissionDecision {
         bool is_admitted = false;
         bool is_reserved = false; ///< true if only a health check may use the connection
         /// An earlier connection that the new one replaces. The caller must close it.
@@ -108,8 +108,8 @@ class ConnectionLimiter {
 
     /// Decides whether to accept a new connection. `number`: a new number, which the caller
     /// chooses.
-    [[nodiscard]] ConnectionDecision admit_connection(ConnectionNumber number,
-                                                      const base::Network& peer);
+    [[nodiscard]] AdmissionDecision admit_connection(ConnectionNumber number,
+                                                     const base::Network& peer);
 
     /// Protects a connection from eviction, because its request has arrived.
     void mark_request_arrived(ConnectionNumber number) noexcept;

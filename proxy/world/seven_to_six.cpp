@@ -259,12 +259,12 @@ void SevenToSixTranslator::add_game_info(const View& view) {
     set_int(kStartTickIndex, data[kSevenStartTickIndex]);
 }
 
-void SevenToSixTranslator::translate_view(View& view, bool is_only_seven, ViewCopy& out) {
+void SevenToSixTranslator::translate_view(View& view, bool are_all_views_seven, ViewCopy& out) {
     translated_items_.clear();
     for (std::size_t i = 0; i < view.items.size(); ++i) {
         translate_item(view.items[i]);
     }
-    if (is_only_seven) {
+    if (are_all_views_seven) {
         add_game_info(view);
     }
     if (view.roster != nullptr) {
@@ -282,11 +282,11 @@ void SevenToSixTranslator::translate_view(View& view, bool is_only_seven, ViewCo
 
 void SevenToSixTranslator::translate_views(std::vector<View>& views) {
     translated_views_.resize(std::max(translated_views_.size(), views.size()));
-    const bool is_only_seven =
+    const bool are_all_views_seven =
         std::ranges::none_of(views, [](const View& view) { return view.dialect == Dialect::six; });
     for (std::size_t i = 0; i < views.size(); ++i) {
         if (views[i].dialect == Dialect::seven) {
-            translate_view(views[i], is_only_seven, translated_views_[i]);
+            translate_view(views[i], are_all_views_seven, translated_views_[i]);
         }
     }
 }

@@ -56,8 +56,8 @@ class SevenToSixTranslator {
     void add_game_info(const View& view);
     [[nodiscard]] TranslatedItem& find_or_add_item(snapshot::ItemKey key,
                                                    const snapshot::ObjectSpec& six);
-    /// Translates one view. `is_only_seven`: true if the tick has no 0.6 view.
-    void translate_view(View& view, bool is_only_seven, ViewCopy& out);
+    /// Translates one view. `are_all_views_seven`: true if the tick has no 0.6 view.
+    void translate_view(View& view, bool are_all_views_seven, ViewCopy& out);
 
     static constexpr std::size_t kNumSevenTypes = 25; ///< number of 0.7 types
 

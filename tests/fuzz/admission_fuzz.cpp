@@ -28,7 +28,7 @@ using tw::fuzz::Input;
 
 /// A protocol with one letter in each datagram. Some letters begin a connection. The server's 'p'
 /// is a secret that the client's 'q' returns, and with 'w' the server plays with the client.
-DatagramVerdict judge_letter(HandshakeMemory& memory, Direction direction,
+DatagramVerdict judge_letter(RememberedHandshakes& memory, Direction direction,
                              std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
     std::byte& told = memory.bytes[0];

@@ -161,14 +161,14 @@ bool SizeLearner::search_explanations(const MisfitDelta& misfit, std::int64_t ti
 }
 
 void SizeLearner::adopt_explanations(std::vector<AgreedSizes> found, const AgreedSizes& before) {
-    const EvidenceTable known =
-        explanations_.empty() ? EvidenceTable{} : explanations_.front().evidence;
+    const SizeEvidenceTable known =
+        explanations_.empty() ? SizeEvidenceTable{} : explanations_.front().evidence;
     forget_undecided_snapshots();
     explanations_.clear();
     for (const AgreedSizes& sizes : found) {
         Explanation& each = explanations_.emplace_back(Explanation{.sizes = sizes});
         for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
-            each.evidence[type] = sizes[type] == before[type] ? known[type] : Evidence{};
+            each.evidence[type] = sizes[type] == before[type] ? known[type] : SizeEvidence{};
         }
     }
     for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
@@ -282,7 +282,7 @@ std::vector<LearnedSize> SizeLearner::learned_sizes() const {
                                    ? std::nullopt
                                    : shared_sizes_->find_size(types_->dialect(), type);
         if (known[type] != agreed_sizes_[type]) {
-            const Evidence& evidence = explanations_.front().evidence[type];
+            const SizeEvidence& evidence = explanations_.front().evidence[type];
             learned.push_back(
                 {.type = type,
                  .size = known[type],
@@ -314,7 +314,7 @@ void SizeLearner::restore_learned_sizes(std::span<const LearnedSize> learned) {
 
 void SizeLearner::forget_snapshots() {
     for (Explanation& explanation : explanations_) {
-        for (Evidence& each : explanation.evidence) {
+        for (SizeEvidence& each : explanation.evidence) {
             each.first_tick.reset();
         }
     }
@@ -355,7 +355,7 @@ void SizeLearner::count_delta_as_evidence(const DeltaGetter& delta_of, Tick tick
 void SizeLearner::report_learned_sizes(const ItemTypeCounts& seen, const SnapshotView& made,
                                        Tick tick, Reporter& reporter) {
     const AgreedSizes& sizes = explanations_.front().sizes;
-    const EvidenceTable& known = explanations_.front().evidence;
+    const SizeEvidenceTable& known = explanations_.front().evidence;
     const NumberedTypeSet open = unreported_types();
     for (std::uint16_t type = 0; type < kNumberedTypes; ++type) {
         if (!open.test(type)) {
@@ -366,7 +366,7 @@ void SizeLearner::report_learned_sizes(const ItemTypeCounts& seen, const Snapsho
         if (!id) {
             continue;
         }
-        const Evidence& evidence = known[type];
+        const SizeEvidence& evidence = known[type];
         if (evidence.num_items == 0 ||
             evidence.num_snapshots <
                 (evidence.num_items < kConfirmingItems ? kConfirmingSnapshots : kConfirmingItems) ||

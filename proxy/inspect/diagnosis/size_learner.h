@@ -173,7 +173,7 @@ class SizeLearner {
     };
 
     /// The evidence for the size of a type.
-    struct Evidence {
+    struct SizeEvidence {
         std::uint32_t num_items = 0;     ///< number of items read from deltas
         std::uint32_t num_snapshots = 0; ///< number of verified snapshots that contain the type
         /// Tick of the first of these snapshots; nullopt if it was on an earlier map, or an earlier
@@ -187,13 +187,13 @@ class SizeLearner {
         }
     };
 
-    using EvidenceTable = std::array<Evidence, kNumberedTypes>;
+    using SizeEvidenceTable = std::array<SizeEvidence, kNumberedTypes>;
 
     /// An explanation: sizes that fit all deltas so far, the evidence for these sizes, and the
     /// undecided snapshots decoded with these sizes.
     struct Explanation {
         snapshot::AgreedSizes sizes;
-        EvidenceTable evidence{}; ///< by type; includes evidence in undecided snapshots
+        SizeEvidenceTable evidence{}; ///< by type; includes evidence in undecided snapshots
         std::vector<UndecidedSnapshot> undecided_snapshots{};
     };
 

@@ -13,7 +13,7 @@ using namespace tw;
 
 TEST_CASE("the relay promotes sessions by the verdict of wire::judge_datagram") {
     const wire::Token token{1, 2, 3, 4};
-    relay::HandshakeMemory memory;
+    relay::RememberedHandshakes memory;
     const auto says = [&](relay::Direction direction, const wire::ControlSpec& control) {
         return process::judge_relayed_datagram(memory, direction, wire::encode_control(control))
             .standing;
@@ -48,7 +48,7 @@ TEST_CASE("the relay distinguishes the kinds of information requests") {
             payload.push_back(static_cast<std::byte>(each));
         }
         payload.push_back({});
-        relay::HandshakeMemory memory;
+        relay::RememberedHandshakes memory;
         CHECK(process::judge_relayed_datagram(memory, relay::Direction::c2s,
                                               wire::encode_connless(payload))
                   .request == row.request);

@@ -74,7 +74,7 @@ TEST_CASE("forwarding for an open session allocates nothing, also with an impair
 }
 
 /// Treats a client as a player once the server has answered.
-DatagramVerdict judge_by_server_answer(HandshakeMemory& /*memory*/, Direction direction,
+DatagramVerdict judge_by_server_answer(RememberedHandshakes& /*memory*/, Direction direction,
                                        std::span<const std::byte> /*datagram*/) {
     return {.standing =
                 direction == Direction::s2c ? ClientStanding::player : ClientStanding::unverified,

@@ -25,7 +25,7 @@ constexpr std::uint16_t kListenPort = 8303;
 
 /// A game with datagrams of one letter. From the client: 'c' begins, 'v' verifies at once, 'i' is a
 /// request. From the server: 'm' shows play, and 'k' keeps the client's slot.
-DatagramVerdict judge_by_letter(HandshakeMemory& memory, Direction direction,
+DatagramVerdict judge_by_letter(RememberedHandshakes& memory, Direction direction,
                                 std::span<const std::byte> datagram) {
     const char letter = static_cast<char>(datagram[0]);
     std::byte& verified = memory.bytes[0];

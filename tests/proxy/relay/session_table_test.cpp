@@ -26,7 +26,7 @@ constexpr char kAcceptUnverified = 'w';
 constexpr char kTokenRequest = 'p';
 constexpr char kTokenReply = 'q';
 
-DatagramVerdict judge_token_datagram(HandshakeMemory& memory, Direction direction,
+DatagramVerdict judge_token_datagram(RememberedHandshakes& memory, Direction direction,
                                      std::span<const std::byte> datagram) {
     const char letter = datagram.empty() ? '\0' : static_cast<char>(datagram[0]);
     std::byte& told = memory.bytes[0];

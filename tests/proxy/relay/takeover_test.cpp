@@ -331,7 +331,7 @@ TEST_CASE("a paused relay resumes, with its impairment") {
 TEST_CASE("stored datagrams of unannounced sessions are handed over") {
     EchoServer server;
     Options options = make_relay_options(server.endpoint());
-    options.judge_datagram = [](HandshakeMemory& memory, Direction direction,
+    options.judge_datagram = [](RememberedHandshakes& memory, Direction direction,
                                 std::span<const std::byte> bytes) {
         // The third datagram to the server proves the address. The first one is examined twice.
         if (direction == Direction::s2c) {

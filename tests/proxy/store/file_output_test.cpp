@@ -535,10 +535,10 @@ TEST_CASE("a text is divided only between its entries") {
         CAPTURE(row.name);
         CHECK(row.format->count_entries(row.text) == row.count);
         CHECK(row.format->size_of_complete_entries(row.text) == row.text.size());
-        CHECK(row.format->size_of_first_entries(row.text, row.text.size()) == row.text.size());
+        CHECK(row.format->size_of_whole_entries(row.text, row.text.size()) == row.text.size());
         if (row.first != 0) {
-            CHECK(row.format->size_of_first_entries(row.text, 1) == row.first);
-            CHECK(row.format->size_of_first_entries(row.text, row.first) == row.first);
+            CHECK(row.format->size_of_whole_entries(row.text, 1) == row.first);
+            CHECK(row.format->size_of_whole_entries(row.text, row.first) == row.first);
         }
         for (std::size_t cut = 0; cut < row.text.size(); ++cut) {
             const std::string_view torn = std::string_view{row.text}.substr(0, cut);
@@ -559,7 +559,7 @@ TEST_CASE("invalid blocks of a capture are not counted, whatever lengths they co
         CAPTURE(text);
         CHECK(capture_format().count_entries(text) == 0);
         CHECK(capture_format().size_of_complete_entries(text) == 0);
-        CHECK(capture_format().size_of_first_entries(text, 1) == text.size());
+        CHECK(capture_format().size_of_whole_entries(text, 1) == text.size());
     }
 }
 

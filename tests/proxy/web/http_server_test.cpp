@@ -329,7 +329,7 @@ TEST_CASE("a request target has the same path and query with and without a host"
 namespace {
 
 struct LimiterFixture {
-    ConnectionLimiter::ConnectionDecision admit(std::uint64_t number, std::uint64_t peer) {
+    ConnectionLimiter::AdmissionDecision admit(std::uint64_t number, std::uint64_t peer) {
         return limiter.admit_connection(number, {.address = peer, .v6 = false});
     }
 
